@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Compiles every variant of every shader and writes the catalog that vkrt/shader reads.
+
+    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --json catalog.json --depfile FILE
+
+SHADERS/*.comp hold one kernel each; header lines say which variants there are:
+
+    //! storages: texel buffer texture3d    (none: one variant, STORAGE_BUFFER, without the storage
+                                             in its name)
+    //! dtypes: f32 f16 f32:i32             (a:b reads a and writes b; none: no dtype in the name)
+    //! target: vulkan1.2                   (none: vulkan1.1)
+
+`unary.comp` becomes `unary.texel.f32` and so on, `a:b` is written a_b in names. A variant is
+compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
+DTYPE_OUT_<b>=1. SHADERS/common is the include folder.
+
+Modules are compiled with -g, their interface is read from the words with the names still in them,
+then the debug information is stripped: the code is the same as without -g, and bindings and
+specialization constants keep the names that people gave them.
+
+Results are kept in the cache under a hash of all that went into them, so that an edit of one
+shader costs the compilation of that shader.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
+            "texture3d": "STORAGE_TEXTURE3D", "texture2d": "STORAGE_TEXTURE2D"}
+HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
+# Names that params.glsl gives to the constant behind a parameter.
+CONSTANT_SUFFIX = "_constant"
+
+
+class BuildError(Exception):
+    """What is wrong with the shaders, in words for the person who wrote them."""
+
+
+def load_spirv(path: Path):
+    """vkrt/shader/spirv.py alone: the package around it cannot be imported before it is built."""
+    spec = importlib.util.spec_from_file_location("spirv", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Variant:
+    """One compilation of one file."""
+
+    def __init__(self, path: Path, storage: str | None, dtype: str | None, target: str):
+        self.path = path
+        parts = [path.stem, *([storage] if storage else [])]
+        self.flags = [f"--target-env={target}", f"-D{STORAGES[storage or 'buffer']}=1"]
+        if dtype:
+            first, _, second = dtype.partition(":")
+            parts.append(dtype.replace(":", "_"))
+            self.flags += [f"-DDTYPE={first}", f"-DDTYPE_{first}=1"]
+            if second:
+                self.flags += [f"-DDTYPE_OUT={second}", f"-DDTYPE_OUT_{second}=1"]
+        self.name = ".".join(parts)
+
+
+def variants_of(path: Path, text: str) -> list[Variant]:
+    header = {}
+    for key, value in HEADER.findall(text):
+        if key not in ("storages", "dtypes", "target"):
+            raise BuildError(f"{path}: unknown header line '//! {key}:'")
+        if key in header or not value:
+            raise BuildError(f"{path}: '//! {key}:' is {'empty' if not value else 'given twice'}")
+        header[key] = value.split()
+    for storage in header.get("storages", []):
+        if storage not in STORAGES:
+            raise BuildError(f"{path}: unknown storage '{storage}'; one of {', '.join(STORAGES)}")
+    for dtype in header.get("dtypes", []):
+        if not re.fullmatch(r"\w+(:\w+)?", dtype):
+            raise BuildError(f"{path}: '{dtype}' is neither a dtype nor a pair a:b")
+    (target,) = header.get("target", ["vulkan1.1"])
+    return [Variant(path, storage, dtype, target)
+            for storage in header.get("storages", [None])
+            for dtype in header.get("dtypes", [None])]
+
+
+class Sources:
+    """Shader texts and what each includes, read once."""
+
+    def __init__(self, include_dir: Path):
+        self.include_dir = include_dir
+        self.texts: dict[Path, str] = {}
+
+    def text(self, path: Path) -> str:
+        if path not in self.texts:
+            self.texts[path] = path.read_text()
+        return self.texts[path]
+
+    def closure(self, path: Path) -> list[Path]:
+        """The file and all it includes, in order of first mention."""
+        found = [path]
+        for file in found:
+            for name in INCLUDE.findall(self.text(file)):
+                for folder in (file.parent, self.include_dir):
+                    included = folder / name
+                    if included.is_file() and included not in found:
+                        found.append(included)
+                        break
+        return found
+
+
+class Compiler:
+    """glslc with a cache of its results by content."""
+
+    def __init__(self, glslc: str, sources: Sources, cache: Path, spirv, spirv_path: Path):
+        self.glslc, self.sources, self.cache, self.spirv = glslc, sources, cache, spirv
+        version = subprocess.run([glslc, "--version"], capture_output=True, check=True).stdout
+        tools = [version, spirv_path.read_bytes(), Path(__file__).read_bytes()]
+        self.salt = hashlib.sha256(b"\0".join(tools)).digest()
+        self.compiled = 0
+
+    def __call__(self, variant: Variant) -> tuple[str, bytes, str] | BuildError:
+        """Cache key, stripped module and interface (as JSON) of a variant, or what went wrong."""
+        hashed = hashlib.sha256(self.salt)
+        hashed.update("\0".join(variant.flags).encode())
+        for file in self.sources.closure(variant.path):
+            hashed.update(f"\0{file.name}\0{self.sources.text(file)}".encode())
+        key = hashed.hexdigest()[:32]
+        module_file, interface_file = self.cache / f"{key}.spv", self.cache / f"{key}.json"
+        try:
+            return key, module_file.read_bytes(), interface_file.read_text()
+        except FileNotFoundError:
+            pass
+        self.compiled += 1
+        command = [self.glslc, "-g", "-O", "-fshader-stage=compute", *variant.flags,
+                   "-I", str(self.sources.include_dir), str(variant.path), "-o", "-"]
+        done = subprocess.run(command, capture_output=True)
+        messages = done.stderr.decode(errors="replace")
+        if done.returncode:
+            return BuildError(f"{variant.name}: {' '.join(command)}\n{messages}")
+        if messages:
+            print(f"{variant.name}:\n{messages}", file=sys.stderr, end="")
+        try:
+            described = json.dumps(self.describe(done.stdout), separators=(",", ":"))
+        except ValueError as error:
+            return BuildError(f"{variant.name}: {error}")
+        module = self.spirv.strip(done.stdout)
+        # The interface last: where it exists, the module does too.
+        for file, content in ((module_file, module), (interface_file, described.encode())):
+            partial = file.with_suffix(f"{file.suffix}.{os.getpid()}")
+            partial.write_bytes(content)
+            partial.replace(file)
+        return key, module, described
+
+    def describe(self, module: bytes) -> dict:
+        described = self.spirv.interface(module)
+        for binding in described["bindings"]:
+            if binding.pop("set") != 0:
+                raise ValueError(f"'{binding['name']}' is not in descriptor set 0, the only one "
+                                 f"that vkrt binds")
+            if binding.pop("count") != 1:
+                raise ValueError(f"'{binding['name']}' is an array of descriptors")
+        numbers = [binding["binding"] for binding in described["bindings"]]
+        if len(set(numbers)) != len(numbers):
+            raise ValueError(f"two variables share a binding: {numbers}")
+        for spec in described["specs"]:
+            spec["name"] = spec["name"].removesuffix(CONSTANT_SUFFIX)
+            # local_size_x_id declares a constant without a name.
+            if spec["id"] in described["local_size_ids"]:
+                axis = "xyz"[described["local_size_ids"].index(spec["id"])]
+                spec["name"] = spec["name"] or f"local_size_{axis}"
+        return described
+
+
+def write_catalog(results: dict[str, tuple[str, bytes, str]], bin_file: Path, json_file: Path):
+    """Modules and interfaces are stored once however many variants have them."""
+    blob = bytearray()
+    offsets: dict[bytes, int] = {}
+    interfaces: dict[str, int] = {}
+    variants = {}
+    for name, (_, module, described) in results.items():
+        if module not in offsets:
+            offsets[module] = len(blob)
+            blob += module
+        number = interfaces.setdefault(described, len(interfaces))
+        variants[name] = [offsets[module], len(module), number]
+    bin_file.write_bytes(blob)
+    json_file.write_text(json.dumps(
+        {"interfaces": [json.loads(text) for text in interfaces], "variants": variants},
+        separators=(",", ":")))
+    return len(offsets), len(blob)
+
+
+def write_depfile(depfile: Path, target: Path, dependencies: list[Path]):
+    def escaped(path: Path) -> str:
+        return str(path).replace("$", "$$").replace("#", r"\#").replace(" ", r"\ ")
+    depfile.write_text(f"{escaped(target)}: " + " \\\n  ".join(map(escaped, dependencies)) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("shaders", type=Path)
+    for name in ("glslc", "cache", "bin", "json", "depfile"):
+        parser.add_argument(f"--{name}", required=True, type=str if name == "glslc" else Path)
+    options = parser.parse_args()
+
+    shaders = options.shaders.resolve()
+    common = shaders / "common"
+    spirv_path = shaders.parent / "vkrt" / "shader" / "spirv.py"
+    sources = Sources(common)
+    try:
+        variants = [variant for path in sorted(shaders.glob("*.comp"))
+                    for variant in variants_of(path, sources.text(path))]
+        doubles = {v.name for v in variants if [w.name for w in variants].count(v.name) > 1}
+        if doubles:
+            raise BuildError(f"named twice: {', '.join(sorted(doubles))}")
+    except BuildError as error:
+        print(f"shaders: {error}", file=sys.stderr)
+        return 1
+
+    options.cache.mkdir(parents=True, exist_ok=True)
+    compiler = Compiler(options.glslc, sources, options.cache, load_spirv(spirv_path), spirv_path)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = list(pool.map(compiler, variants))
+    failures = {variant: answer for variant, answer in zip(variants, answers, strict=True)
+                if isinstance(answer, BuildError)}
+    if failures:
+        # One a file: its variants mostly fail for the same reason.
+        for failure in {variant.path: failures[variant] for variant in reversed(failures)}.values():
+            print(f"shaders: {failure}", file=sys.stderr)
+        print(f"shaders: {len(failures)} of {len(variants)} variants do not compile: "
+              f"{' '.join(variant.name for variant in failures)}", file=sys.stderr)
+        return 1
+
+    results = dict(zip((variant.name for variant in variants), answers, strict=True))
+    modules, nbytes = write_catalog(results, options.bin, options.json)
+    used = {f"{key}{suffix}" for key, _, _ in results.values() for suffix in (".spv", ".json")}
+    for file in options.cache.iterdir():
+        if file.name not in used:
+            file.unlink(missing_ok=True)
+    # The folders are dependencies too: their time changes when a file appears or goes.
+    write_depfile(options.depfile, options.bin,
+                  [shaders, common, Path(__file__).resolve(), spirv_path,
+                   *sorted(shaders.glob("*.comp")), *sorted(common.glob("*.glsl"))])
+    print(f"shaders: {len(variants)} variants, {compiler.compiled} compiled, {modules} modules of "
+          f"{nbytes} bytes together")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

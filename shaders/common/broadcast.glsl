@@ -1,0 +1,41 @@
+// Where a texel of the result finds its texels in operands that are broadcast to it.
+//
+// Outside of Z the result has up to 3 dimensions (of the sizes `size_0` innermost, `size_1`, and
+// whatever is left); OPERAND(first, name) takes 7 parameters: how the operand follows, its strides
+// over those dimensions in texels, and its own grid. OPERAND_TEXEL(name, i, dtype) is its texel for
+// texel i of the result.
+
+#include "params.glsl"
+
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+PARAM(4, size_0)
+PARAM(5, size_1)
+
+const int ALONG = 0;   // texel z of the place the strides lead to
+const int SPLAT = 1;   // one element there, for all of the packed dimension
+const int SAME = 2;    // nothing is broadcast: the texel of the result's number
+
+#define OPERAND(first, name) \
+  CASE(first, name##_follows) \
+  PARAM(first + 1, name##_0) \
+  PARAM(first + 2, name##_1) \
+  PARAM(first + 3, name##_2) \
+  PARAM(first + 4, name##_X) \
+  PARAM(first + 5, name##_Y) \
+  PARAM(first + 6, name##_Z)
+
+int place(int i, int stride_0, int stride_1, int stride_2) {
+  int outer = i / Z;
+  return outer % size_0 * stride_0 + outer / size_0 % size_1 * stride_1
+      + outer / (size_0 * size_1) * stride_2;
+}
+
+#define OPERAND_NUMBER(name, i) \
+  (name##_follows == SAME ? (i) \
+   : place(i, name##_0, name##_1, name##_2) + (name##_follows == ALONG ? (i) % Z : 0))
+#define OPERAND_AT(name, i) AT_LINEAR(OPERAND_NUMBER(name, i), name##_X, name##_Y, name##_Z)
+#define SPREAD(name, v) (name##_follows == SPLAT ? (v).xxxx : (v))
+#define OPERAND_TEXEL(name, i, dtype) SPREAD(name, LOAD_AS(name, OPERAND_AT(name, i), dtype))

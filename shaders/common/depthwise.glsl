@@ -1,0 +1,80 @@
+// Depthwise convolution: one filter per channel. One invocation computes TILE_X pixels along x of
+// one texel of channels; each input texel of a row is loaded once for all pixels it touches.
+//
+// Weights are a matrix: row = ky, columns = (kx, texel of channels).
+
+#extension GL_EXT_control_flow_attributes : require
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+WEIGHT(2, weight)
+FLAT(3, bias)
+PARAM(0, X)
+PARAM(1, H)
+PARAM(2, Z)
+PARAM(3, out_X)
+PARAM(4, out_H)
+PARAM(5, out_Y)
+PARAM(6, channels)
+// Cases, so that the loops over them always unroll and `w` is registers.
+CASE(7, kernel_x)
+CASE(8, stride_x)
+CASE(9, dilation_x)
+PARAM(10, kernel_y)
+PARAM(11, stride_y)
+PARAM(12, dilation_y)
+PARAM(13, padding_x)
+PARAM(14, padding_y)
+CASE(15, has_bias)
+CASE(16, has_clamp)
+PARAM_FLOAT(17, low)
+PARAM_FLOAT(18, high)
+
+#define MAX_KERNEL_X 9
+
+void main() {
+  int i = invocation();
+  int tiles = (out_X + TILE_X - 1) / TILE_X;
+  if (i >= tiles * out_Y * Z) return;
+  int z = i % Z;
+  i /= Z;
+  int first = i % tiles * TILE_X;
+  int row = i / tiles;
+
+  int left = first * stride_x - padding_x;
+  int top = row % out_H * stride_y - padding_y;
+  int image = row / out_H * H;
+  // Kernel rows inside the image.
+  int ky = top < 0 ? (-top + dilation_y - 1) / dilation_y : 0;
+  int ky_end = min(kernel_y, (H - top + dilation_y - 1) / dilation_y);
+
+  vec4 sum[TILE_X];
+  [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = vec4(0);
+  for (; ky < ky_end; ky++) {
+    int y = image + top + ky * dilation_y;
+    vec4 w[MAX_KERNEL_X];
+    [[unroll]] for (int kx = 0; kx < kernel_x; kx++)
+      w[kx] = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
+    int span = (TILE_X - 1) * stride_x + (kernel_x - 1) * dilation_x + 1;
+    [[unroll]] for (int j = 0; j < span; j++) {
+      int x = left + j;
+      vec4 v = LOAD(source, AT(clamp(x, 0, X - 1), y, z, X, Z));
+      if (uint(x) >= uint(X)) v = vec4(0);
+      [[unroll]] for (int p = 0; p < TILE_X; p++) {
+        int step = j - p * stride_x;
+        if (step >= 0 && step % dilation_x == 0 && step / dilation_x < kernel_x)
+          sum[p] += v * w[step / dilation_x];
+      }
+    }
+  }
+
+  vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  [[unroll]] for (int p = 0; p < TILE_X; p++) {
+    if (first + p >= out_X) break;
+    vec4 v = sum[p] + offset;
+    if (has_clamp != 0) v = clamp(v, low, high);
+    STORE(result, AT(first + p, row, z, out_X, Z), mask_padding(v, VALID(z, channels)));
+  }
+}

@@ -1,0 +1,215 @@
+// Elementary functions to within 2 to 3 units in the last place of fp32, whatever the driver's own
+// are (Vulkan allows exp an error that grows with its argument, and tanh to overflow).
+//
+// Sources: the polynomials of the Cephes library (expf, logf, sinf, cosf, tanhf) and the rational
+// Chebyshev fit of erfc in Numerical Recipes, section 6.2.
+
+// 2^n for whole n in [-252, 252]: in two halves, each of which is a normal number or zero.
+vec4 scale_by_power(vec4 v, vec4 n) {
+  ivec4 whole = ivec4(n);
+  ivec4 half_ = whole >> 1;
+  return v * intBitsToFloat((half_ + 127) << 23) * intBitsToFloat((whole - half_ + 127) << 23);
+}
+
+// e^r for |r| <= log(2) / 2.
+vec4 exp_near_zero(vec4 r) {
+  vec4 p = vec4(1.9875691500e-4);
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  return p * r * r + r + 1.0;
+}
+
+vec4 exp_(vec4 x) {
+  // Beyond these the result is inf or 0 anyhow; a NaN passes both comparisons.
+  vec4 v = mix(x, vec4(100.0), greaterThan(x, vec4(100.0)));
+  v = mix(v, vec4(-110.0), lessThan(v, vec4(-110.0)));
+  vec4 n = floor(v * 1.44269504088896341 + 0.5);
+  vec4 r = v - n * 0.693359375;
+  r -= n * -2.12194440e-4;
+  n = mix(n, vec4(0), isnan(x));
+  return scale_by_power(exp_near_zero(r), n);
+}
+
+// x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for x > 0.
+void split_exponent(vec4 x, out vec4 m, out vec4 e) {
+  bvec4 tiny = lessThan(x, vec4(1.17549435e-38));
+  vec4 v = mix(x, x * 16777216.0, tiny);
+  ivec4 word = floatBitsToInt(v);
+  e = vec4((word >> 23) - 126) - mix(vec4(0), vec4(24), tiny);
+  m = intBitsToFloat((word & 0x007fffff) | 0x3f000000);
+  bvec4 low = lessThan(m, vec4(0.707106781186547524));
+  m = mix(m, m + m, low);
+  e = mix(e, e - 1.0, low);
+}
+
+// log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)).
+vec4 log_near_one(vec4 f) {
+  vec4 z = f * f;
+  vec4 p = vec4(7.0376836292e-2);
+  p = p * f - 1.1514610310e-1;
+  p = p * f + 1.1676998740e-1;
+  p = p * f - 1.2420140846e-1;
+  p = p * f + 1.4249322787e-1;
+  p = p * f - 1.6668057665e-1;
+  p = p * f + 2.0000714765e-1;
+  p = p * f - 2.4999993993e-1;
+  p = p * f + 3.3333331174e-1;
+  return f + (p * f * z - 0.5 * z);
+}
+
+#define INFINITY intBitsToFloat(0x7f800000)
+#define NOT_A_NUMBER intBitsToFloat(0x7fc00000)
+
+// What log-like functions give outside of the finite positive numbers.
+vec4 log_edges(vec4 x, vec4 result) {
+  vec4 v = mix(result, vec4(INFINITY), equal(x, vec4(INFINITY)));
+  v = mix(v, vec4(-INFINITY), equal(x, vec4(0)));
+  return mix(v, vec4(NOT_A_NUMBER), not(greaterThanEqual(x, vec4(0))));
+}
+
+vec4 log_(vec4 x) {
+  vec4 m, e;
+  split_exponent(x, m, e);
+  vec4 v = log_near_one(m - 1.0) + e * -2.12194440e-4;
+  return log_edges(x, v + e * 0.693359375);
+}
+
+vec4 log10_(vec4 x) {
+  vec4 m, e;
+  split_exponent(x, m, e);
+  vec4 l = log_near_one(m - 1.0);
+  // log10(e) and log10(2) in two parts each: the first has few bits, so the products are exact.
+  vec4 v = l * 7.00731903251827651e-4 + e * 2.48745663981195213739e-4;
+  v += l * 4.3359375e-1;
+  return log_edges(x, v + e * 3.00781250e-1);
+}
+
+// sin (quarter 0) or cos (quarter 1): the argument less a multiple of pi / 2, in four parts of
+// which the first three have 8 bits, so that their products with up to 2^16 are exact.
+vec4 sin_quarter(vec4 x, int quarter) {
+  vec4 n = floor(x * 0.636619772367581343 + 0.5);
+  vec4 r = x - n * 1.5703125;
+  r -= n * 4.82559204101562500e-4;
+  r -= n * 1.26659870147705078e-6;
+  r -= n * 9.92093518448e-10;
+  // Beyond 1e5 the products are not exact any more: far beyond, nothing is left to be right.
+  r = mix(r, vec4(0), greaterThan(abs(r), vec4(1)));
+  vec4 z = r * r;
+  vec4 s = (-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1;
+  s = s * z * r + r;
+  vec4 c = (2.443315711809948e-5 * z - 1.388731625493765e-3) * z + 4.166664568298827e-2;
+  c = c * z * z - 0.5 * z + 1.0;
+  ivec4 k = (ivec4(n) + quarter) & 3;
+  vec4 v = mix(s, c, notEqual(k & 1, ivec4(0)));
+  return mix(v, -v, notEqual(k & 2, ivec4(0)));
+}
+
+vec4 sin_(vec4 x) { return sin_quarter(x, 0); }
+vec4 cos_(vec4 x) { return sin_quarter(x, 1); }
+
+vec4 sigmoid_(vec4 x) {
+  return 1.0 / (1.0 + exp_(-x));
+}
+
+vec4 tanh_(vec4 x) {
+  vec4 a = abs(x);
+  vec4 z = x * x;
+  vec4 p = vec4(-5.70498872745e-3);
+  p = p * z + 2.06390887954e-2;
+  p = p * z - 5.37397155531e-2;
+  p = p * z + 1.33314422036e-1;
+  p = p * z - 3.33332819422e-1;
+  vec4 small = p * z * x + x;
+  vec4 large = 1.0 - 2.0 / (exp_(a + a) + 1.0);
+  large = mix(large, -large, lessThan(x, vec4(0)));
+  return mix(large, small, lessThan(a, vec4(0.625)));
+}
+
+// 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
+vec4 erfc_positive(vec4 x) {
+  vec4 t = 1.0 / (1.0 + 0.5 * x);
+  vec4 p = vec4(0.17087277);
+  p = p * t - 0.82215223;
+  p = p * t + 1.48851587;
+  p = p * t - 1.13520398;
+  p = p * t + 0.27886807;
+  p = p * t - 0.18628806;
+  p = p * t + 0.09678418;
+  p = p * t + 0.37409196;
+  p = p * t + 1.00002368;
+  return t * exp_(p * t - 1.26551223 - x * x);
+}
+
+// x * P(normal <= x): from the tail's side, where nothing cancels.
+vec4 gelu_(vec4 x) {
+  vec4 tail = 0.5 * abs(x) * erfc_positive(abs(x) * 0.707106781186547524);
+  return mix(x - tail, -tail, lessThan(x, vec4(0)));
+}
+
+vec4 gelu_tanh_(vec4 x) {
+  vec4 u = 0.797884560802865356 * (x + 0.044715 * x * x * x);
+  // 0.5 * (1 + tanh(u)) = sigmoid(2 u)
+  return x * sigmoid_(u + u);
+}
+
+// The part of a * b that its rounding to fp32 loses (Dekker's product).
+vec4 product_error(vec4 a, vec4 b, vec4 product) {
+  precise vec4 c = a * 4097.0;
+  precise vec4 high_a = c - (c - a);
+  precise vec4 low_a = a - high_a;
+  precise vec4 d = b * 4097.0;
+  precise vec4 high_b = d - (d - b);
+  precise vec4 low_b = b - high_b;
+  precise vec4 e = high_a * high_b - product;
+  e = e + high_a * low_b;
+  e = e + low_a * high_b;
+  return e + low_a * low_b;
+}
+
+// |a| ^ b for finite a other than 0: 2^(b * e) * 2^(b * log2(m)), the first exponent exactly.
+vec4 pow_positive(vec4 a, vec4 b) {
+  vec4 m, e;
+  split_exponent(a, m, e);
+  vec4 power = clamp(b, vec4(-1e9), vec4(1e9));
+  vec4 l = log_near_one(m - 1.0) * 1.44269504088896341;
+  precise vec4 p = power * e;
+  precise vec4 q = power * l;
+  vec4 lost = product_error(power, e, p) + product_error(power, l, q);
+  vec4 n = clamp(floor(p + q + 0.5), vec4(-160.0), vec4(160.0));
+  vec4 r = clamp((p - n) + q + lost, vec4(-100.0), vec4(100.0));
+  return scale_by_power(exp_near_zero(clamp(r, vec4(-1.0), vec4(1.0)) * 0.693147180559945309), n)
+      * mix(vec4(1), vec4(INFINITY), greaterThan(r, vec4(1.5)))
+      * mix(vec4(1), vec4(0), lessThan(r, vec4(-1.5)));
+}
+
+vec4 pow_(vec4 a, vec4 b) {
+  vec4 v = pow_positive(abs(a), b);
+  bvec4 falls = lessThan(b, vec4(0));
+  vec4 toward_zero = mix(vec4(0), vec4(INFINITY), falls);
+  vec4 toward_infinity = mix(vec4(INFINITY), vec4(0), falls);
+  v = mix(v, toward_zero, equal(a, vec4(0)));
+  v = mix(v, toward_infinity, equal(abs(a), vec4(INFINITY)));
+  // A negative base: minus for odd exponents, NaN for those that are not whole.
+  vec4 half_ = 0.5 * b;
+  vec4 odd = mix(v, -v, notEqual(floor(half_), half_));
+  odd = mix(vec4(NOT_A_NUMBER), odd, equal(floor(b), b));
+  v = mix(v, odd, lessThan(a, vec4(0)));
+  v = mix(v, a + b, isnan(a));
+  v = mix(v, a + b, isnan(b));
+  v = mix(v, vec4(1), equal(b, vec4(0)));
+  return mix(v, vec4(1), equal(a, vec4(1)));
+}
+
+// Modulo 2^32; with a negative exponent the whole part of the quotient.
+int power(int base, int exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
+  int p = 1;
+  for (; exponent > 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) p *= base;
+    base *= base;
+  }
+  return p;
+}

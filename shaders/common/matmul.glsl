@@ -1,0 +1,113 @@
+// Rows times a matrix, with a register tile: one invocation computes TILE_M rows (pixels of a 1x1
+// convolution, rows of a linear layer) times TILE_N texels of 4 columns of the result. The
+// including shader defines both, or GEMV for one row.
+//
+// The matrix has one row for each column of the result and runs along the packed dimension, as
+// torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
+
+// Loops over the tile are unrolled by glslc: not every driver does.
+#extension GL_EXT_control_flow_attributes : require
+#include "tensor.glsl"
+#include "params.glsl"
+#include "neighbours.glsl"
+
+#ifdef GEMV
+#define TILE_M 1
+#define TILE_N 1
+#endif
+
+OUT(0, result)
+IN(1, source)
+WEIGHT(2, matrix)
+FLAT(3, bias)
+IN(4, addend)
+// Rows of one batch; batches; texels of a row of the source, columns of the result.
+PARAM(0, rows)
+PARAM(1, batches)
+PARAM(2, texels)
+PARAM(3, columns)
+// The grids' widths, which locate a row in an image.
+PARAM(4, source_X)
+PARAM(5, result_X)
+// How many rows of the matrix each batch has to itself: `columns`, or 0 where all share it.
+PARAM(6, batch_stride)
+// The matrix is a tensor that another kernel has written.
+CASE(7, is_computed)
+// 0: no bias, 1: a vector, 2: `addend`, a tensor of the result's size.
+CASE(8, bias_kind)
+CASE(9, has_clamp)
+PARAM_FLOAT(10, low)
+PARAM_FLOAT(11, high)
+// result = alpha * source x matrix + beta * bias
+PARAM_FLOAT(12, alpha)
+PARAM_FLOAT(13, beta)
+
+#if defined(STORAGE_TEXTURE3D)
+#define ROW_AT(row, z, X, Z) ivec3((row) % (X), (row) / (X), z)
+#define NEXT(at, k) ivec3((at).xy, (at).z + (k))
+#define MATRIX_AT(batch, row) \
+  (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
+                    : ivec3(0, (batch) * batch_stride + (row), 0))
+#define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
+#else
+#define ROW_AT(row, z, X, Z) ((row) * (Z) + (z))
+#define NEXT(at, k) ((at) + (k))
+#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * texels)
+#define MATRIX_NEXT(at, k) ((at) + (k))
+#endif
+
+void main() {
+  int i = invocation();
+  int tiles = (rows + TILE_M - 1) / TILE_M;
+  int blocks = (columns + 4 * TILE_N - 1) / (4 * TILE_N);
+  if (i >= tiles * blocks * batches) return;
+  int batch = i / (tiles * blocks);
+  ivec2 place = neighbours(i % (tiles * blocks), tiles, blocks);
+  int first = place.x * TILE_M;
+  int z = place.y * TILE_N;
+
+  POSITION from[TILE_M];
+  [[unroll]] for (int m = 0; m < TILE_M; m++)
+    from[m] = ROW_AT(batch * rows + min(first + m, rows - 1), 0, source_X, texels);
+  POSITION line[4 * TILE_N];
+  [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
+    line[n] = MATRIX_AT(batch, min(4 * z + n, columns - 1));
+
+  vec4 sum[TILE_M * TILE_N];
+  [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = vec4(0);
+#ifdef GEMV
+  // One line of the matrix after the other: lines that are a power of two apart share the sets of
+  // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower).
+  [[unroll]] for (int c = 0; c < 4; c++) {
+    vec4 products = vec4(0);
+    for (int k = 0; k < texels; k++)
+      products += LOAD(source, NEXT(from[0], k)) * LOAD_WEIGHT(matrix, MATRIX_NEXT(line[c], k));
+    sum[0][c] = dot(products, vec4(1));
+  }
+#else
+  for (int k = 0; k < texels; k++) {
+    vec4 v[TILE_M];
+    [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = LOAD(source, NEXT(from[m], k));
+    [[unroll]] for (int n = 0; n < TILE_N; n++) {
+      [[unroll]] for (int c = 0; c < 4; c++) {
+        vec4 w = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[4 * n + c], k));
+        [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += dot(v[m], w);
+      }
+    }
+  }
+#endif
+
+  int result_texels = (columns + 3) / 4;
+  [[unroll]] for (int n = 0; n < TILE_N; n++) {
+    if (z + n >= result_texels) break;
+    vec4 offset = bias_kind == 1 ? beta * LOAD_FLAT(bias, z + n) : vec4(0);
+    [[unroll]] for (int m = 0; m < TILE_M; m++) {
+      if (first + m >= rows) break;
+      POSITION at = ROW_AT(batch * rows + first + m, z + n, result_X, result_texels);
+      vec4 value = alpha * sum[m * TILE_N + n] + offset;
+      if (bias_kind == 2) value += beta * LOAD(addend, at);
+      if (has_clamp != 0) value = clamp(value, low, high);
+      STORE(result, at, mask_padding(value, VALID(z + n, columns)));
+    }
+  }
+}

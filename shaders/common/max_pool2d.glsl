@@ -1,0 +1,62 @@
+// Largest element of windows; WITH_INDICES also writes where it lies in its image, as y * X + x.
+
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+#ifdef WITH_INDICES
+OUT_AS(1, indices, i32)
+IN(2, source)
+#else
+IN(1, source)
+#endif
+PARAM(0, X)
+PARAM(1, H)
+PARAM(2, Z)
+PARAM(3, out_X)
+PARAM(4, out_H)
+PARAM(5, out_Y)
+PARAM(6, channels)
+PARAM(7, kernel_x)
+PARAM(8, kernel_y)
+PARAM(9, stride_x)
+PARAM(10, stride_y)
+PARAM(11, padding_x)
+PARAM(12, padding_y)
+PARAM(13, dilation_x)
+PARAM(14, dilation_y)
+
+void main() {
+  int i = invocation();
+  if (i >= out_X * out_Y * Z) return;
+  int z = i % Z;
+  i /= Z;
+  int column = i % out_X;
+  int row = i / out_X;
+  int left = column * stride_x - padding_x;
+  int top = row % out_H * stride_y - padding_y;
+  int image = row / out_H * H;
+  vec4 best = vec4(uintBitsToFloat(0xff800000u));  // -infinity
+  // Where all are -infinity torch names the window's first element inside the image.
+  int skip_x = left < 0 ? (-left + dilation_x - 1) / dilation_x : 0;
+  int skip_y = top < 0 ? (-top + dilation_y - 1) / dilation_y : 0;
+  ivec4 index = ivec4((top + skip_y * dilation_y) * X + left + skip_x * dilation_x);
+  for (int ky = 0; ky < kernel_y; ky++) {
+    int y = top + ky * dilation_y;
+    for (int kx = 0; kx < kernel_x; kx++) {
+      int x = left + kx * dilation_x;
+      bool inside = uint(x) < uint(X) && uint(y) < uint(H);
+      vec4 v = LOAD(source, AT(clamp(x, 0, X - 1), image + clamp(y, 0, H - 1), z, X, Z));
+      bvec4 better = greaterThan(v, best);
+      // NaN wins and stays.
+      for (int k = 0; k < 4; k++) better[k] = inside && (better[k] || isnan(v[k]));
+      best = mix(best, v, better);
+      index = ivec4(better) * (y * X + x) + ivec4(not(better)) * index;
+    }
+  }
+  int valid = VALID(z, channels);
+  STORE(result, AT(column, row, z, out_X, Z), mask_padding(best, valid));
+#ifdef WITH_INDICES
+  STORE_AS(indices, AT(column, row, z, out_X, Z), mask_padding(index, valid), i32);
+#endif
+}

@@ -1,0 +1,152 @@
+// Declarations, loads and stores of tensors, the same in every storage and dtype.
+//
+// A tensor is a grid of texels of 4 elements: X x Y x Z, where Z runs along the packed dimension
+// (4 elements a texel, the last texel zero-padded), X is the dimension outside of it and Y all
+// others, outermost first. Channels-last activations [N, C, H, W] have X = W, Y = N * H,
+// Z = ceil(C / 4); row-major ones [.., M, K] have X = M, Y = product of .., Z = ceil(K / 4).
+// In a linear buffer texel (x, y, z) is element (y * X + x) * Z + z; in an image it is itself.
+//
+// The elements beyond the packed dimension's size ("padding") are zero in every tensor: kernels
+// may read them and must write them as zero (see mask_padding).
+//
+//   IN(binding, name)             the tensor `name`, read, of the variant's dtype
+//   OUT(binding, name)            written (of dtype DTYPE_OUT where the variant is a pair)
+//   IN_AS(binding, name, dtype)   of a fixed dtype; likewise OUT_AS
+//   FLAT(binding, name)           a vector read by texel number, a linear buffer in every storage
+//   LOAD(name, at)  STORE(name, at, value)  LOAD_AS / STORE_AS(.., dtype)  LOAD_FLAT(name, i)
+//   AT(x, y, z, X, Z)             the address of a texel in a tensor of X columns and Z texels
+//   AT_LINEAR(i, X, Y, Z)         the address of texel number i in the linear order
+//   WEIGHT(binding, name), WEIGHT_AT(row, column, COLUMNS): matrices of texels, row by row
+//   T4                            vec4, ivec4 or uvec4: what LOAD gives; T its scalar
+
+#define T4_f32 vec4
+#define T4_f16 vec4
+#define T4_i32 ivec4
+#define T4_i8 ivec4
+#define T4_u8 uvec4
+#define T_f32 float
+#define T_f16 float
+#define T_i32 int
+#define T_i8 int
+#define T_u8 uint
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#define T4 PASTE(T4_, DTYPE)
+#define T PASTE(T_, DTYPE)
+#ifndef DTYPE_OUT
+#define DTYPE_OUT DTYPE
+#endif
+#define OUT4 PASTE(T4_, DTYPE_OUT)
+
+// What a texel is in a storage buffer, and the way there and back. 8-bit and half-precision
+// elements are packed by hand, so no 8- or 16-bit feature of the device is needed.
+#define WORD_f32 vec4
+#define WORD_f16 uvec2
+#define WORD_i32 ivec4
+#define WORD_i8 uint
+#define WORD_u8 uint
+
+vec4 unpack_f32(vec4 w) { return w; }
+vec4 unpack_f16(uvec2 w) { return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)); }
+ivec4 unpack_i32(ivec4 w) { return w; }
+ivec4 unpack_i8(uint w) {
+  return ivec4(int(w << 24) >> 24, int(w << 16) >> 24, int(w << 8) >> 24, int(w) >> 24);
+}
+uvec4 unpack_u8(uint w) { return uvec4(w & 255u, (w >> 8) & 255u, (w >> 16) & 255u, w >> 24); }
+
+vec4 pack_f32(vec4 v) { return v; }
+// packHalf2x16 of a value beyond the largest half is undefined in some drivers.
+uvec2 pack_f16(vec4 v) { return uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)); }
+ivec4 pack_i32(ivec4 v) { return v; }
+uint pack_i8(ivec4 v) {
+  return uint(v.x & 255) | uint(v.y & 255) << 8 | uint(v.z & 255) << 16 | uint(v.w & 255) << 24;
+}
+uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
+
+#define SSBO_IN(b, name, dt) \
+  layout(set = 0, binding = b) readonly buffer name##_block { PASTE(WORD_, dt) name[]; };
+// Nothing is `restrict`: an in-place kernel reads through one binding what it writes through another.
+#define SSBO_OUT(b, name, dt) \
+  layout(set = 0, binding = b) writeonly buffer name##_block { PASTE(WORD_, dt) name[]; };
+
+#define SAMPLER_BUFFER_f32 samplerBuffer
+#define SAMPLER_BUFFER_f16 samplerBuffer
+#define SAMPLER_BUFFER_i32 isamplerBuffer
+#define SAMPLER_BUFFER_i8 isamplerBuffer
+#define SAMPLER_BUFFER_u8 usamplerBuffer
+#define TEXEL_IN(b, name, dt) layout(set = 0, binding = b) uniform PASTE(SAMPLER_BUFFER_, dt) name;
+
+#define SAMPLER_3D_f32 sampler3D
+#define SAMPLER_3D_f16 sampler3D
+#define SAMPLER_3D_i32 isampler3D
+#define SAMPLER_3D_i8 isampler3D
+#define SAMPLER_3D_u8 usampler3D
+#define FORMAT_f32 rgba32f
+#define FORMAT_f16 rgba16f
+#define FORMAT_i32 rgba32i
+#define FORMAT_i8 rgba8i
+#define FORMAT_u8 rgba8ui
+#define IMAGE_3D_f32 image3D
+#define IMAGE_3D_f16 image3D
+#define IMAGE_3D_i32 iimage3D
+#define IMAGE_3D_i8 iimage3D
+#define IMAGE_3D_u8 uimage3D
+
+#if defined(STORAGE_TEXTURE3D)
+
+#define POSITION ivec3
+#define AT(x, y, z, X, Z) ivec3(x, y, z)
+#define AT_LINEAR(i, X, Y, Z) ivec3(((i) / (Z)) % (X), (i) / ((Z) * (X)), (i) % (Z))
+#define WEIGHT_AT(row, column, COLUMNS) ivec3(column, row, 0)
+#define IN_AS(b, name, dt) layout(set = 0, binding = b) uniform PASTE(SAMPLER_3D_, dt) name;
+#define OUT_AS(b, name, dt) \
+  layout(set = 0, binding = b, PASTE(FORMAT_, dt)) uniform writeonly PASTE(IMAGE_3D_, dt) name;
+#define FLAT_AS(b, name, dt) TEXEL_IN(b, name, dt)
+#define LOAD_AS(name, at, dt) texelFetch(name, at, 0)
+#define STORE_AS(name, at, value, dt) imageStore(name, at, value)
+#define LOAD_FLAT_AS(name, i, dt) texelFetch(name, i)
+
+#else
+
+#define POSITION int
+#define AT(x, y, z, X, Z) (((y) * (X) + (x)) * (Z) + (z))
+#define AT_LINEAR(i, X, Y, Z) (i)
+#define WEIGHT_AT(row, column, COLUMNS) ((row) * (COLUMNS) + (column))
+#define OUT_AS(b, name, dt) SSBO_OUT(b, name, dt)
+#define STORE_AS(name, at, value, dt) name[at] = PASTE(pack_, dt)(value)
+
+#if defined(STORAGE_TEXEL)
+#define IN_AS(b, name, dt) TEXEL_IN(b, name, dt)
+#define LOAD_AS(name, at, dt) texelFetch(name, at)
+#else
+#define IN_AS(b, name, dt) SSBO_IN(b, name, dt)
+#define LOAD_AS(name, at, dt) PASTE(unpack_, dt)(name[at])
+#endif
+#define FLAT_AS(b, name, dt) IN_AS(b, name, dt)
+#define LOAD_FLAT_AS(name, i, dt) LOAD_AS(name, i, dt)
+
+#endif
+
+#define IN(b, name) IN_AS(b, name, DTYPE)
+#define OUT(b, name) OUT_AS(b, name, DTYPE_OUT)
+#define FLAT(b, name) FLAT_AS(b, name, DTYPE)
+#define WEIGHT(b, name) IN_AS(b, name, DTYPE)
+#define LOAD(name, at) LOAD_AS(name, at, DTYPE)
+#define STORE(name, at, value) STORE_AS(name, at, value, DTYPE_OUT)
+#define LOAD_FLAT(name, i) LOAD_FLAT_AS(name, i, DTYPE)
+#define LOAD_WEIGHT(name, at) LOAD_AS(name, at, DTYPE)
+
+// How many of the 4 elements of texel z are inside a packed dimension of `size` elements, and the
+// texel with the others set to zero.
+#define VALID(z, size) min(4, (size) - 4 * (z))
+vec4 mask_padding(vec4 v, int valid) {
+  return mix(vec4(0), v, lessThan(ivec4(0, 1, 2, 3), ivec4(valid)));
+}
+ivec4 mask_padding(ivec4 v, int valid) {
+  return ivec4(lessThan(ivec4(0, 1, 2, 3), ivec4(valid))) * v;
+}
+uvec4 mask_padding(uvec4 v, int valid) {
+  return uvec4(lessThan(ivec4(0, 1, 2, 3), ivec4(valid))) * v;
+}

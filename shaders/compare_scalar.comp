@@ -1,0 +1,39 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32:u8 f16:u8 i32:u8 u8
+#extension GL_GOOGLE_include_directive : require
+// Comparisons with a number; the kinds are numbered in vkrt/ops/comparison.py.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+CASE(4, kind)
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+PARAM_FLOAT(5, scalar)
+#else
+PARAM(5, scalar)
+#endif
+
+bvec4 apply(T4 u, T4 v) {
+  switch (kind) {
+    case 0: return equal(u, v);
+    case 1: return notEqual(u, v);
+    case 2: return lessThan(u, v);
+    case 3: return lessThanEqual(u, v);
+    case 4: return greaterThan(u, v);
+    case 5: return greaterThanEqual(u, v);
+  }
+  return bvec4(false);
+}
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  uvec4 v = uvec4(apply(LOAD(source, AT_LINEAR(i, X, Y, Z)), T4(scalar)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+}

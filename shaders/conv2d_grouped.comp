@@ -1,0 +1,74 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Convolution with any groups, element by element: for channels per group that are not whole
+// texels. One invocation computes one texel. Weights and parameters are those of conv2d.glsl.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+WEIGHT(2, weight)
+FLAT(3, bias)
+PARAM(0, X)
+PARAM(1, H)
+PARAM(2, Z)
+PARAM(3, out_X)
+PARAM(4, out_H)
+PARAM(5, out_Y)
+PARAM(6, channels)
+PARAM(7, kernel_x)
+PARAM(8, kernel_y)
+PARAM(9, stride_x)
+PARAM(10, stride_y)
+PARAM(11, padding_x)
+PARAM(12, padding_y)
+PARAM(13, dilation_x)
+PARAM(14, dilation_y)
+// Channels of one group.
+PARAM(15, group_inputs)
+PARAM(16, group_channels)
+CASE(17, has_bias)
+CASE(18, has_clamp)
+PARAM_FLOAT(19, low)
+PARAM_FLOAT(20, high)
+
+float channel(int o, int left, int top, int image) {
+  int inputs = o / group_channels * group_inputs;
+  int texels = (group_inputs + 3) / 4;
+  float sum = 0;
+  for (int ky = 0; ky < kernel_y; ky++) {
+    int y = top + ky * dilation_y;
+    for (int kx = 0; kx < kernel_x; kx++) {
+      int x = left + kx * dilation_x;
+      bool inside = uint(x) < uint(X) && uint(y) < uint(H);
+      int column = (ky * kernel_x + kx) * texels;
+      for (int c = 0; c < group_inputs; c++) {
+        int e = inputs + c;
+        POSITION at = AT(clamp(x, 0, X - 1), image + clamp(y, 0, H - 1), e >> 2, X, Z);
+        float v = LOAD(source, at)[e & 3];
+        POSITION w = WEIGHT_AT(o, column + (c >> 2), kernel_y * kernel_x * texels);
+        sum += inside ? v * LOAD_WEIGHT(weight, w)[c & 3] : 0.0;
+      }
+    }
+  }
+  return sum;
+}
+
+void main() {
+  int i = invocation();
+  int out_Z = (channels + 3) / 4;
+  if (i >= out_X * out_Y * out_Z) return;
+  int z = i % out_Z;
+  i /= out_Z;
+  int column = i % out_X;
+  int row = i / out_X;
+  int left = column * stride_x - padding_x;
+  int top = row % out_H * stride_y - padding_y;
+  int image = row / out_H * H;
+  vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  for (int k = 0; k < VALID(z, channels); k++) v[k] += channel(4 * z + k, left, top, image);
+  if (has_clamp != 0) v = clamp(v, low, high);
+  STORE(result, AT(column, row, z, out_X, out_Z), mask_padding(v, VALID(z, channels)));
+}

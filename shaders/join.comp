@@ -1,0 +1,66 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16 i32 u8 i8
+#extension GL_GOOGLE_include_directive : require
+// Up to 4 tensors one after another along the packed dimension, whose sizes need not be multiples
+// of 4. The texels [first, first + texels) of each row of the result are written.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, a)
+IN(2, b)
+IN(3, c)
+IN(4, d)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+PARAM(4, first)
+PARAM(5, texels)
+// Where each begins in the packed dimension of the result (beyond its end: not used), and its Z.
+PARAM(6, start_a)
+PARAM(7, start_b)
+PARAM(8, start_c)
+PARAM(9, start_d)
+PARAM(10, a_Z)
+PARAM(11, b_Z)
+PARAM(12, c_Z)
+PARAM(13, d_Z)
+// 1: every beginning is a multiple of 4.
+CASE(14, aligned)
+
+T4 texel(int element, int row) {
+  if (element >= start_d) {
+    return LOAD(d, AT_LINEAR(row * d_Z + ((element - start_d) >> 2), X, Y, d_Z));
+  }
+  if (element >= start_c) {
+    return LOAD(c, AT_LINEAR(row * c_Z + ((element - start_c) >> 2), X, Y, c_Z));
+  }
+  if (element >= start_b) {
+    return LOAD(b, AT_LINEAR(row * b_Z + ((element - start_b) >> 2), X, Y, b_Z));
+  }
+  return LOAD(a, AT_LINEAR(row * a_Z + ((element - start_a) >> 2), X, Y, a_Z));
+}
+
+int lane_of(int element) {
+  return (element - (element >= start_d ? start_d : element >= start_c ? start_c
+                     : element >= start_b ? start_b : start_a)) & 3;
+}
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * texels) return;
+  int z = first + i % texels;
+  int row = i / texels;
+  T4 v = T4(0);
+  if (aligned != 0) {
+    v = texel(4 * z, row);
+  } else {
+    for (int lane = 0; lane < 4; lane++) {
+      int element = 4 * z + lane;
+      if (element < size) v[lane] = texel(element, row)[lane_of(element)];
+    }
+  }
+  STORE(result, AT_LINEAR(row * Z + z, X, Y, Z), mask_padding(v, VALID(z, size)));
+}

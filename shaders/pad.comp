@@ -1,0 +1,65 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16 i32 u8 i8
+#extension GL_GOOGLE_include_directive : require
+// A tensor with a border of one number around it (or cut off: borders may be negative).
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+// Of the packed dimension: size of the result, border before, size of the source.
+PARAM(3, size)
+PARAM(4, before)
+PARAM(5, inside)
+PARAM(6, source_X)
+PARAM(7, source_Y)
+PARAM(8, source_Z)
+#if defined(DTYPE_f32) || defined(DTYPE_f16)
+PARAM_FLOAT(9, number)
+#else
+PARAM(9, number)
+#endif
+// The same of the dimensions outside of it, innermost first.
+#define DIMENSION(k) \
+  PARAM(10 + 3 * k, size_##k) PARAM(11 + 3 * k, before_##k) PARAM(12 + 3 * k, inside_##k)
+DIMENSION(0)
+DIMENSION(1)
+DIMENSION(2)
+DIMENSION(3)
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  int z = i % Z;
+  int rest = i / Z;
+  int row = 0;
+  int rows = 1;
+  bool in_source = true;
+#define STEP(k) \
+  { \
+    int index = rest % size_##k - before_##k; \
+    in_source = in_source && index >= 0 && index < inside_##k; \
+    row += index * rows; \
+    rows *= inside_##k; \
+    rest /= size_##k; \
+  }
+  STEP(0) STEP(1) STEP(2) STEP(3)
+  T4 v = T4(number);
+  if (in_source) {
+    if (before == 0 && inside == size) {
+      v = LOAD(source, AT_LINEAR(row * source_Z + z, source_X, source_Y, source_Z));
+    } else {
+      for (int lane = 0; lane < 4; lane++) {
+        int index = 4 * z + lane - before;
+        if (index < 0 || index >= inside) continue;
+        int t = row * source_Z + (index >> 2);
+        v[lane] = LOAD(source, AT_LINEAR(t, source_X, source_Y, source_Z))[index & 3];
+      }
+    }
+  }
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
+}

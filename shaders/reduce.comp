@@ -1,0 +1,122 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16 i32 f16:f32 f32:f16
+#extension GL_GOOGLE_include_directive : require
+// Sum, maximum or minimum over dimensions of the source.
+//
+// Each element of the result combines `count` texels: over up to 3 reduced dimensions of the source
+// (`extent_k` long, `step_k` texels apart, innermost first). Either lane by lane, where the packed
+// dimension is kept; or across the lanes, where it is reduced: it is then reduced dimension 0, and
+// the result's packed dimension is one that lies `lane_stride` texels apart in the source.
+// A long reduction is split: invocations of part p combine texels [p * chunk, (p + 1) * chunk), and
+// the parts lie one behind the other in the result, for a second dispatch to combine.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+CASE(4, kind)
+CASE(5, across)
+// Texels of one part, and the kept dimensions outside of the result's packed one.
+PARAM(6, texels)
+PARAM(7, size_0)
+PARAM(8, size_1)
+PARAM(9, stride_0)
+PARAM(10, stride_1)
+PARAM(11, stride_2)
+PARAM(12, lane_stride)
+PARAM(13, count)
+PARAM(14, chunk)
+CASE(15, dims)
+PARAM(16, extent_0)
+PARAM(17, extent_1)
+PARAM(18, step_0)
+PARAM(19, step_1)
+PARAM(20, step_2)
+// Elements in the last texel of the packed dimension.
+PARAM(21, tail)
+PARAM_FLOAT(22, divisor)
+PARAM(23, source_X)
+PARAM(24, source_Y)
+PARAM(25, source_Z)
+
+const int SUM = 0;
+const int MAX = 1;
+
+#if defined(DTYPE_i32)
+#define LEAST int(0x80000000)
+#define GREATEST 0x7fffffff
+T4 larger(T4 u, T4 v) { return max(u, v); }
+T4 smaller(T4 u, T4 v) { return min(u, v); }
+#else
+#define LEAST intBitsToFloat(0xff800000)
+#define GREATEST intBitsToFloat(0x7f800000)
+// A NaN on either side stays.
+T4 larger(T4 u, T4 v) { return mix(mix(u, v, greaterThan(v, u)), v, isnan(v)); }
+T4 smaller(T4 u, T4 v) { return mix(mix(u, v, lessThan(v, u)), v, isnan(v)); }
+#endif
+
+T4 combine(T4 u, T4 v) {
+  return kind == SUM ? u + v : kind == MAX ? larger(u, v) : smaller(u, v);
+}
+T4 neutral() { return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : T4(GREATEST); }
+
+T4 texel(int base, int r) {
+  int t = base + (dims == 1 ? r : r % extent_0) * step_0;
+  if (dims > 1) {
+    int rest = r / extent_0;
+    t += (dims == 2 ? rest : rest % extent_1) * step_1;
+    if (dims > 2) t += rest / extent_1 * step_2;
+  }
+  T4 v = LOAD(source, AT_LINEAR(t, source_X, source_Y, source_Z));
+  // Padding is zero, which a sum does not see.
+  if (across != 0 && kind != SUM && tail < 4 && (dims == 1 ? r : r % extent_0) == extent_0 - 1) {
+    v = mix(neutral(), v, lessThan(ivec4(0, 1, 2, 3), ivec4(tail)));
+  }
+  return v;
+}
+
+// In blocks, so that the rounding of a long sum grows with the number of blocks only.
+T4 reduced(int base, int begin, int end) {
+  T4 total = neutral();
+  for (int block = begin; block < end; block += 64) {
+    int stop = min(block + 64, end);
+    T4 v = neutral();
+    for (int r = block; r < stop; r++) v = combine(v, texel(base, r));
+    total = combine(total, v);
+  }
+  return total;
+}
+
+T across_lanes(T4 v) {
+  T4 pairs = combine(v, v.zwxy);
+  return combine(pairs, pairs.yxwz).x;
+}
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  int z = i % Z;
+  int outer = i % texels / Z;
+  int begin = i / texels * chunk;
+  int end = min(begin + chunk, count);
+  int base = outer % size_0 * stride_0 + outer / size_0 % size_1 * stride_1
+      + outer / (size_0 * size_1) * stride_2;
+  T4 v = T4(0);
+  if (across == 0) {
+    v = reduced(base + z, begin, end);
+  } else {
+    int lanes = VALID(z, size);
+    for (int lane = 0; lane < lanes; lane++) {
+      v[lane] = across_lanes(reduced(base + (4 * z + lane) * lane_stride, begin, end));
+    }
+  }
+#if !defined(DTYPE_i32)
+  v /= divisor;
+#endif
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
+}

@@ -1,0 +1,26 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16 i32 u8
+#extension GL_GOOGLE_include_directive : require
+// Element-wise choice between two operands.
+#include "tensor.glsl"
+#include "broadcast.glsl"
+
+OUT(0, result)
+IN_AS(1, choice, u8)
+IN(2, a)
+IN(3, b)
+OPERAND(6, choice)
+OPERAND(13, a)
+OPERAND(20, b)
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  bvec4 first = notEqual(OPERAND_TEXEL(choice, i, u8), uvec4(0));
+  T4 u = OPERAND_TEXEL(a, i, DTYPE);
+  T4 v = OPERAND_TEXEL(b, i, DTYPE);
+  T4 chosen = T4(first.x ? u.x : v.x, first.y ? u.y : v.y, first.z ? u.z : v.z,
+                 first.w ? u.w : v.w);
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(chosen, VALID(i % Z, size)));
+}

@@ -1,0 +1,249 @@
+"""One operator as a program: samples, the graphs made of them, and the comparison of results."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.tensor import Constant, Tensor, channels_last
+
+# Relative L2 error that results held in half precision may have.
+HALF_TOLERANCE = 2e-3
+
+# A value of the result may be off by this many times the relative L2 tolerance of the largest.
+LARGEST_ERROR = 20
+
+LAYOUTS = ("plain", "channels_last")
+
+
+@dataclass
+class Sample:
+    """One call of an operator and what it should give.
+
+    Attributes:
+        op: the operator's name.
+        args: in the order of its schema; arrays stand for tensors, lists may hold some.
+        expect: gets the arguments with floats in float64, gives an array or a list of them; or
+            the list itself.
+        outs: (sizes, dtype) of the results; by default the sizes that `expect` gives and `dtype`.
+        dtype: of the results; by default that of the first array.
+        constants: indices of arguments that are constants of the program, not inputs.
+        rtol: relative L2 error allowed for fp32; integers have to be exact.
+        name: tells samples of an operator apart.
+        half: whether a variant with fp16 in the place of fp32 makes sense; only where `expect` is
+            a function.
+        layouts: in which memory orders the inputs are tried.
+    """
+
+    op: str
+    args: Sequence[Any]
+    expect: Callable[..., Any] | Sequence[np.ndarray]
+    outs: Sequence[tuple[Sequence[int], str]] | None = None
+    dtype: str | None = None
+    constants: Sequence[int] = ()
+    rtol: float = 1e-6
+    name: str = ""
+    half: bool = True
+    layouts: Sequence[str] = LAYOUTS
+
+    def __str__(self):
+        return f"{self.op}[{self.name}]" if self.name else self.op
+
+    def arrays(self) -> list[np.ndarray]:
+        """The arrays among the arguments, lists flattened."""
+        return [a for arg in self.args for a in (arg if isinstance(arg, list) else [arg])
+                if isinstance(a, np.ndarray)]
+
+    def has_floats(self) -> bool:
+        return any(a.dtype == np.float32 for a in self.arrays())
+
+
+@dataclass
+class Case:
+    """A sample as a program: its graph, the bytes of its constants and the arrays to run it on."""
+
+    graph: Graph
+    data: bytes
+    inputs: list[np.ndarray]
+    expected: list[np.ndarray]
+    rtol: float
+
+
+def each(function: Callable[[Any], Any], args: Sequence[Any]) -> list[Any]:
+    """The arguments with `function` applied to arrays, also those in lists."""
+    def apply(value):
+        if isinstance(value, list):
+            return [apply(item) for item in value]
+        return function(value) if isinstance(value, np.ndarray) else value
+    return [apply(arg) for arg in args]
+
+
+def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case:
+    """The program of a sample.
+
+    Args:
+        half: fp16 in the place of fp32.
+        layout: "channels_last" gives inputs of 3 and more dimensions with dimension 1 innermost in
+            memory (they come from a permutation).
+    """
+    args = each(lambda a: _halved(a) if half else a, sample.args)
+    expected = sample.expect
+    if callable(expected):
+        with np.errstate(all="ignore"):
+            expected = expected(*each(_doubled, args))
+    expected = list(expected) if isinstance(expected, (list, tuple)) else [expected]
+    builder = _CaseBuilder(layout)
+    nodes_args = tuple(builder.argument(arg, index in sample.constants)
+                       for index, arg in enumerate(args))
+    outs = sample.outs
+    if outs is None:
+        dtype = sample.dtype or str(sample.arrays()[0].dtype)
+        outs = [(np.shape(e), dtype) for e in expected]
+    outs = tuple(Tensor(tuple(sizes), "float16" if half and dtype == "float32" else dtype)
+                 for sizes, dtype in outs)
+    nodes = [*builder.nodes, Node(sample.op, nodes_args, outs, "sample")]
+    graph = Graph("sample", builder.inputs, list(outs[:len(expected)]), nodes).finish()
+    return Case(graph, bytes(builder.data), builder.arrays, expected,
+                max(sample.rtol, HALF_TOLERANCE) if half else sample.rtol)
+
+
+def _halved(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float16) if array.dtype == np.float32 else array
+
+
+def _doubled(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+class _CaseBuilder:
+    def __init__(self, layout: str):
+        self.layout = layout
+        self.inputs: list[Tensor] = []
+        self.arrays: list[np.ndarray] = []
+        self.nodes: list[Node] = []
+        self.data = bytearray()
+
+    def argument(self, value: Any, constant: bool) -> Any:
+        if isinstance(value, list):
+            return [self.argument(item, constant) for item in value]
+        if not isinstance(value, np.ndarray):
+            return value
+        return self._constant(value) if constant else self._input(value)
+
+    def _constant(self, array: np.ndarray) -> Tensor:
+        self.data += bytes(-len(self.data) % 16)
+        offset = len(self.data)
+        self.data += array.tobytes()
+        dtype = str(array.dtype)
+        return Tensor(array.shape, dtype, constant=Constant(offset, array.nbytes, dtype))
+
+    def _input(self, array: np.ndarray) -> Tensor:
+        name = f"input {len(self.inputs)}"
+        if self.layout == "plain" or array.ndim < 3:
+            tensor = Tensor(array.shape, str(array.dtype), name=name)
+            self.inputs.append(tensor)
+            self.arrays.append(array)
+            return tensor
+        order = channels_last(array.ndim)
+        lying = np.ascontiguousarray(array.transpose(order))
+        source = Tensor(lying.shape, str(array.dtype), name=name)
+        self.inputs.append(source)
+        self.arrays.append(lying)
+        result = Tensor(array.shape, str(array.dtype))
+        back = [order.index(d) for d in range(array.ndim)]
+        self.nodes.append(Node("aten.permute_copy.default", (source, back), (result,), name))
+        return result
+
+
+def check(results: Sequence[np.ndarray], case: Case) -> None:
+    """Compares results with a case's expectation.
+
+    Raises:
+        AssertionError: saying how far off which result is.
+    """
+    assert len(results) == len(case.expected)
+    for index, (result, expected) in enumerate(zip(results, case.expected)):
+        expected = np.asarray(expected)
+        assert result.shape == expected.shape, f"result {index}: sizes"
+        if result.dtype.kind != "f":
+            np.testing.assert_array_equal(result, expected, err_msg=f"result {index}")
+            continue
+        if result.dtype == np.float16:
+            with np.errstate(over="ignore"):
+                expected = expected.astype(np.float16)
+        else:
+            with np.errstate(over="ignore"):
+                expected = expected.astype(np.float32).astype(np.float64)
+        finite = np.isfinite(expected)
+        np.testing.assert_array_equal(result[~finite], expected[~finite],
+                                      err_msg=f"result {index}: infinities and NaN")
+        wanted = expected[finite].astype(np.float64)
+        error = result[finite].astype(np.float64) - wanted
+        if not error.size:
+            continue
+        norm = np.linalg.norm(wanted)
+        distance = np.linalg.norm(error) / (norm or 1.0)
+        assert distance <= case.rtol, f"result {index}: relative L2 error {distance:.3g}"
+        largest = np.abs(error).max() / (np.abs(wanted).max() or 1.0)
+        assert largest <= case.rtol * LARGEST_ERROR, f"result {index}: error {largest:.3g}"
+
+
+def samples() -> Iterator[Sample]:
+    """All samples: those of every module in tests/ops/samples."""
+    for path in sorted((Path(__file__).parent / "samples").glob("*.py")):
+        if path.stem != "__init__":
+            module = importlib.import_module(f"samples.{path.stem}")
+            yield from module.SAMPLES
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A sample in one precision and one layout."""
+
+    sample: Sample
+    half: bool
+    layout: str
+
+    def __str__(self):
+        return f"{self.sample}{'-half' if self.half else ''}" + (
+            "" if self.layout == "plain" else f"-{self.layout}")
+
+    def case(self) -> Case:
+        return make_case(self.sample, self.half, self.layout)
+
+
+def variants() -> Iterator[Variant]:
+    """Every sample in the precisions and layouts that differ for it."""
+    for sample in samples():
+        deep = any(a.ndim >= 3 for index, arg in enumerate(sample.args)
+                   if index not in sample.constants
+                   for a in (arg if isinstance(arg, list) else [arg]) if isinstance(a, np.ndarray))
+        for half in (False, True):
+            if half and not (sample.half and sample.has_floats() and callable(sample.expect)):
+                continue
+            for layout in sample.layouts:
+                if layout == "plain" or deep:
+                    yield Variant(sample, half, layout)
+
+
+def normal(*sizes: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
+    """Normally distributed fp32 numbers."""
+    numbers = np.random.default_rng(seed + math.prod(sizes)).normal(size=sizes)
+    return np.asarray(numbers * scale, np.float32)
+
+
+def integers(*sizes: int, low: int = -9, high: int = 10, seed: int = 0) -> np.ndarray:
+    """int32 numbers in [low, high)."""
+    return np.random.default_rng(seed + math.prod(sizes)).integers(
+        low, high, sizes).astype(np.int32)
+
+
+def booleans(*sizes: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed + math.prod(sizes)).random(sizes) < 0.5

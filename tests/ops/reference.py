@@ -1,0 +1,126 @@
+"""Operators in plain numpy, written for being obviously right; computed in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def windows(x: np.ndarray, kernel, stride, dilation, out_sizes):
+    """For every tap (ky, kx) the pixels of x [.., H, W] it meets, each [.., OH, OW]."""
+    (ky, kx), (sy, sx), (dy, dx), (oh, ow) = kernel, stride, dilation, out_sizes
+    for i in range(ky):
+        for j in range(kx):
+            top, left = i * dy, j * dx
+            yield i, j, x[..., top:top + (oh - 1) * sy + 1:sy, left:left + (ow - 1) * sx + 1:sx]
+
+
+def padded(x: np.ndarray, padding, more=(0, 0), value: float = 0.0) -> np.ndarray:
+    """x [.., H, W] with `padding` on every side and `more` at the end."""
+    widths = [(0, 0)] * (x.ndim - 2) + [(p, p + m) for p, m in zip(padding, more)]
+    return np.pad(x.astype(np.float64), widths, constant_values=value)
+
+
+def conv_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Pixels of a convolution's result along one dimension."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def conv2d(x, weight, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
+    """x [N, C, H, W] by weight [O, C / groups, kh, kw]."""
+    channels, inputs, *kernel = weight.shape
+    sizes = tuple(conv_size(*numbers) for numbers in
+                  zip(x.shape[2:], kernel, stride, padding, dilation))
+    out = np.zeros((x.shape[0], channels, *sizes))
+    x = padded(x, padding)
+    each = channels // groups
+    for group in range(groups):
+        part = slice(group * each, (group + 1) * each)
+        source = x[:, group * inputs:(group + 1) * inputs]
+        for ky, kx, pixels in windows(source, kernel, stride, dilation, sizes):
+            taps = weight[part, :, ky, kx].astype(np.float64)
+            out[:, part] += np.einsum("oi,nihw->nohw", taps, pixels)
+    return out if bias is None else out + bias[:, None, None]
+
+
+def conv1d(x, weight, bias, stride=1, padding=0, dilation=1, groups=1):
+    """x [N, C, L] by weight [O, C / groups, k]."""
+    return conv2d(x[:, :, None], weight[:, :, None], bias, (1, stride), (0, padding),
+                  (1, dilation), groups)[:, :, 0]
+
+
+def pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1,
+              ceil: bool = False) -> int:
+    """Pixels of a pooling's result: a last window has to start inside the image or its left pad."""
+    span = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (-(-span // stride) if ceil else span // stride) + 1
+    return count - 1 if ceil and (count - 1) * stride >= size + padding else count
+
+
+def _pool_sizes(x, kernel, stride, padding, dilation, ceil):
+    return tuple(pool_size(*numbers, ceil)
+                 for numbers in zip(x.shape[-2:], kernel, stride, padding, dilation))
+
+
+def max_pool2d(x, kernel, stride, padding=(0, 0), dilation=(1, 1), ceil=False):
+    """The largest elements and their places y * W + x."""
+    height, width = x.shape[-2:]
+    sizes = _pool_sizes(x, kernel, stride, padding, dilation, ceil)
+    best = np.full((*x.shape[:-2], *sizes), -math.inf)
+    index = np.zeros(best.shape, np.int64)
+    for where in np.ndindex(best.shape):
+        *outer, oy, ox = where
+        for ky in range(kernel[0]):
+            for kx in range(kernel[1]):
+                y = oy * stride[0] - padding[0] + ky * dilation[0]
+                column = ox * stride[1] - padding[1] + kx * dilation[1]
+                if 0 <= y < height and 0 <= column < width:
+                    value = x[(*outer, y, column)]
+                    if value > best[where]:
+                        best[where], index[where] = value, y * width + column
+    return best, index
+
+
+def avg_pool2d(x, kernel, stride, padding=(0, 0), ceil=False, include_pad=True, divisor=None):
+    """Means of windows; a window may reach beyond the padding with `ceil`, which never counts."""
+    height, width = x.shape[-2:]
+    sizes = _pool_sizes(x, kernel, stride, padding, (1, 1), ceil)
+    out = np.zeros((*x.shape[:-2], *sizes))
+    for oy in range(sizes[0]):
+        for ox in range(sizes[1]):
+            top, left = oy * stride[0] - padding[0], ox * stride[1] - padding[1]
+            bottom = min(top + kernel[0], height + padding[0])
+            right = min(left + kernel[1], width + padding[1])
+            area = (bottom - top) * (right - left)
+            top, bottom = max(top, 0), min(bottom, height)
+            left, right = max(left, 0), min(right, width)
+            if not include_pad:
+                area = (bottom - top) * (right - left)
+            total = x[..., top:bottom, left:right].astype(np.float64).sum((-2, -1))
+            out[..., oy, ox] = total / (divisor or area)
+    return out
+
+
+def pixel_shuffle(x, factor: int):
+    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]."""
+    *outer, channels, height, width = x.shape
+    split = x.reshape(*outer, channels // factor**2, factor, factor, height, width)
+    n = len(outer)
+    moved = split.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return moved.reshape(*outer, channels // factor**2, height * factor, width * factor)
+
+
+def upsample_nearest2d(x, sizes, factors=None):
+    """Nearest pixels, positions in float32 and rounded down as torch does."""
+    def places(size, out_size, factor):
+        step = np.float32(1.0 / factor if factor else size / out_size)
+        if out_size == size:
+            step = np.float32(1)
+        position = np.floor(np.arange(out_size, dtype=np.float32) * step)
+        return np.minimum(position.astype(np.int64), size - 1)
+
+    factors = factors or (None, None)
+    rows = places(x.shape[-2], sizes[0], factors[0])
+    columns = places(x.shape[-1], sizes[1], factors[1])
+    return x[..., rows, :][..., columns]

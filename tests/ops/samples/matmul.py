@@ -1,0 +1,57 @@
+"""Samples of matrix products: one row and many, odd sizes, constant and computed matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness import Sample, normal
+
+RTOL = 2e-6
+
+# x [.., K], columns: one row, few, many; leading dimensions; K and N that are not whole texels.
+LINEAR = [((1, 64), 40), ((1, 37), 21), ((5,), 3), ((2, 33), 18), ((3, 1, 20), 9), ((7, 12), 5),
+          ((197, 24), 30), ((2, 3, 5, 18), 22), ((64, 64), 64), ((1, 1030), 7), ((4, 8), 1)]
+MM = [(5, 7, 9), (1, 12, 10), (40, 33, 26)]
+BMM = [(2, 5, 7, 9), (3, 1, 12, 10), (1, 6, 4, 5), (12, 17, 16, 17)]
+ADDENDS = [(9,), (1, 9), (6, 9), (6, 1), (1,)]
+
+
+def linear(x, weight, bias=None):
+    return x @ weight.T + (0 if bias is None else bias)
+
+
+def addmm(bias, a, b, beta, alpha):
+    return beta * bias + alpha * (a @ b)
+
+
+def _linear(sizes, columns, bias=True, constant=True) -> Sample:
+    args = [normal(*sizes), normal(columns, sizes[-1], seed=1),
+            normal(columns, seed=2) if bias else None]
+    constants = () if not constant else (1, 2) if bias else (1,)
+    name = f"{'x'.join(map(str, sizes))}-{columns}{'' if bias else '-unbiased'}"
+    return Sample("aten.linear.default", args, linear, constants=constants, rtol=RTOL,
+                  name=name + ("" if constant else "-computed"))
+
+
+def _product(op, sizes, constants) -> Sample:
+    *batch, m, k, n = sizes
+    args = [normal(*batch, m, k), normal(*batch, k, n, seed=1)]
+    name = f"{'x'.join(map(str, sizes))}{'' if constants else '-computed'}"
+    return Sample(op, args, np.matmul, constants=constants, rtol=RTOL, name=name)
+
+
+def _addmm(sizes, beta, alpha, constants) -> Sample:
+    args = [normal(*sizes), normal(6, 10, seed=1), normal(10, 9, seed=2), beta, alpha]
+    name = f"{'x'.join(map(str, sizes))}-{beta}-{alpha}{'' if constants else '-computed'}"
+    return Sample("aten.addmm.default", args, addmm, constants=constants, rtol=RTOL, name=name)
+
+
+SAMPLES = [
+    *(_linear(sizes, columns) for sizes, columns in LINEAR),
+    _linear((6, 10), 7, bias=False),
+    _linear((6, 10), 7, constant=False),
+    _linear((1, 10), 70, constant=False),
+    *(_product("aten.mm.default", sizes, constants) for sizes in MM for constants in ((1,), ())),
+    *(_product("aten.bmm.default", sizes, constants) for sizes in BMM for constants in ((1,), ())),
+    *(_addmm(sizes, *factors, (0, 2)) for sizes in ADDENDS for factors in ((1, 1), (0.5, 2.0))),
+    *(_addmm(sizes, 1, 1, ()) for sizes in ADDENDS),
+]

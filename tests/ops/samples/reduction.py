@@ -1,0 +1,124 @@
+"""Sums, means and extremes over dimensions; softmax and layer normalization."""
+
+import math
+
+import numpy as np
+from harness import Sample, integers, normal
+
+
+def reduced(function):
+    def expect(x, dims, keepdim, *_):
+        axis = tuple(dims) if dims else None
+        return function(x, axis=axis, keepdims=keepdim)
+    return expect
+
+
+def with_nan(*sizes):
+    array = normal(*sizes)
+    array[..., 1] = math.nan
+    return array
+
+
+def positive(*sizes):
+    return np.abs(normal(*sizes))
+
+
+SIZES = (2, 6, 5, 7)
+SETS = [[0], [1], [2], [3], [2, 3], [1, 2], [0, 3], [1, 3], [-1, -2], [0, 2], [0, 1, 2, 3], [], None,
+        [0, 2, 3]]
+FUNCTIONS = {"mean.dim": np.mean, "sum.dim_IntList": np.sum, "amax.default": np.max,
+             "amin.default": np.min}
+ARGS = {"argmax": np.argmax, "argmin": np.argmin}
+
+
+def arg_sample(name, array, dim, keepdim, label="", **options):
+    return Sample(f"aten.{name}.default", [array, dim, keepdim],
+                  lambda x, d, k: ARGS[name](x, axis=d, keepdims=k), dtype="int32",
+                  name=f"{list(array.shape)} {dim} {keepdim}{label}", **options)
+
+
+def softmax(x, dim, _=False):
+    shifted = np.exp(x - x.max(dim, keepdims=True)) if x.ndim else np.ones(())
+    return shifted / shifted.sum(dim, keepdims=True) if x.ndim else shifted
+
+
+def log_softmax(x, dim, _=False):
+    shifted = x - x.max(dim, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
+
+
+def layer_norm(x, shape, weight, bias, epsilon):
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    result = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    result = result * (1 if weight is None else weight) + (0 if bias is None else bias)
+    return [result]
+
+
+def norm_sample(sizes, shape, weight=True, bias=True, name="", offset=0.0):
+    rows = (*sizes[:len(sizes) - len(shape)], *[1] * len(shape))
+    return Sample("aten.native_layer_norm.default",
+                  [normal(*sizes) + np.float32(offset), list(shape),
+                   normal(*shape, seed=1) if weight else None,
+                   normal(*shape, seed=2) if bias else None, 1e-5], layer_norm,
+                  outs=[(sizes, "float32"), (rows, "float32"), (rows, "float32")],
+                  constants=[2, 3], name=name or str(sizes))
+
+
+SAMPLES = [
+    *(Sample(f"aten.{name}", [normal(*SIZES), dims, keepdim], reduced(function),
+             name=f"{dims} {keepdim}", rtol=2e-6)
+      for name, function in FUNCTIONS.items() for dims in SETS for keepdim in (False, True)),
+    # Long ones, in two stages; the sums of positive numbers lose most when done one by one.
+    *(Sample(f"aten.{name}", [positive(*sizes), dims, True], reduced(function),
+             name=f"long {sizes} {dims}", half=name != "sum.dim_IntList")
+      for name, function in FUNCTIONS.items()
+      for sizes, dims in (((1, 6, 61, 67), [2, 3]), ((1, 3, 50001), [2]), ((2, 9001), [1]),
+                          ((9001, 3), [0]), ((3, 70, 70, 5), [0, 1, 2, 3]))),
+    Sample("aten.mean.dim", [normal(2, 3, 2, 3, 2, 3, 2), [0, 2, 4, 6], False], reduced(np.mean),
+           name="every other"),
+    Sample("aten.amax.default", [normal(2, 3, 2, 3, 2, 3, 3), [0, 2, 4, 6], False],
+           reduced(np.max), name="every other"),
+    Sample("aten.amin.default", [normal(2, 3, 2, 3, 2, 3, 2), [1, 3, 5], True], reduced(np.min),
+           name="every other"),
+    Sample("aten.amax.default", [with_nan(3, 5), [1], False], reduced(np.max), name="NaN"),
+    Sample("aten.amax.default", [-positive(3, 5), [1], False], reduced(np.max), name="negative"),
+    Sample("aten.amin.default", [positive(3, 5), [0, 1], False], reduced(np.min),
+           name="positive"),
+    Sample("aten.sum.dim_IntList", [normal(), [], False, None], reduced(np.sum), name="0-d"),
+    *(Sample(f"aten.{name}", [integers(3, 5, 7), dims, False], reduced(FUNCTIONS[name]),
+             name=f"int32 {dims}")
+      for name in ("sum.dim_IntList", "amax.default", "amin.default") for dims in ([2], [0, 1])),
+    Sample("aten.sum.dim_IntList", [integers(3, 5, 7) > 0, [2], False, None],
+           reduced(np.sum), dtype="int32", name="bool"),
+    *(arg_sample(name, normal(2, 6, 5, 7), dim, keepdim)
+      for name in ARGS for dim in (0, 1, -1, 3) for keepdim in (False, True)),
+    *(arg_sample(name, integers(2, 600, 7), dim, True, " int32")
+      for name in ARGS for dim in (1, 2)),
+    arg_sample("argmax", with_nan(3, 5), 1, False, " NaN"),
+    arg_sample("argmax", np.round(normal(3, 50)), 1, False, " ties"),
+    arg_sample("argmax", normal(3, 5, 6), None, False),
+    arg_sample("argmin", normal(1, 30000), 1, False, half=False),
+    *(Sample("aten._softmax.default", [normal(*sizes, scale=3.0), dim, False], softmax,
+             name=f"{sizes} {dim}")
+      for sizes, dim in (((3, 5), -1), ((3, 8), 1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 0),
+                         ((2, 6, 5, 7), 2), ((2, 6, 5, 7), -1), ((1, 1000), 1), ((5,), 0),
+                         ((1, 8001), 1), ((2, 3000, 2), 1))),
+    Sample("aten._softmax.default", [normal(3, 5) * 1e4, 1, False], softmax, name="far",
+           half=False),
+    Sample("aten._softmax.default", [np.where(normal(4, 9) < 0, -np.inf, normal(4, 9)).astype(
+        np.float32), 1, False], softmax, name="masked"),
+    *(Sample("aten._log_softmax.default", [normal(*sizes, scale=3.0), dim, False], log_softmax,
+             name=f"{sizes} {dim}")
+      for sizes, dim in (((3, 5), -1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 2), ((2, 6, 5, 7), 3))),
+    norm_sample((3, 30), (30,)),
+    norm_sample((2, 5, 64), (64,)),
+    norm_sample((2, 5, 64), (64,), weight=False, name="bias only"),
+    norm_sample((2, 5, 13), (13,), weight=False, bias=False, name="neither"),
+    norm_sample((2, 3, 4, 9), (3, 4, 9), name="several dimensions"),
+    norm_sample((1, 9000), (9000,)),
+    norm_sample((4, 96), (96,), name="far from zero", offset=30.0),
+]
+for _sample in SAMPLES:
+    if "far from zero" in _sample.name:
+        # The mean of numbers near 30 is known to 30 * 2^-24.
+        _sample.rtol, _sample.half = 1e-5, False

@@ -1,0 +1,191 @@
+"""Catalog look-ups, and the build script that makes the catalog."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vkrt.errors import UnsupportedError
+from vkrt.shader import Catalog, catalog, spirv
+
+SHADERS = Path(__file__).parents[2] / "shaders"
+
+KERNEL = """#version 450
+//! storages: texel buffer
+//! dtypes: f32 f32:i32
+#extension GL_GOOGLE_include_directive : require
+#include "tool.glsl"
+layout(local_size_x_id = 100) in;
+layout(constant_id = 3) const int width_constant = 8;
+layout(binding = 0) writeonly buffer result_block { float result[]; };
+#ifdef STORAGE_TEXEL
+layout(binding = 1) uniform samplerBuffer source;
+#define LOAD(i) texelFetch(source, i).x
+#else
+layout(binding = 1) readonly buffer source_block { float source[]; };
+#define LOAD(i) source[i]
+#endif
+#ifdef DTYPE_OUT_i32
+#define CAST int
+#else
+#define CAST float
+#endif
+void main() { result[gl_GlobalInvocationID.x] = CAST(LOAD(width_constant)) * FACTOR; }
+"""
+
+
+class Workshop:
+    """A folder of shaders and the build script run on it."""
+
+    def __init__(self, folder):
+        self.shaders = folder / "shaders"
+        self.common = self.shaders / "common"
+        self.common.mkdir(parents=True)
+        (self.shaders / "build.py").write_text((SHADERS / "build.py").read_text())
+        (folder / "vkrt" / "shader").mkdir(parents=True)
+        shutil.copy(spirv.__file__, folder / "vkrt" / "shader")
+        self.out = folder / "out"
+        self.out.mkdir()
+
+    def build(self):
+        return subprocess.run(
+            [sys.executable, str(self.shaders / "build.py"), str(self.shaders),
+             "--glslc", "glslc", "--cache", str(self.out / "cache"),
+             "--bin", str(self.out / "catalog.bin"), "--json", str(self.out / "catalog.json"),
+             "--depfile", str(self.out / "catalog.d")], capture_output=True, text=True)
+
+    def compiled(self):
+        """Builds; the number of variants that were not taken from the cache."""
+        done = self.build()
+        assert done.returncode == 0, done.stderr
+        return int(re.search(r"(\d+) compiled", done.stdout).group(1))
+
+    def catalog(self):
+        return Catalog(json.loads((self.out / "catalog.json").read_text()),
+                       memoryview((self.out / "catalog.bin").read_bytes()))
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    if not shutil.which("glslc"):
+        pytest.skip("no glslc")
+    made = Workshop(tmp_path)
+    (made.common / "tool.glsl").write_text("#define FACTOR 2\n")
+    (made.shaders / "scale.comp").write_text(KERNEL)
+    return made
+
+
+def test_variants_and_their_interfaces(workshop):
+    assert workshop.compiled() == 4
+    made = workshop.catalog()
+    assert sorted(made) == ["scale.buffer.f32", "scale.buffer.f32_i32",
+                            "scale.texel.f32", "scale.texel.f32_i32"]
+    shader = made.get("scale.texel.f32")
+    assert made.get("scale.texel.f32") is shader
+    assert [(b.binding, b.type, b.name, b.readable, b.writable) for b in shader.bindings] == [
+        (0, "storage_buffer", "result", False, True),
+        (1, "uniform_texel_buffer", "source", True, False)]
+    assert shader.spec_ids == (3, 100)
+    assert shader.spec_names == {3: "width", 100: "local_size_x"}
+    assert shader.local_size == (1, 1, 1)
+    assert shader.local_size_ids == (100, None, None)
+    assert shader.push_bytes == 0
+    assert "SampledBuffer" in shader.capabilities
+    assert "SampledBuffer" not in made.get("scale.buffer.f32").capabilities
+    assert shader.spirv != made.get("scale.texel.f32_i32").spirv
+    # Names are in the interface, not in what the driver gets.
+    assert b"source" not in bytes(shader.spirv)
+
+
+def test_a_rebuild_compiles_what_changed(workshop):
+    (workshop.shaders / "other.comp").write_text(
+        "#version 450\n//! dtypes: f32\nlayout(local_size_x = 4) in;\nvoid main() {}\n")
+    assert workshop.compiled() == 5
+    assert workshop.compiled() == 0
+    assert "other.f32" in workshop.catalog()
+    os.utime(workshop.shaders / "scale.comp")
+    assert workshop.compiled() == 0
+    (workshop.common / "tool.glsl").write_text("#define FACTOR 3\n")
+    assert workshop.compiled() == 4
+    (workshop.shaders / "other.comp").unlink()
+    assert workshop.compiled() == 0
+    assert "other.f32" not in workshop.catalog()
+    # What nothing uses any more has left the cache.
+    assert len(list((workshop.out / "cache").glob("*.spv"))) == 4
+
+
+def test_files_and_folders_are_dependencies(workshop):
+    workshop.compiled()
+    depfile = (workshop.out / "catalog.d").read_text()
+    for path in (workshop.shaders, workshop.shaders / "scale.comp", workshop.common / "tool.glsl"):
+        assert re.search(rf"{re.escape(str(path.resolve()))}( |\n|$)", depfile)
+
+
+def test_identical_modules_are_stored_once(workshop):
+    (workshop.shaders / "scale.comp").write_text(KERNEL.replace("f32 f32:i32", "f32 f16"))
+    workshop.compiled()
+    made = workshop.catalog()
+    assert made.get("scale.texel.f32").spirv == made.get("scale.texel.f16").spirv
+    sizes = {len(made.get(name).spirv) for name in made}
+    assert (workshop.out / "catalog.bin").stat().st_size == sum(sizes)
+
+
+def test_no_shaders_make_an_empty_catalog(workshop):
+    (workshop.shaders / "scale.comp").unlink()
+    assert workshop.compiled() == 0
+    assert len(workshop.catalog()) == 0
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("texel buffer", "texel disk", "unknown storage 'disk'"),
+    ("f32 f32:i32", "f32:", "'f32:' is neither a dtype nor a pair"),
+    ("f32 f32:i32", "f32 f32", "named twice: scale.buffer.f32"),
+    ("//! dtypes", "//! types", "unknown header line '//! types:'"),
+    ("//! dtypes: f32 f32:i32", "//! storages: texel", "'//! storages:' is given twice"),
+    ("* FACTOR", "* NOTHING", "'NOTHING' : undeclared identifier"),
+    ("binding = 0)", "binding = 0, set = 1)", "'result' is not in descriptor set 0"),
+    ("binding = 1)", "binding = 0)", "two variables share a binding"),
+])
+def test_what_is_wrong_is_named(workshop, old, new, message):
+    (workshop.shaders / "scale.comp").write_text(KERNEL.replace(old, new))
+    done = workshop.build()
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_installed_catalog_is_whole():
+    found = catalog()
+    assert catalog() is found
+    stems = {path.stem for path in SHADERS.glob("*.comp")}
+    assert {name.split(".")[0] for name in found} == stems
+    for name in found:
+        shader = found.get(name)
+        assert shader.name == name
+        module = bytes(shader.spirv)
+        assert spirv.strip(module) == module
+        interface = spirv.interface(module)
+        assert len(interface["bindings"]) == len(shader.bindings)
+        assert tuple(s["id"] for s in interface["specs"]) == shader.spec_ids
+        assert interface["push_bytes"] == shader.push_bytes
+        assert tuple(interface["capabilities"]) == shader.capabilities
+        assert all(entry.name for entry in (*shader.bindings, *shader.specs))
+
+
+def test_an_unknown_name_brings_the_near_ones():
+    interface = {"bindings": [], "specs": [], "push_bytes": 0, "local_size": [1, 1, 1],
+                 "local_size_ids": [None] * 3, "capabilities": []}
+    variants = {name: [0, 4, 0] for name in ("unary.texel.f32", "unary.texel.f16", "binary.f32")}
+    made = Catalog({"interfaces": [interface], "variants": variants}, memoryview(bytes(4)))
+    assert "unary.texel.f32" in made and len(made) == 3
+    with pytest.raises(UnsupportedError, match=r"'unary.disk.f32'.* unary.texel.f32, unary.texel"):
+        made.get("unary.disk.f32")
+    with pytest.raises(UnsupportedError, match="there are binary.f32"):
+        made.get("binarry.f32")
+    with pytest.raises(UnsupportedError, match="no shader 'x' in this build of vkrt$"):
+        made.get("x")

@@ -1,0 +1,83 @@
+"""The `vkrt` command: output, JSON, exit codes, no tracebacks for mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conftest import MODELS
+
+from vkrt import cli
+
+pytestmark = pytest.mark.driver
+MLP = str(MODELS / "mlp.pte")
+
+
+def run(capsys, *arguments):
+    code = cli.main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_devices(capsys):
+    code, out, _ = run(capsys, "devices")
+    assert code == 0 and "Vulkan" in out
+    code, out, _ = run(capsys, "devices", "--json")
+    assert json.loads(out)[0]["heaps"]
+
+
+def test_info(capsys):
+    code, out, _ = run(capsys, "info", MLP)
+    assert code == 0
+    for words in ("method forward", "float32[3,30]", "aten.linear.default", "predicted peak"):
+        assert words in out
+    code, out, _ = run(capsys, "info", MLP, "--json")
+    data = json.loads(out)["methods"]["forward"]
+    assert data["peak"] >= data["weights"] + data["activations"] > 0
+
+
+def test_info_of_a_kernel_between_delegates(capsys):
+    code, out, _ = run(capsys, "info", str(MODELS / "toy.pte"))
+    assert code == 0
+    assert "2 delegates" in out and "aten::mean.out" in out
+
+
+def test_run_with_files(capsys, tmp_path):
+    target = tmp_path / "y.npz"
+    code, out, _ = run(capsys, "run", MLP, "--input", str(MODELS / "mlp.npz"), "--output",
+                       str(target), "--memory")
+    assert code == 0
+    assert "planned peak" in out and "end of execute" in out
+    with np.load(MODELS / "mlp.npz") as expected, np.load(target) as result:
+        np.testing.assert_allclose(result["out0"], expected["out0"], rtol=1e-4, atol=1e-5)
+
+
+def test_run_with_a_picture(capsys, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    picture, target = tmp_path / "in.png", tmp_path / "out.png"
+    image.new("RGB", (50, 40), (255, 0, 0)).save(picture)
+    code, _, err = run(capsys, "run", str(MODELS / "superres_small.pte"), "--input", str(picture),
+                       "--output", str(target))
+    assert code == 0, err
+    assert image.open(target).size == (44, 36)
+
+
+def test_run_json(capsys):
+    code, out, _ = run(capsys, "run", MLP, "--json")
+    assert code == 0
+    assert json.loads(out)["memory"]["weights"] > 0
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    (("run", "no-such-file.pte"), 1),
+    (("info", str(MODELS / "mlp.npz")), 1),
+    (("run", MLP, "--method", "backward"), 2),
+    (("run", MLP, "--input", str(MODELS / "toy.npz")), 2),
+    (("run", MLP, "--input", MLP), 2),
+    (("run", MLP, "--output", "result.xyz"), 2),
+])
+def test_mistakes_are_one_line(capsys, arguments, code):
+    got, _, err = run(capsys, *arguments)
+    assert got == code
+    assert err.startswith("vkrt: ") and err.count("\n") == 1

@@ -1,0 +1,88 @@
+"""Whole programs against eager torch: results and memory, in every storage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import find_model
+
+import vkrt
+
+pytestmark = pytest.mark.driver
+
+# In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
+SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
+         "shapes", "batch2", "lstm_cell"]
+# In the folders of VKRT_MODELS.
+LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
+         "lstm-base", "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
+         "realesr-animevideov3", "realesr-animevideov3-fp16", "efficientnet-lite0",
+         "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
+STORAGES = ["texel", "buffer", "texture3d"]
+
+
+def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
+    """|result - expected| / |expected|, in float64."""
+    expected = expected.astype(np.float64)
+    norm = np.linalg.norm(expected)
+    return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
+
+
+def check(path, device, **options):
+    """Runs a program twice on its reference input and compares results and memory."""
+    reference = np.load(path.with_name(path.name.replace("-fp16", "") if not
+                                       path.with_suffix(".npz").exists() else path.name)
+                        .with_suffix(".npz"))
+    keys = sorted((k for k in reference.files if k.startswith("in")), key=lambda k: int(k[2:]))
+    fp16 = "fp16" in path.name
+    prefix = "exact_out" if "exact_out0" in reference.files else "out"
+    with vkrt.load(path, device, **options) as program:
+        inputs = [reference[k].astype(i.dtype) if i.dtype == "float16" else reference[k]
+                  for k, i in zip(keys, program.metadata().inputs)]
+        first = program.run(*inputs)
+        second = program.run(*inputs)
+        for index, (a, b) in enumerate(zip(first, second)):
+            np.testing.assert_array_equal(a, b, err_msg=f"output {index} of the second run")
+            expected = reference[f"{prefix}{index}"]
+            assert a.shape == expected.shape
+            if a.dtype.kind == "f":
+                assert relative_l2(a, expected) < (2e-3 if fp16 else 1e-5), f"output {index}"
+            else:
+                np.testing.assert_array_equal(a, expected)
+        memory = program.memory
+        assert memory.measured_peak == memory.planned_peak
+        assert all(p.device == p.blocks for p in memory.phases)
+        return program.memory
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", SMALL)
+def test_small(name, storage, device):
+    check(find_model(f"{name}.pte"), device, storage=storage)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large(name, device):
+    path = find_model(f"{name}.pte")
+    if path is None:
+        pytest.skip("not in VKRT_MODELS")
+    check(path, device)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_eager_order(name, device):
+    """The older order gives the same results and a peak that is as planned and never lower."""
+    path = find_model(f"{name}.pte")
+    eager = check(path, device, order="eager")
+    lazy = check(path, device, order="lazy")
+    assert eager.measured_peak >= lazy.measured_peak
+
+
+@pytest.mark.parametrize("name", SMALL + ["realesr-animevideov3", "resnet18-base"])
+def test_arena_is_no_worse_than_the_file_plan(name, device):
+    path = find_model(f"{name}.pte")
+    if path is None:
+        pytest.skip("not in VKRT_MODELS")
+    with vkrt.load(path, device) as program:
+        memory = program.memory
+        assert memory.activations <= 1.03 * memory.lower_bound + 4096

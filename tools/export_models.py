@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Make the small test programs of tests/models/.
+
+    python tools/export_models.py [NAME...] [--out tests/models] [--list]
+
+Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
+out1, ... that eager PyTorch computes in float32.  Weights and inputs are random with a fixed seed.
+After each export the script prints what the program is made of: the operators inside each Vulkan
+delegate and the operators left to the CPU.  All programs but ``toy`` must be a single delegate.
+
+Needs Python 3.10 to 3.12 with
+
+    pip install torch==2.13.0 executorch==1.5.1
+
+The vkrt runtime itself is not needed, and neither torch nor executorch is needed to run vkrt.
+"""
+
+import argparse
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+SEED = 20240229
+MAX_BYTES = 150_000  # the limit for one program or one .npz file
+
+
+# ------------------------------------------------------------------------------------------------
+# Export and inspection (also used by the other export scripts)
+# ------------------------------------------------------------------------------------------------
+
+
+def lower(module, inputs, dynamic_shapes=None, **options):
+    """Export ``module`` for the Vulkan backend and return the bytes of the .pte file.
+
+    ``options`` are the partitioner's compile options, for instance ``force_fp16=True``; those
+    that are False are left out, because the exporter would store them in the program.
+    """
+    from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
+    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+
+    logging.getLogger().setLevel(logging.WARNING)  # the partitioner lists every node otherwise
+    warnings.filterwarnings("ignore", category=FutureWarning)  # executorch's own use of torch
+    if dynamic_shapes is not None:
+        options["require_dynamic_shapes"] = True
+    program = torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
+    edge = to_edge_transform_and_lower(
+        program,
+        partitioner=[VulkanPartitioner({k: v for k, v in options.items() if v is not False})],
+        compile_config=EdgeCompileConfig(_check_ir_validity=False),
+    )
+    return edge.to_executorch().buffer
+
+
+def describe(pte):
+    """Return the steps of a .pte file, given as bytes, in the order in which they run.
+
+    Each step is ``(name, operators)``: for a delegate call the delegate's name and the list of the
+    operators in it, for a CPU kernel its name and None.
+    """
+    from executorch.backends.vulkan.serialization.vulkan_graph_serialize import (
+        extract_vk_flatbuffer,
+        flatbuffer_to_vk_graph,
+    )
+    from executorch.exir._serialize._program import deserialize_pte_binary
+
+    program = deserialize_pte_binary(bytes(pte)).program
+    plan = program.execution_plan[0]
+    steps = []
+    for instruction in plan.chains[0].instructions:
+        call = instruction.instr_args
+        kind = type(call).__name__
+        if kind == "KernelCall":
+            op = plan.operators[call.op_index]
+            steps.append((f"{op.name}.{op.overload}", None))
+        elif kind == "DelegateCall":
+            delegate = plan.delegates[call.delegate_index]
+            blob = bytes(program.backend_delegate_data[delegate.processed.index].data)
+            graph = flatbuffer_to_vk_graph(extract_vk_flatbuffer(blob))
+            steps.append((delegate.id, [node.name for node in graph.chain]))
+    return steps
+
+
+def print_steps(steps, file=sys.stdout):
+    """Print what ``describe`` returned, with equal operators of a delegate counted."""
+    for name, operators in steps:
+        if operators is None:
+            print(f"    CPU kernel {name}", file=file)
+            continue
+        counted = []
+        for op in dict.fromkeys(operators):
+            times = operators.count(op)
+            counted.append(f"{op} x{times}" if times > 1 else op)
+        print(f"    {name}: {', '.join(counted)}", file=file)
+
+
+def run_eager(module, inputs):
+    """Run the module with eager PyTorch and return its outputs as a flat list of arrays."""
+    with torch.no_grad():
+        outputs = module(*inputs)
+    if isinstance(outputs, torch.Tensor):
+        outputs = (outputs,)
+    return [t.contiguous().numpy() for t in outputs]
+
+
+def save_arrays(path, inputs, outputs):
+    """Write inputs and outputs to an .npz file as in0.. and out0.. ."""
+    arrays = {f"in{i}": t.numpy() for i, t in enumerate(inputs)}
+    arrays.update({f"out{i}": a for i, a in enumerate(outputs)})
+    np.savez_compressed(path, **arrays)
+
+
+# ------------------------------------------------------------------------------------------------
+# The programs
+# ------------------------------------------------------------------------------------------------
+
+
+class Toy(nn.Module):
+    """Two delegates: the exporter leaves the mean over height and width to a CPU kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 16, 3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(16)
+        self.linear = nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.conv(x)))
+        return torch.softmax(self.linear(x.mean((2, 3))), -1)
+
+
+class Mlp(nn.Module):
+    """Linear layers (one with a width that is no multiple of 4), GELU, ReLU and layer norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(30, 64)
+        self.second = nn.Linear(64, 96)
+        self.norm = nn.LayerNorm(96)
+        self.last = nn.Linear(96, 10, bias=False)
+
+    def forward(self, x):
+        x = F.relu(self.second(F.gelu(self.first(x))))
+        return self.last(self.norm(x))
+
+
+class ConvMix(nn.Module):
+    """Convolutions of every kind, with channel counts that do not fill texels of 4."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 10, 3, stride=2, padding=1)
+        self.point = nn.Conv2d(10, 14, 1, bias=False)
+        self.depth3 = nn.Conv2d(14, 14, 3, padding=1, groups=14)
+        self.project = nn.Conv2d(14, 10, 1)
+        self.depth5 = nn.Conv2d(10, 10, 5, stride=2, padding=2, groups=10)
+        self.depth3_dilated = nn.Conv2d(10, 10, 3, padding=2, dilation=2, groups=10, bias=False)
+        self.narrow = nn.Conv2d(10, 6, (1, 3), padding=(0, 1))
+        self.grouped = nn.Conv2d(6, 8, 3, padding=1, groups=2)
+        self.dilated = nn.Conv2d(8, 7, 3, padding=(2, 3), dilation=(2, 3))
+
+    def forward(self, x):
+        x = F.relu(self.stem(x))
+        y = F.relu6(self.depth3(F.hardswish(self.point(x))))
+        x = F.relu6(x + self.project(y))
+        y = F.hardswish(self.depth3_dilated(self.depth5(x)))
+        z = F.relu(self.grouped(self.narrow(y)))
+        return y, self.dilated(z)
+
+
+class Conv1d(nn.Module):
+    """One-dimensional convolutions: strided, dilated, grouped, depthwise and pointwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.strided = nn.Conv1d(3, 10, 7, stride=3, padding=3)
+        self.dilated = nn.Conv1d(10, 12, 3, padding=2, dilation=2)
+        self.grouped = nn.Conv1d(12, 6, 3, stride=2, padding=1, groups=3)
+        self.depth = nn.Conv1d(6, 6, 5, padding=2, groups=6)
+        self.point = nn.Conv1d(6, 5, 1)
+
+    def forward(self, x):
+        x = F.relu(self.dilated(torch.sigmoid(self.strided(x))))
+        x = torch.tanh(self.grouped(x))
+        return torch.sigmoid(self.point(self.depth(x)))
+
+
+class Pools(nn.Module):
+    """Pooling on a picture with odd sizes and 5 channels."""
+
+    def forward(self, x):
+        return (
+            F.max_pool2d(x, 2),
+            F.max_pool2d(x, 3, stride=2, padding=1),
+            F.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False),
+            F.avg_pool2d(x, (2, 3), stride=(1, 2), padding=(1, 1)),
+            F.avg_pool2d(x, 2, stride=2, ceil_mode=True, count_include_pad=False),
+            F.adaptive_avg_pool2d(x, 1),
+        )
+
+
+class SuperresSmall(nn.Module):
+    """Super-resolution by 2 for 3 colours: the network's part added to the enlarged input."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 12, 5, padding=2)
+        self.second = nn.Conv2d(12, 12, 3, padding=1)
+
+    def forward(self, x):
+        y = F.pixel_shuffle(self.second(torch.tanh(self.first(x))), 2)
+        return torch.clamp(y + F.interpolate(x, scale_factor=2, mode="nearest"), 0.0, 1.0)
+
+
+class Elementwise(nn.Module):
+    """Arithmetic with broadcasting, comparisons, unary functions and type conversions."""
+
+    def __init__(self):
+        super().__init__()
+        self.prelu = nn.PReLU(6)
+        self.row = nn.Parameter(torch.randn(7))
+        with torch.no_grad():
+            self.prelu.weight.copy_(torch.linspace(-0.5, 1.5, 6))
+
+    def forward(self, a, b, channel, scalar, count):
+        total = a + b  # same shapes
+        total = total - channel  # (6, 1, 1): one value per channel
+        total = total * self.row  # (7,): one value per column
+        total = total / (b[:, :1].abs() + 1.0)  # (2, 1, 5, 7): one plane for all channels
+        total = total + scalar  # (1,)
+        chosen = torch.where(a > b, total, a * 0.5)
+        chosen = torch.where(channel <= a, chosen, b)
+        curves = torch.exp(-a.abs()) + torch.sqrt(b.abs()) + torch.sigmoid(a) * torch.tanh(b)
+        slopes = self.prelu(a) - torch.rsqrt(b.abs() + 0.5)
+        whole = (a * 3.0).to(torch.int32)  # float to int, towards zero
+        positive = a >= 0.0
+        both = torch.logical_and(positive, b < scalar)
+        mixed = both.to(torch.float32) * a + count.to(torch.float32)
+        counted = positive.to(torch.int32) + whole * count
+        return total, chosen, curves, slopes, both, mixed, counted
+
+
+class Shapes(nn.Module):
+    """Operators that only move numbers."""
+
+    def forward(self, a, b):
+        # a: (1, 3, 6, 10), b: (1, 5, 6, 10)
+        channels = torch.cat([a, b], 1)  # 3 + 5 channels
+        rows = torch.cat([b[:, :3], a, a], 2)
+        columns = torch.cat([a, a.neg()], 3)
+        steps = channels[:, 1::2, ::3, 2:9:2]
+        first, second, third = channels.split([1, 5, 2], 1)
+        permuted = b.permute(0, 2, 3, 1)  # (1, 6, 10, 5)
+        swapped = a.permute(3, 0, 2, 1)  # (10, 1, 6, 3)
+        merged = permuted.reshape(60, 5)
+        split = channels.view(1, 2, 4, 60)
+        flat = columns.reshape(1, -1)
+        small = b.select(1, 2).squeeze(0)  # (6, 10)
+        tall = small.unsqueeze(1)  # (6, 1, 10)
+        wide = tall.expand(6, 4, 10)
+        padded = F.pad(second, (1, 2, 3, 0), value=0.5)
+        picked = third.select(2, 4).select(-1, 3)  # (1, 2)
+        return (
+            channels, rows, columns, steps, first, swapped, merged, split, flat, tall, wide, padded,
+            picked,
+        )  # fmt: skip
+
+
+class Batch2(nn.Module):
+    """A batch of two: the exporter takes convolutions over time with it, and pooling."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(3, 8, 3, padding=1)
+        self.depth = nn.Conv1d(8, 8, 3, padding=1, groups=8)
+        self.linear = nn.Linear(12, 5)
+
+    def forward(self, x, picture):
+        x = self.depth(F.relu(self.conv(x)))  # (2, 8, 12)
+        pooled = F.max_pool2d(picture, 2)  # (2, 3, 4, 6)
+        shuffled = F.pixel_shuffle(torch.cat([pooled, pooled[:, :1]], 1), 2)  # (2, 1, 8, 12)
+        y = x * shuffled.squeeze(1)
+        return torch.softmax(self.linear(y), -1), torch.bmm(x, y.permute(0, 2, 1)), pooled
+
+
+class LstmCell(nn.Module):
+    """One step of an LSTM; the state goes in and comes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(20, 32)
+        self.head = nn.Linear(32, 3)
+
+    def forward(self, x, h, c):
+        h, c = self.cell(x, (h, c))
+        return torch.sigmoid(self.head(h)), h, c
+
+
+def make_toy():
+    """Return Toy with batch-norm statistics that are not the initial zeros and ones."""
+    module = Toy()
+    with torch.no_grad():
+        module.norm.running_mean.normal_(0.0, 0.2)
+        module.norm.running_var.uniform_(0.5, 1.5)
+        module.norm.weight.uniform_(0.5, 1.5)
+        module.norm.bias.normal_(0.0, 0.2)
+    return module, (torch.randn(1, 3, 16, 16),)
+
+
+def elementwise_inputs():
+    """Return the five inputs of Elementwise."""
+    return (
+        torch.randn(2, 6, 5, 7),
+        torch.randn(2, 6, 5, 7),
+        torch.randn(6, 1, 1),
+        torch.tensor([0.25]),
+        torch.randint(-9, 10, (2, 6, 5, 7), dtype=torch.int32),
+    )
+
+
+# name: (function that returns the module and its inputs, compile options)
+PROGRAMS = {
+    "toy": (make_toy, {}),
+    "mlp": (lambda: (Mlp(), (torch.randn(3, 30),)), {}),
+    "mlp-fp16": (lambda: (Mlp(), (torch.randn(3, 30),)), {"force_fp16": True}),
+    "conv_mix": (lambda: (ConvMix(), (torch.randn(1, 3, 23, 30),)), {}),
+    "conv1d": (lambda: (Conv1d(), (torch.randn(1, 3, 100),)), {}),
+    "pools": (lambda: (Pools(), (torch.randn(1, 5, 13, 18),)), {}),
+    "superres_small": (lambda: (SuperresSmall(), (torch.rand(1, 3, 18, 22),)), {}),
+    "elementwise": (lambda: (Elementwise(), elementwise_inputs()), {}),
+    "shapes": (lambda: (Shapes(), (torch.randn(1, 3, 6, 10), torch.randn(1, 5, 6, 10))), {}),
+    "batch2": (lambda: (Batch2(), (torch.randn(2, 3, 12), torch.randn(2, 3, 8, 12))), {}),
+    "lstm_cell": (
+        lambda: (LstmCell(), (torch.randn(1, 20), torch.randn(1, 32), torch.randn(1, 32))),
+        {},
+    ),
+}
+CPU_KERNELS = {"toy": ["aten::mean.out"]}  # all other programs have none
+
+
+def export(name, folder):
+    """Export one program to ``folder``, print what it is made of and check that."""
+    make, options = PROGRAMS[name]
+    torch.manual_seed(SEED)
+    module, inputs = make()
+    module.eval()
+    outputs = run_eager(module, inputs)
+    pte = lower(module, inputs, **options)
+    program, arrays = folder / f"{name}.pte", folder / f"{name}.npz"
+    program.write_bytes(pte)
+    save_arrays(arrays, inputs, outputs)
+    sizes = program.stat().st_size, arrays.stat().st_size
+    print(f"{name}: program {sizes[0]} bytes, arrays {sizes[1]} bytes")
+
+    steps = describe(pte)
+    print_steps(steps)
+    kernels = [step for step, operators in steps if operators is None]
+    if kernels != CPU_KERNELS.get(name, []) or len(steps) != 2 * len(kernels) + 1:
+        raise SystemExit(f"{name}: not the expected CPU kernels and delegates")
+    if max(sizes) > MAX_BYTES:
+        raise SystemExit(f"{name}: larger than {MAX_BYTES} bytes")
+    if not all(np.isfinite(a).all() for a in outputs):
+        raise SystemExit(f"{name}: an output is not finite")
+
+
+def main(argv=None):
+    """Read the command line and export the programs."""
+    parser = argparse.ArgumentParser(description="Make the small test programs.")
+    parser.add_argument("name", nargs="*", help="programs to make (default: all)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(__file__).resolve().parent.parent / "tests" / "models",
+        help="folder for the files (default: tests/models of this repository)",
+    )
+    parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
+    options = parser.parse_args(argv)
+    if options.list:
+        print("\n".join(PROGRAMS))
+        return
+    unknown = [name for name in options.name if name not in PROGRAMS]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.name or PROGRAMS:
+        export(name, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Memory of loading and running a program, at every checkpoint, each measured in a fresh process.
+
+    python tools/footprint.py MODEL.pte ...                    a table per model
+    python tools/footprint.py MODEL.pte --order lazy,eager     both orders side by side
+    python tools/footprint.py MODEL.pte --repeat 300           growth over repeated inferences
+    python tools/footprint.py --update BASELINE.json MODEL ..  write a baseline
+    python tools/footprint.py --check BASELINE.json [MODEL ..] compare with it; exits 1 on growth
+
+Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
+RssFile of the model) depend on the system and are compared with a tolerance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+# What the driver may do between two machines with the same software, in bytes.
+PROCESS_TOLERANCE = 24 << 20
+DEVICE_FIGURES = ("weights", "staging", "activations", "planned_peak", "measured_peak")
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> int:
+    options = _options()
+    if options.child:
+        print(json.dumps(measure(options.models[0], options.order, options.storage,
+                                 options.repeat)))
+        return 0
+    baseline: dict[str, Any] = {}
+    if options.check:
+        baseline = json.loads(Path(options.check).read_text(encoding="utf-8"))
+    models = options.models or [str(ROOT / name) for name in baseline.get("models", {})]
+    if not models:
+        print("footprint: no model given", file=sys.stderr)
+        return 2
+    results = {}
+    for model in models:
+        results[_name(model)] = {order: _spawn(model, order, options)
+                                 for order in options.order.split(",")}
+    if options.json:
+        print(json.dumps(results, indent=2))
+    elif not options.check:
+        for name, orders in results.items():
+            print(_table(name, orders))
+    if options.update:
+        text = json.dumps({"models": {n: {o: _kept(r) for o, r in orders.items()}
+                                      for n, orders in results.items()}}, indent=2)
+        Path(options.update).write_text(text + "\n", encoding="utf-8")
+    if options.check:
+        return _check(baseline["models"], results)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--order", default="lazy", help="lazy, eager or lazy,eager")
+    parser.add_argument("--storage", default="auto")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--check", metavar="BASELINE")
+    parser.add_argument("--update", metavar="BASELINE")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _name(model: str) -> str:
+    path = Path(model).resolve()
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+
+def _spawn(model: str, order: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measures in a process of its own: what one model leaves behind must not count for the next."""
+    command = [sys.executable, __file__, model, "--child", "--order", order,
+               "--storage", options.storage, "--repeat", str(options.repeat)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(f"footprint: {model} ({order}) failed with exit code {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def measure(model: str, order: str, storage: str, repeat: int) -> dict[str, Any]:
+    """Loads and runs a program in this process; returns its figures in bytes."""
+    import numpy as np
+
+    import vkrt
+    from vkrt.memory_report import resident
+
+    with vkrt.load(model, order=order, storage=storage) as program:
+        inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
+        program.run(*inputs)
+        first = resident()
+        for _ in range(repeat - 1):
+            program.run(*inputs)
+        last = resident()
+        result = program.memory.as_dict()
+        result["model_rss_file"] = _mapped(model)
+        result["device"] = program.device.info.name
+        result["repeat"] = repeat
+        result["growth"] = last.get("VmRSS", 0) - first.get("VmRSS", 0)
+    return result
+
+
+def _mapped(model: str) -> int:
+    """Resident bytes of the model file's mapping, from /proc/self/smaps."""
+    total, inside = 0, False
+    target = os.path.realpath(model)
+    try:
+        with open("/proc/self/smaps", encoding="utf-8") as smaps:
+            for line in smaps:
+                if "-" in line.split(" ", 1)[0]:
+                    inside = line.rstrip().endswith(target)
+                elif inside and line.startswith("Rss:"):
+                    total += int(line.split()[1]) * 1024
+    except OSError:  # not Linux
+        pass
+    return total
+
+
+def _table(name: str, orders: dict[str, Any]) -> str:
+    lines = [name]
+    width = 16
+    lines.append(f"  {'':<22}" + "".join(f"{o:>{width}}" for o in orders))
+    for figure in DEVICE_FIGURES:
+        lines.append(f"  {figure:<22}" + "".join(f"{r[figure]:>{width},}" for r in orders.values()))
+    phases = [p["name"] for p in next(iter(orders.values()))["phases"]]
+    for key, title in (("device", "device bytes"), ("VmRSS", "VmRSS"), ("VmHWM", "VmHWM"),
+                       ("RssAnon", "RssAnon"), ("RssFile", "RssFile")):
+        lines.append(f"  {title} at")
+        for phase in phases:
+            cells = ""
+            for result in orders.values():
+                entry = next(p for p in result["phases"] if p["name"] == phase)
+                value = entry["device"] if key == "device" else entry["process"].get(key, 0)
+                cells += f"{value:>{width},}"
+            lines.append(f"    {phase:<20}{cells}")
+    lines.append(f"  {'model file resident':<22}"
+                 + "".join(f"{r['model_rss_file']:>{width},}" for r in orders.values()))
+    repeat = next(iter(orders.values()))["repeat"]
+    if repeat > 1:
+        lines.append(f"  growth over {repeat - 1} runs".ljust(24)
+                     + "".join(f"{r['growth']:>{width},}" for r in orders.values()))
+    return "\n".join(lines)
+
+
+def _kept(result: dict[str, Any]) -> dict[str, Any]:
+    """What a baseline remembers of a result."""
+    high = max(p["process"].get("VmHWM", 0) for p in result["phases"])
+    base = result["phases"][0]["process"].get("VmRSS", 0)
+    return {**{k: result[k] for k in DEVICE_FIGURES}, "process_growth": high - base}
+
+
+def _check(baseline: dict[str, Any], results: dict[str, Any]) -> int:
+    """Prints every figure that grew beyond its tolerance; 1 if there is one."""
+    bad = 0
+    for name, orders in results.items():
+        if name not in baseline:
+            print(f"{name}: not in the baseline")
+            bad += 1
+            continue
+        for order, result in orders.items():
+            old, new = baseline[name].get(order), _kept(result)
+            if old is None:
+                continue
+            for figure in (*DEVICE_FIGURES, "process_growth"):
+                tolerance = PROCESS_TOLERANCE if figure == "process_growth" else 0
+                if new[figure] > old[figure] + tolerance:
+                    print(f"{name} ({order}): {figure} grew from {old[figure]:,} to "
+                          f"{new[figure]:,} bytes (tolerance {tolerance:,})")
+                    bad += 1
+                elif new[figure] < old[figure] - tolerance:
+                    print(f"{name} ({order}): {figure} fell from {old[figure]:,} to "
+                          f"{new[figure]:,} bytes; update the baseline")
+    print(f"footprint: {len(results)} models checked, {bad} figures too large")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Writes the list of supported operators into README.md, from the registry itself.
+
+    python tools/operators.py            rewrites the section
+    python tools/operators.py --check    exits 1 if it is out of date
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
+
+
+def listing() -> str:
+    """The section's text."""
+    from vkrt.host.kernels import supported as on_host
+    from vkrt.ops.registry import supported as on_device
+
+    def names(all_names):
+        return ", ".join(f"`{name.removesuffix('.default')}`" for name in all_names)
+
+    return (f"{len(on_device())} operators in delegates (`.default` left out):\n\n"
+            f"{names(on_device())}\n\n"
+            f"{len(on_host())} kernels outside of delegates, in numpy: {names(on_host())}\n")
+
+
+def main() -> int:
+    text = README.read_text(encoding="utf-8")
+    head, rest = text.split(BEGIN)
+    tail = rest.split(END)[1]
+    new = head + BEGIN + listing() + END + tail
+    if "--check" in sys.argv:
+        if new != text:
+            print("README.md: the list of operators is out of date; run tools/operators.py")
+        return int(new != text)
+    README.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""vkrt runs ExecuTorch programs (`.pte`) exported for Vulkan, in the least memory.
+
+    import vkrt
+
+    with vkrt.load("model.pte") as program:
+        y, = program.run(x)
+"""
+
+from vkrt.errors import (
+    DeviceLostError,
+    DeviceMemoryError,
+    FormatError,
+    InputError,
+    LoaderError,
+    UnsupportedError,
+    VkrtError,
+    VulkanError,
+)
+from vkrt.memory_report import MemoryReport, Phase
+from vkrt.method import Method, MethodMetadata
+from vkrt.program import Program, load
+from vkrt.vk.device import Device, devices
+from vkrt.vk.info import DeviceInfo
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Device",
+    "DeviceInfo",
+    "DeviceLostError",
+    "DeviceMemoryError",
+    "FormatError",
+    "InputError",
+    "LoaderError",
+    "MemoryReport",
+    "Method",
+    "MethodMetadata",
+    "Phase",
+    "Program",
+    "UnsupportedError",
+    "VkrtError",
+    "VulkanError",
+    "devices",
+    "load",
+]

@@ -1,0 +1,72 @@
+"""The exceptions of vkrt. Every one derives from `VkrtError` and from the built-in it specializes.
+
+This module imports nothing, so that every room may import it.
+"""
+
+
+class VkrtError(Exception):
+    """Base of everything that vkrt raises on purpose."""
+
+
+class FormatError(VkrtError, ValueError):
+    """A byte of a `.pte` (or `.ptd`) file is not what the format allows.
+
+    The message names the table and field, the offset in the file, what was expected and what was
+    found.
+    """
+
+
+class UnsupportedError(VkrtError, NotImplementedError):
+    """The program or the device asks for something vkrt does not do.
+
+    For programs the message lists every missing operator with its count, not only the first.
+    """
+
+
+class InputError(VkrtError, ValueError):
+    """An argument of a call does not fit the method: wrong count, dtype, rank or size."""
+
+
+class VulkanError(VkrtError, RuntimeError):
+    """A Vulkan call failed.
+
+    Attributes:
+        result: the VkResult as an int (negative).
+        call: the name of the Vulkan function.
+        node: which node of the program was being prepared or run, or None.
+    """
+
+    def __init__(self, message, result=0, call="", node=None):
+        super().__init__(message)
+        self.result = result
+        self.call = call
+        self.node = node
+
+
+class DeviceMemoryError(VulkanError, MemoryError):
+    """Device memory ran out. Everything the failed step had allocated has been released.
+
+    Attributes:
+        asked: bytes of the allocation that failed.
+        heap: index of the heap it was asked of.
+        budget: bytes the driver grants this process on that heap.
+        in_use: bytes vkrt held on that heap when the allocation failed.
+        breakdown: the memory plan as a dict of bytes, where one exists.
+    """
+
+    def __init__(self, message, result=0, call="", node=None, *, asked=0, heap=0, budget=0,
+                 in_use=0, breakdown=None):
+        super().__init__(message, result, call, node)
+        self.asked = asked
+        self.heap = heap
+        self.budget = budget
+        self.in_use = in_use
+        self.breakdown = breakdown or {}
+
+
+class DeviceLostError(VulkanError):
+    """The device was lost (driver reset or crash); the program has to be loaded again."""
+
+
+class LoaderError(VulkanError, OSError):
+    """The Vulkan library or a driver could not be opened; says which paths were tried."""

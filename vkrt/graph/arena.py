@@ -1,0 +1,280 @@
+"""Packing tensors with lifetimes into one arena: offsets that make the arena small.
+
+Two requests may share bytes when their lifetimes do not meet. Finding the smallest arena is
+NP-hard, but the bytes alive at once are a lower bound that simple greedy orders reach for most
+programs. So orders are tried from the cheapest on until one reaches the bound, and what is left of
+a gap is searched with a bounded number of steps. Everything is deterministic.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Bounds of the work, in visits of a neighbour (about 0.2 us each).
+SEARCH_VISITS = 150_000
+SEARCH_VISITS_EACH = 1000  # per request: few requests have few orders worth trying
+GREEDY_VISITS = 1_000_000
+CONFLICTS_LIMIT = 1_000_000
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """Something to be placed.
+
+    Attributes:
+        nbytes: bytes it takes.
+        alignment: its offset is a multiple of this many bytes.
+        first, last: the times at which it is alive, both included.
+        image: an image, which may not share a page of `granularity` bytes with a living buffer.
+    """
+
+    nbytes: int
+    alignment: int
+    first: int
+    last: int
+    image: bool = False
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the requests lie.
+
+    Attributes:
+        offsets: in bytes, one for each request.
+        nbytes: bytes of the arena: the end of the last request.
+        lower_bound: bytes that no arena for these requests can be smaller than.
+        method: which order of placing gave it.
+    """
+
+    offsets: tuple[int, ...]
+    nbytes: int
+    lower_bound: int
+    method: str
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The smallest multiple of `multiple` that is not below `value`."""
+    return -(-value // multiple) * multiple
+
+
+def lower_bound(requests: Sequence[Request]) -> int:
+    """The most bytes alive at once, in bytes.
+
+    Every offset is a multiple of the common divisor of all alignments, so each request takes its
+    size rounded up to that; only the one at the end of the arena need not be whole.
+    """
+    if not requests:
+        return 0
+    unit = math.gcd(*(r.alignment for r in requests))
+    changes: dict[int, int] = {}
+    slack = 0
+    for request in requests:
+        whole = round_up(request.nbytes, unit)
+        slack = max(slack, whole - request.nbytes)
+        changes[request.first] = changes.get(request.first, 0) + whole
+        changes[request.last + 1] = changes.get(request.last + 1, 0) - whole
+    alive = most = 0
+    for time in sorted(changes):
+        alive += changes[time]
+        most = max(most, alive)
+    return most - slack
+
+
+def pack(requests: Sequence[Request], granularity: int = 1) -> Packing:
+    """Places the requests.
+
+    Args:
+        requests: what to place, in any order.
+        granularity: bytes of the pages that living images and buffers may not share
+            (Vulkan's bufferImageGranularity).
+
+    Returns:
+        The best packing found; the same one for the same requests.
+    """
+    bound = lower_bound(requests)
+    if len({r.image for r in requests}) < 2:
+        granularity = 1
+    offsets, nbytes = _sweep(requests, granularity)
+    best = Packing(tuple(offsets), nbytes, bound, "by time")
+    if nbytes <= bound:
+        return best
+    conflicts = _conflicts(requests)
+    if conflicts is None:
+        return best
+    return _Search(requests, granularity, conflicts, best).run()
+
+
+def _sweep(requests: Sequence[Request], granularity: int) -> tuple[list[int], int]:
+    """Places in order of time, each into the smallest gap it fits; needs no list of conflicts."""
+    offsets = [0] * len(requests)
+    alive: list[tuple[int, int, bool, int]] = []  # (start, end, image, last), by start
+    top = 0
+    for index in sorted(range(len(requests)), key=lambda i: (requests[i].first,
+                                                             -requests[i].nbytes)):
+        request = requests[index]
+        first = request.first
+        alive = [entry for entry in alive if entry[3] >= first]
+        taken = [_pages(start, end, granularity) if image != request.image else (start, end)
+                 for start, end, image, _ in alive]
+        offset = _gap(taken, request, best_fit=True)
+        offsets[index] = offset
+        end = offset + request.nbytes
+        insort(alive, (offset, end, request.image, request.last))
+        top = max(top, end)
+    return offsets, top
+
+
+def _pages(start: int, end: int, granularity: int) -> tuple[int, int]:
+    """The pages that an interval touches: what shares none of them keeps clear of it."""
+    return start // granularity * granularity, round_up(end, granularity)
+
+
+def _gap(taken: Sequence[tuple[int, int]], request: Request, best_fit: bool) -> int:
+    """The offset in the first or the smallest gap between intervals (sorted by their start)."""
+    nbytes, alignment = request.nbytes, request.alignment
+    cursor, found, smallest = 0, -1, 0
+    for start, end in taken:
+        if start > cursor:
+            offset = -(-cursor // alignment) * alignment
+            if offset + nbytes <= start:
+                if not best_fit:
+                    return offset
+                if found < 0 or start - cursor < smallest:
+                    found, smallest = offset, start - cursor
+        cursor = max(cursor, end)
+    return found if found >= 0 else -(-cursor // alignment) * alignment
+
+
+def _conflicts(requests: Sequence[Request]) -> list[list[int]] | None:
+    """For each request those alive together with it; None when they are too many to search."""
+    neighbours: list[list[int]] = [[] for _ in requests]
+    alive: list[int] = []
+    count = 0
+    for index in sorted(range(len(requests)), key=lambda i: requests[i].first):
+        first = requests[index].first
+        alive = [other for other in alive if requests[other].last >= first]
+        count += len(alive)
+        if count > CONFLICTS_LIMIT:
+            return None
+        for other in alive:
+            neighbours[other].append(index)
+        neighbours[index].extend(alive)
+        alive.append(index)
+    return neighbours
+
+
+class _Search:
+    """Tries orders of placing and keeps the best packing."""
+
+    def __init__(self, requests: Sequence[Request], granularity: int,
+                 conflicts: list[list[int]], best: Packing):
+        self.requests = requests
+        self.granularity = granularity
+        self.conflicts = conflicts
+        self.best = best
+        # Each request placed as low as it goes, from the lowest on, gives the same packing again.
+        self.order = sorted(range(len(requests)), key=lambda i: (best.offsets[i], i))
+        self.visits = 0
+
+    def run(self) -> Packing:
+        for method, order in self._orders():
+            for best_fit in (False, True):
+                if (self.best.nbytes <= self.best.lower_bound
+                        or self.visits > GREEDY_VISITS):
+                    return self.best
+                found = self._place(order, best_fit)
+                if isinstance(found, list):
+                    self.order = order
+                    self._keep(found, method + (", best fit" if best_fit else ""))
+        self._climb()
+        return self.best
+
+    def _orders(self):
+        """The greedy orders, each a permutation of the requests."""
+        requests = self.requests
+        everything = range(len(requests))
+        yield "by size", sorted(everything, key=lambda i: (
+            -requests[i].nbytes, requests[i].first - requests[i].last, i))
+        yield "by area", sorted(everything, key=lambda i: (
+            -requests[i].nbytes * (requests[i].last - requests[i].first + 1), i))
+        yield "by time", sorted(everything, key=lambda i: (
+            requests[i].first, -requests[i].nbytes, i))
+        yield "by duration", sorted(everything, key=lambda i: (
+            requests[i].first - requests[i].last, -requests[i].nbytes, i))
+        # The moments with the most bytes alive have no room to spare: they are packed first.
+        alive = [requests[i].nbytes + sum(requests[j].nbytes for j in self.conflicts[i])
+                 for i in everything]
+        breadth = self._breadths()
+        yield "by breadth", sorted(everything, key=lambda i: (
+            -breadth[i], -requests[i].nbytes, i))
+        yield "by neighbours", sorted(everything, key=lambda i: (-alive[i], -requests[i].nbytes, i))
+
+    def _breadths(self) -> list[int]:
+        """For each request the most bytes alive at once while it is."""
+        requests = self.requests
+        changes: dict[int, int] = {}
+        for request in requests:
+            changes[request.first] = changes.get(request.first, 0) + request.nbytes
+            changes[request.last + 1] = changes.get(request.last + 1, 0) - request.nbytes
+        times = sorted(changes)
+        place = {time: number for number, time in enumerate(times)}
+        alive, total = [], 0
+        for time in times:
+            total += changes[time]
+            alive.append(total)
+        return [max(alive[place[r.first]:place[r.last + 1]]) for r in requests]
+
+    def _place(self, order: Sequence[int], best_fit: bool) -> list[int] | int:
+        """Offsets of an arena smaller than the best, placed in the given order; or else the place
+        in that order of the request that did not fit."""
+        requests, conflicts, granularity = self.requests, self.conflicts, self.granularity
+        spans: list[tuple[int, int] | None] = [None] * len(requests)
+        offsets = [0] * len(requests)
+        for place, index in enumerate(order):
+            request = requests[index]
+            neighbours = conflicts[index]
+            self.visits += len(neighbours) + 2
+            if granularity == 1:
+                taken = [span for j in neighbours if (span := spans[j])]
+            else:
+                taken = [_pages(*span, granularity) if requests[j].image != request.image else span
+                         for j in neighbours if (span := spans[j])]
+            taken.sort()
+            offset = _gap(taken, request, best_fit)
+            end = offset + request.nbytes
+            if end >= self.best.nbytes:
+                return place
+            spans[index] = (offset, end)
+            offsets[index] = offset
+        return offsets
+
+    def _keep(self, offsets: list[int], method: str) -> None:
+        top = max(offset + request.nbytes for offset, request in zip(offsets, self.requests))
+        self.best = Packing(tuple(offsets), top, self.best.lower_bound, method)
+
+    def _climb(self) -> None:
+        """Changes the order until what did not fit does.
+
+        The request that ends an attempt is placed earlier in the next: those that are hard to place
+        gather at the front, and attempts that fail are short.
+        """
+        chance = random.Random(SEED)
+        order = list(self.order)
+        self.visits, limit = 0, min(SEARCH_VISITS, SEARCH_VISITS_EACH * len(order))
+        while self.visits < limit and self.best.nbytes > self.best.lower_bound:
+            found = self._place(order, best_fit=chance.random() < 0.3)
+            if isinstance(found, list):
+                self._keep(found, "search")
+                continue
+            where = chance.random()
+            # Half of the time far to the front.
+            where = where if chance.random() < 0.5 else where * where
+            order.insert(int(where * found), order.pop(found))
+            if chance.random() < 0.1:
+                a, b = int(chance.random() * found), int(chance.random() * found)
+                order[a], order[b] = order[b], order[a]

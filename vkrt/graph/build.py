@@ -1,0 +1,319 @@
+"""From a method of a program file to its graph: delegates and kernels joined into one node list."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from vkrt import pte
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
+from vkrt.pte.plan import IntList as IdList
+
+CONVERT = "dim_order_ops._to_dim_order_copy.default"
+
+PREPACK = "et_vk.prepack.default"
+
+# Arithmetic on symbolic sizes, evaluated while the graph is built.
+SYMBOLIC = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+}
+
+
+def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
+                external: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of one method.
+
+    Args:
+        data: the bytes of the program file.
+        program: what `vkrt.pte.read_program` read from them.
+        plan: the method's plan in it.
+        external: constants in `.ptd` files by key, if any.
+
+    Raises:
+        FormatError: the delegates and the plan contradict each other.
+        UnsupportedError: the method needs control flow, another backend or mutable buffers.
+    """
+    return _Builder(data, program, plan, external).build()
+
+
+class _Builder:
+    def __init__(self, data, program, plan, external):
+        self.data = data
+        self.program = program
+        self.plan = plan
+        self.external = external
+        self.graph = Graph(plan.name)
+        self.values: list[Any] = list(plan.values)
+        self.adopted: set[Tensor] = set()
+        self.unsupported: Counter[str] = Counter()
+        self.blobs: dict[Any, pte.VkGraph] = {}
+        # Dimensions whose size the program asks for at run time.
+        self.asked: dict[Tensor, set[int]] = {}
+
+    def build(self) -> Graph:
+        for index, value in enumerate(self.values):
+            if isinstance(value, pte.TensorMeta):
+                self.values[index] = self._program_tensor(index, value)
+        self.graph.inputs = [self.values[i] for i in self.plan.inputs]
+        for instruction in self.plan.instructions:
+            if isinstance(instruction, pte.DelegateCall):
+                self._delegate_call(instruction)
+            elif isinstance(instruction, pte.KernelCall):
+                self._kernel_call(instruction)
+            elif not isinstance(instruction, pte.FreeCall):
+                self.unsupported[f"control flow ({type(instruction).__name__})"] += 1
+        self.graph.outputs = [self.values[i] for i in self.plan.outputs]
+        for index, tensor in zip(self.plan.inputs, self.graph.inputs):
+            if getattr(self.plan.values[index], "dynamism", 0):
+                # The file says that a tensor is dynamic, not in which dimensions.
+                tensor.dynamic_dims = tuple(sorted(self.asked.get(tensor, range(tensor.rank))))
+        self.graph.unsupported = self.unsupported
+        return self.graph.finish()
+
+    def _program_tensor(self, index: int, meta: pte.TensorMeta) -> Tensor:
+        dtype = device_dtype(meta.dtype)
+        name = meta.name or f"value {index}"
+        if dtype not in DTYPES:
+            self.unsupported[f"dtype {meta.dtype} of {name}"] += 1
+        constant = None
+        if meta.external_key is not None:
+            self.unsupported[f"external program-level constant {meta.external_key}"] += 1
+        elif meta.constant is not None:
+            if meta.mutable:
+                self.unsupported[f"mutable buffer {name}"] += 1
+            constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype)
+        return Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+
+    # Kernels outside of the delegates
+
+    def _kernel_call(self, call: pte.KernelCall) -> None:
+        name = self.plan.operators[call.op]
+        args = call.args
+        # The out tensors stand twice: as arguments and, last, as results.
+        count = next((n for n in range(len(args) // 2, 0, -1)
+                      if args[-n:] == args[-2 * n:-n]), 0)
+        if not count:
+            self.unsupported[f"{name} (in place)"] += 1
+            return
+        outs = []
+        for value_id in args[-count:]:
+            old = self.values[value_id]
+            if not isinstance(old, Tensor):
+                self.unsupported[f"{name} (result is not a tensor)"] += 1
+                return
+            outs.append(self._renew(value_id, old))
+        inputs = tuple(self._resolve(i) for i in args[:-2 * count])
+        self.graph.nodes.append(Node(name, inputs, tuple(outs), f"kernel of '{self.plan.name}'",
+                                     is_host=True))
+
+    def _renew(self, value_id: int, old: Tensor) -> Tensor:
+        """A new tensor for a value that is written (its place may have been used before)."""
+        new = Tensor(old.sizes, device_dtype(old.host_dtype), old.host_dtype, None, old.name)
+        self.values[value_id] = new
+        return new
+
+    def _resolve(self, value_id: int) -> Any:
+        value = self.values[value_id]
+        if isinstance(value, IdList):
+            return [self.values[i] for i in value.items]
+        if isinstance(value, (pte.TensorList, pte.OptionalTensorList)):
+            return [None if i is None else self.values[i] for i in value.ids]
+        if isinstance(value, (pte.DoubleList, pte.BoolList)):
+            return list(value.items)
+        return value
+
+    # Delegates
+
+    def _delegate_call(self, call: pte.DelegateCall) -> None:
+        reference = self.plan.delegates[call.delegate]
+        if reference.id != "VulkanBackend":
+            self.unsupported[f"delegate of backend '{reference.id}'"] += 1
+            return
+        if reference.span not in self.blobs:
+            self.blobs[reference.span] = pte.read_delegate(
+                self.data, reference.span, self.program.named_data, self.external)
+        blob = self.blobs[reference.span]
+        wanted = len(blob.input_ids) + len(blob.output_ids)
+        if len(call.args) != wanted:
+            raise UnsupportedError(
+                f"method '{self.plan.name}', delegate {call.delegate}: called with "
+                f"{len(call.args)} values for {wanted} inputs and outputs. The program mutates a "
+                "buffer that the file does not name; export it with the Vulkan option "
+                "alias_buffer_mutations=True")
+        _DelegateNodes(self, blob, f"delegate {call.delegate}").join(call.args)
+
+    def convert(self, tensor: Tensor, dtype: str) -> Tensor:
+        """The tensor in the dtype a delegate expects at its border."""
+        if tensor.dtype == dtype:
+            return tensor
+        if tensor not in self.adopted and tensor.constant is None:
+            # A method's input or a host kernel's result: it takes the first delegate's dtype.
+            tensor.dtype = dtype
+            return tensor
+        result = Tensor(tensor.sizes, dtype, tensor.host_dtype, None, tensor.name)
+        self.graph.nodes.append(Node(CONVERT, (tensor,), (result,), "border of a delegate"))
+        self.adopted.add(result)
+        return result
+
+
+class _DelegateNodes:
+    """Adds the nodes of one delegate call to a graph."""
+
+    def __init__(self, builder: _Builder, blob: pte.VkGraph, label: str):
+        self.builder = builder
+        self.blob = blob
+        self.label = label
+        self.local: list[Any] = [None] * len(blob.values)
+        self.written: set[int] = set()
+
+    def join(self, args) -> None:
+        blob, builder = self.blob, self.builder
+        self._enter_values()
+        count = len(blob.input_ids)
+        for value_id, outer_id in zip(blob.input_ids, args[:count]):
+            self._enter_input(value_id, builder.values[outer_id])
+        for index, call in enumerate(blob.chain):
+            self._node(index, call)
+        for value_id, outer_id in zip(blob.output_ids, args[count:]):
+            self._leave(value_id, outer_id)
+        builder.graph.file_arena += self._file_arena()
+
+    def _enter_values(self) -> None:
+        for index, value in enumerate(self.blob.values):
+            if isinstance(value, pte.VkTensor):
+                dtype = device_dtype(value.dtype)
+                name = f"{self.label} value {index}"
+                constant = None
+                if value.constant >= 0:
+                    stored = self.blob.constants[value.constant]
+                    constant = Constant(stored.span.offset, value.nbytes, value.dtype, stored.key,
+                                        source=int(stored.external))
+                    if value.dtype not in DTYPES:
+                        self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
+                self.local[index] = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
+            elif isinstance(value, (pte.IntList, pte.DoubleList, pte.BoolList)):
+                self.local[index] = list(value.items)
+            else:
+                self.local[index] = value
+        for index, value in enumerate(self.blob.values):
+            if isinstance(value, pte.ValueList):
+                self.local[index] = value
+
+    def _enter_input(self, value_id: int, outer: Any) -> None:
+        inner = self.local[value_id]
+        if isinstance(inner, pte.SymInt):
+            if not isinstance(outer, int):
+                self.builder.unsupported["symbolic integer read from a tensor"] += 1
+                outer = 0
+            self.local[value_id] = outer
+            return
+        if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
+            raise FormatError(f"{self.label}: input value {value_id} is {type(inner).__name__}, "
+                              f"the call passes {type(outer).__name__}; expected tensors")
+        if math.prod(inner.sizes) != math.prod(outer.sizes):
+            raise FormatError(f"{self.label}: input value {value_id} has sizes "
+                              f"{list(inner.sizes)}, the call passes {list(outer.sizes)}")
+        entered = self.builder.convert(outer, inner.dtype)
+        self.builder.adopted.add(entered)
+        self.local[value_id] = self._shaped(entered, inner.sizes)
+
+    def _shaped(self, tensor: Tensor, sizes) -> Tensor:
+        """The tensor under the sizes the delegate knows it by (a 0-d one may be 1-d outside)."""
+        if tensor.sizes == sizes:
+            return tensor
+        result = Tensor(sizes, tensor.dtype, tensor.host_dtype, None, tensor.name)
+        self.builder.graph.nodes.append(
+            Node("aten.view_copy.default", (tensor, list(sizes)), (result,), self.label))
+        return result
+
+    def _resolve(self, value_id: int) -> Any:
+        value = self.local[value_id]
+        if isinstance(value, pte.ValueList):
+            return [self.local[i] for i in value.ids]
+        if isinstance(value, pte.SymInt):
+            raise FormatError(f"{self.label}: symbolic integer {value_id} is read before any "
+                              "operator sets it")
+        return value
+
+    def _node(self, index: int, call: pte.OperatorCall) -> None:
+        label = f"{self.label} node {index}"
+        if not call.args:
+            raise FormatError(f"{label}: operator {call.name} has no arguments, expected at least "
+                              "its result")
+        *inputs, out = call.args
+        args = tuple(self._resolve(i) for i in inputs)
+        if self._symbolic(call.name, args, out):
+            return
+        value = self.local[out]
+        out_ids = value.ids if isinstance(value, pte.ValueList) else (out,)
+        for out_id in out_ids:
+            if out_id in self.written:
+                self.builder.unsupported[f"buffer mutated in place by {call.name}"] += 1
+            self.written.add(out_id)
+        outs = tuple(self.local[i] for i in out_ids)
+        if not all(isinstance(o, Tensor) for o in outs):
+            self.builder.unsupported[call.name] += 1
+            return
+        if call.name == PREPACK and len(args) == 1:
+            source = args[0]
+            if isinstance(source, Tensor) and source.constant and source.dtype == outs[0].dtype:
+                self.local[out] = source
+                return
+        self.builder.graph.nodes.append(Node(call.name, args, outs, label))
+
+    def _symbolic(self, name: str, args, out: int) -> bool:
+        """Evaluates arithmetic on sizes; True if the operator was such."""
+        if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
+            sizes, dim = args[0].sizes, args[1]
+            if not isinstance(dim, int) or not -len(sizes) <= dim < len(sizes):
+                raise FormatError(f"{self.label}: sym_size of dimension {dim!r} of a tensor with "
+                                  f"sizes {list(sizes)}")
+            self.local[out] = sizes[dim]
+            self.builder.asked.setdefault(args[0], set()).add(dim % len(sizes))
+            return True
+        if name in SYMBOLIC and len(args) == 2 and all(isinstance(a, (int, float)) for a in args):
+            if name == "floordiv" and args[1] == 0:
+                raise FormatError(f"{self.label}: floordiv of a symbolic size by zero")
+            self.local[out] = SYMBOLIC[name](int(args[0]), int(args[1]))
+            return True
+        return False
+
+    def _leave(self, value_id: int, outer_id: int) -> None:
+        inner = self.local[value_id]
+        outer = self.builder.values[outer_id]
+        if isinstance(inner, Tensor) and isinstance(outer, Tensor):
+            if inner.numel != outer.numel:
+                raise FormatError(f"{self.label}: output value {value_id} has sizes "
+                                  f"{list(inner.sizes)}, the program's tensor "
+                                  f"{list(outer.sizes)}")
+            inner = self._shaped(inner, outer.sizes)
+            if inner.constant is None:
+                inner.host_dtype = outer.host_dtype
+                self.builder.adopted.add(inner)
+            self.builder.values[outer_id] = inner
+        elif isinstance(inner, (int, float)):
+            self.builder.values[outer_id] = inner
+        else:
+            raise FormatError(f"{self.label}: output value {value_id} is "
+                              f"{type(inner).__name__}, expected a tensor or an integer")
+
+    def _file_arena(self) -> int:
+        """Activation bytes by the file's own plan: one object per id, the rest on their own."""
+        objects: dict[int, int] = {}
+        total = 0
+        packed = {call.args[-1] for call in self.blob.chain if call.name == PREPACK}
+        for index, value in enumerate(self.blob.values):
+            if isinstance(value, pte.VkTensor) and value.constant < 0 and index not in packed:
+                nbytes = math.prod(value.sizes) * itemsize(device_dtype(value.dtype))
+                if value.mem_obj >= 0:
+                    objects[value.mem_obj] = max(objects.get(value.mem_obj, 0), nbytes)
+                else:
+                    total += nbytes
+        return total + sum(objects.values())

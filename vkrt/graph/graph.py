@@ -1,0 +1,112 @@
+"""The graph of a method: its tensors and the operators on them, in order.
+
+All delegates of the method and the kernels between them are one list of nodes. A value that one
+delegate hands to the next is one tensor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.tensor import Tensor, device_dtype
+
+FOREVER = 1 << 60
+
+
+@dataclass(eq=False)
+class Node:
+    """One operator call.
+
+    Attributes:
+        op: e.g. "aten.add.Tensor" (in a delegate) or "aten::mean.out" (outside of them).
+        args: Tensors, numbers, bools, strings, None, or lists of those, in the schema's order.
+        outs: the tensors it makes.
+        label: where it stands in the file, e.g. "delegate 0 node 12".
+        is_host: a kernel outside of the delegates that runs on the host.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    outs: tuple[Tensor, ...]
+    label: str = ""
+    is_host: bool = False
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The tensors among the arguments, in order, lists flattened."""
+        for arg in self.args:
+            if isinstance(arg, Tensor):
+                yield arg
+            elif isinstance(arg, (list, tuple)):
+                yield from (item for item in arg if isinstance(item, Tensor))
+
+    def __str__(self):
+        return f"{self.op} ({self.label})" if self.label else self.op
+
+
+@dataclass
+class Graph:
+    """A method as tensors and nodes.
+
+    Attributes:
+        name: of the method.
+        inputs: one entry per argument of the method: a Tensor, or a number for a scalar.
+        outputs: one entry per result: a Tensor, or a number.
+        nodes: in an order that respects their dependencies.
+        file_arena: bytes of activations by the plan in the file, summed over the delegates.
+        unsupported: what the file asks for besides operators that vkrt does not do, with counts.
+    """
+
+    name: str
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    file_arena: int = 0
+    unsupported: Counter[str] = field(default_factory=Counter)
+    _last_use: dict[Tensor, int] = field(default_factory=dict)
+
+    def finish(self) -> "Graph":
+        """Drops nodes nobody needs and notes who uses each tensor last."""
+        needed = {t for t in self.outputs if isinstance(t, Tensor)}
+        kept = []
+        for node in reversed(self.nodes):
+            if any(out in needed for out in node.outs):
+                kept.append(node)
+                needed.update(node.tensors())
+        self.nodes = kept[::-1]
+        self._last_use = {}
+        for index, node in enumerate(self.nodes):
+            for tensor in node.tensors():
+                self._last_use[tensor] = index
+        for tensor in self.outputs:
+            if isinstance(tensor, Tensor):
+                self._last_use[tensor] = FOREVER
+        return self
+
+    def last_use(self, tensor: Tensor) -> int:
+        """Index of the last node that reads the tensor; `FOREVER` for outputs, -1 for none."""
+        return self._last_use.get(tensor, -1)
+
+    @staticmethod
+    def staging_dtype(tensor: Tensor) -> str:
+        """The dtype in which the host and the device exchange a tensor: 64-bit is narrowed."""
+        return device_dtype(tensor.host_dtype)
+
+    def operator_counts(self) -> Counter[str]:
+        """How often each operator occurs."""
+        return Counter(node.op for node in self.nodes)
+
+    def check_supported(self, on_device: Callable[[str], bool],
+                        on_host: Callable[[str], bool]) -> None:
+        """Raises UnsupportedError naming every operator that is missing, with counts."""
+        missing = Counter(node.op for node in self.nodes
+                          if not (on_host if node.is_host else on_device)(node.op))
+        missing += self.unsupported
+        if missing:
+            names = ", ".join(f"{name} x{count}" for name, count in sorted(missing.items()))
+            raise UnsupportedError(
+                f"method '{self.name}' needs {len(missing)} things that vkrt does not have: "
+                f"{names}")

@@ -1,0 +1,229 @@
+"""Tensors: the logical value of a program, and the physical operand that holds it on the device.
+
+A `Tensor` is what the program speaks of: sizes and a dtype. An `Operand` says how its elements lie
+in a `Storage` (a linear buffer or an image that is not allocated yet). Several operands may share
+one storage: that is what a view, a permutation or an in-place operator is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+# dtype -> (bytes of an element on the device, name in shader variants)
+DTYPES = {
+    "float32": (4, "f32"),
+    "float16": (2, "f16"),
+    "int32": (4, "i32"),
+    "int8": (1, "i8"),
+    "uint8": (1, "u8"),
+    "bool": (1, "u8"),
+}
+
+# Host dtypes that no shader reads, and what they become on the device.
+DEVICE_DTYPES = {"int64": "int32", "float64": "float32"}
+
+
+def device_dtype(dtype: str) -> str:
+    """The dtype a host dtype has on the device: 64-bit ones become 32-bit."""
+    return DEVICE_DTYPES.get(dtype, dtype)
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element of `dtype` on the device."""
+    return DTYPES[dtype][0]
+
+
+def short_name(dtype: str) -> str:
+    """The name of `dtype` in shader variants, such as `f32`."""
+    return DTYPES[dtype][1]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Bytes of the program file: contiguous, row-major, in `dtype`.
+
+    Attributes:
+        offset: absolute position in the file.
+        nbytes: length in bytes.
+        dtype: dtype of the elements.
+        key: equal keys mean equal bytes; None when unknown.
+        source: which file: 0 is the program, 1 and up the external data files in their order.
+    """
+
+    offset: int
+    nbytes: int
+    dtype: str
+    key: str | None = None
+    source: int = 0
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A logical value of the program (compared by identity).
+
+    Attributes:
+        sizes: logical sizes in torch's order; upper bounds where a dimension is dynamic.
+        dtype: dtype on the device.
+        host_dtype: dtype at the program's border (int64 where the device has int32, ..).
+        constant: the bytes of the file it stands for, or None for a computed value.
+        name: for messages, e.g. "delegate 0 value 17".
+        dynamic_dims: dimensions in which a call may pass less than `sizes` (method inputs).
+    """
+
+    sizes: tuple[int, ...]
+    dtype: str
+    host_dtype: str = ""
+    constant: Constant | None = None
+    name: str = ""
+    dynamic_dims: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        self.host_dtype = self.host_dtype or self.dtype
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.sizes)
+
+    def __repr__(self):
+        kind = "constant " if self.constant else ""
+        return f"<{kind}{self.name or 'tensor'} {self.dtype}{list(self.sizes)}>"
+
+
+@dataclass(eq=False)
+class Storage:
+    """Memory that a plan will place: a linear buffer, or a 3-D image of texels.
+
+    Attributes:
+        id: index in the work list's storages.
+        role: "weight", "activation", "input" or "output" (the last two are host-visible).
+        nbytes: bytes of the elements including padding; an image's memory may need more.
+        extents: (X, Y, Z) in texels for an image, None for a buffer.
+        dtype: dtype of the elements; an image has the texel format of it.
+    """
+
+    id: int
+    role: str
+    nbytes: int
+    dtype: str
+    extents: tuple[int, int, int] | None = None
+
+    @property
+    def is_image(self) -> bool:
+        return self.extents is not None
+
+
+def row_major(rank: int) -> tuple[int, ...]:
+    """The order of a contiguous tensor, the last dimension packed."""
+    return tuple(range(rank))
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """The order [N, spatial.., C] of [N, C, spatial..], the channels packed; rank 3 or 4."""
+    return (0, *range(2, rank), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """How a tensor's elements lie in a storage.
+
+    `order` lists the logical dimensions from the outermost to the innermost in memory. The
+    innermost one is packed: 4 elements a texel, its end padded with zeros to a whole texel.
+    A `raw` operand has no such padding: contiguous row-major elements as the host has them, only
+    the end of the whole padded to 16 bytes.
+
+    A `matrix` operand (weights) has its `rows` outer dimensions as Y and all inner texels as X.
+
+    Attributes:
+        storage: where; an operand of a buffer may start at `offset` bytes.
+        sizes: logical sizes.
+        dtype: dtype of the elements.
+        order: permutation of the logical dimensions, outermost first.
+    """
+
+    storage: Storage
+    sizes: tuple[int, ...]
+    dtype: str
+    order: tuple[int, ...]
+    raw: bool = False
+    rows: int | None = None
+    offset: int = 0
+
+    @property
+    def physical(self) -> tuple[int, ...]:
+        """Sizes in memory order, without padding; () counts as (1,)."""
+        return tuple(self.sizes[d] for d in self.order) or (1,)
+
+    @property
+    def packed(self) -> int:
+        """Size of the packed dimension in elements (for a raw operand: all elements)."""
+        return math.prod(self.sizes) if self.raw else self.physical[-1]
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """(X, Y, Z) in texels, see shaders/common/tensor.glsl."""
+        if self.raw:
+            return 1, 1, -(-self.packed // 4)
+        sizes = self.physical
+        texels = -(-sizes[-1] // 4)
+        if self.rows is not None:
+            return math.prod(sizes[self.rows:-1]) * texels, math.prod(sizes[:self.rows]), 1
+        return (sizes[-2] if len(sizes) > 1 else 1), math.prod(sizes[:-2]), texels
+
+    @property
+    def texels(self) -> int:
+        return math.prod(self.grid)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all texels, padding included."""
+        return self.texels * 4 * itemsize(self.dtype)
+
+    def strides(self) -> tuple[int, ...]:
+        """Stride of every logical dimension, in elements of the padded memory."""
+        result = [0] * len(self.sizes)
+        stride = 1
+        for place, dim in enumerate(reversed(self.order)):
+            result[dim] = stride
+            size = self.sizes[dim]
+            stride *= size if self.raw or place else -(-size // 4) * 4
+        return tuple(result)
+
+    def lies_as(self, order: tuple[int, ...]) -> bool:
+        """Whether the bytes are the same as those of a (padded) operand with this order.
+
+        Dimensions of size 1 may stand anywhere but for the packed one, which decides the padding.
+        """
+        if self.raw:
+            contiguous = [d for d in row_major(len(self.sizes)) if self.sizes[d] != 1]
+            wanted = [d for d in order if self.sizes[d] != 1]
+            last = self.sizes[order[-1]] if order else 1
+            return contiguous == wanted and (last % 4 == 0 or self.numel_is(last))
+        mine = [d for d in self.order if self.sizes[d] != 1]
+        wanted = [d for d in order if self.sizes[d] != 1]
+        packed = self.sizes[order[-1]] if order else 1
+        return mine == wanted and self.physical[-1] == packed
+
+    def numel_is(self, count: int) -> bool:
+        """Whether the tensor has exactly `count` elements."""
+        return math.prod(self.sizes) == count
+
+    def with_view(self, sizes, order) -> "Operand":
+        """The same bytes under other logical sizes; the caller vouches for it."""
+        return replace(self, sizes=tuple(sizes), order=tuple(order))
+
+
+@dataclass
+class StorageList:
+    """Gives out storages with running ids."""
+
+    items: list[Storage] = field(default_factory=list)
+
+    def new(self, role: str, nbytes: int, dtype: str, extents=None) -> Storage:
+        storage = Storage(len(self.items), role, nbytes, dtype, extents)
+        self.items.append(storage)
+        return storage

@@ -1,0 +1,1 @@
+"""Where weights come from and the host memory they pass through."""

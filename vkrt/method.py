@@ -1,0 +1,185 @@
+"""Method: one entry point of a program, loaded onto a device and ready to run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt import debug, host
+from vkrt.arguments import TensorInfo, check_count, check_input, check_output
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph
+from vkrt.graph.plan import plan
+from vkrt.graph.policy import policy_of, target_of
+from vkrt.graph.tensor import Tensor
+from vkrt.memory_report import MemoryReport
+from vkrt.ops.lowering import lower
+from vkrt.runtime.compute_graph import ComputeGraph
+
+DEFAULT_CHUNK = 8 << 20
+
+
+class MethodMetadata:
+    """Name, inputs and outputs of a method.
+
+    Attributes:
+        name: the method's name.
+        inputs, outputs: a `TensorInfo` for each, in order.
+    """
+
+    def __init__(self, name: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]):
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+
+    def __repr__(self):
+        return (f"{self.name}({', '.join(f'{i.name}: {i}' for i in self.inputs)}) -> "
+                f"({', '.join(map(str, self.outputs))})")
+
+
+def metadata_of(graph: Graph) -> MethodMetadata:
+    """What a caller has to know of a graph."""
+    inputs = [_info(value, f"input {i}") for i, value in enumerate(graph.inputs)]
+    outputs = [_info(value, f"output {i}") for i, value in enumerate(graph.outputs)]
+    return MethodMetadata(graph.name, inputs, outputs)
+
+
+def _info(value: Any, default: str) -> TensorInfo:
+    if not isinstance(value, Tensor):
+        return TensorInfo(default, (), "int64" if isinstance(value, int) else "float64")
+    name = default if value.name.startswith(("value ", "delegate ")) else value.name
+    return TensorInfo(name, value.sizes, value.host_dtype, value.dynamic_dims)
+
+
+class Method:
+    """A method on a device: its weights packed, its commands recorded.
+
+    Building one goes through the phases of the memory contract: the work list and the plan (no
+    device memory), pipelines (none), prepack (weights and one staging buffer), activations.
+
+    Args:
+        graph: the method's graph.
+        sources: `vkrt.memory.Source`s, the program's first, then external data.
+        device: an open device.
+        storage: "auto", "texel", "buffer" or "texture3d".
+        order: "lazy" (weights first, then activations) or "eager" (everything before prepack).
+        chunk: largest staging buffer in bytes.
+        report: collects the phases; a new one by default.
+
+    Raises:
+        UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
+    """
+
+    def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
+                 storage: str = "auto", order: str = "lazy", chunk: int = DEFAULT_CHUNK,
+                 report: MemoryReport | None = None):
+        self.metadata = metadata_of(graph)
+        self.graph = graph
+        self.report = report or MemoryReport()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._has_run = False
+        scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
+        if scalars:
+            raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
+                                   "vkrt passes tensors only")
+        self.work = lower(graph, target_of(device.info, storage))
+        self._compute = ComputeGraph(device, self.work,
+                                     specialize=policy_of(device.info.driver_id).specialize)
+        try:
+            self.plan = plan(self.work, self._compute.requirements, order=order, chunk=chunk,
+                             unified=self._compute.unified,
+                             granularity=self._compute.granularity)
+            self._load(sources)
+        except BaseException:
+            self._compute.close()
+            raise
+
+    def _load(self, sources: Sequence[Any]) -> None:
+        compute, report = self._compute, self.report
+        debug.describe(self.graph, self.work, self.plan)
+        report.planned(self.plan)
+        compute.set_plan(self.plan)
+        compute.prepare()
+        self._phase("graph built")
+        compute.allocate_early()
+        self._phase("prepack start")
+        compute.prepack(sources)
+        self._phase("after prepack")
+        compute.allocate_activations()
+        compute.encode()
+        self._phase("before execute")
+
+    def _phase(self, name: str) -> None:
+        self.report.phase(name, self._compute)
+        debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
+
+    def execute(self, inputs: Sequence[Any], out: Sequence[np.ndarray] | None = None,
+                ) -> list[Any]:
+        """Runs the method once.
+
+        Args:
+            inputs: arrays of exactly the inputs' dtypes and sizes (see `metadata`).
+            out: arrays to write the outputs to; new ones by default.
+
+        Returns:
+            The outputs as numpy arrays (numbers where the method returns such).
+
+        Raises:
+            InputError: the arguments do not fit.
+            VulkanError: the device failed; DeviceLostError means the program must be loaded again.
+        """
+        infos = self.metadata.inputs
+        check_count(inputs, infos, self.metadata.name)
+        arrays = [check_input(value, info, index)
+                  for index, (value, info) in enumerate(zip(inputs, infos))]
+        results = self._results(out)
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"method '{self.metadata.name}' is closed")
+            for index, array in enumerate(arrays):
+                self._compute.write_input(index, _narrowed(array))
+            self._compute.run(host.run_kernel)
+            for index, result in enumerate(results):
+                if isinstance(result, np.ndarray):
+                    self._read(index, result)
+            if not self._has_run:
+                self._has_run = True
+                self._phase("end of execute")
+        return results
+
+    def _results(self, out: Sequence[np.ndarray] | None) -> list[Any]:
+        infos, values = self.metadata.outputs, self.graph.outputs
+        if out is not None:
+            check_count(out, infos, f"{self.metadata.name}' (out) '")
+            return [check_output(array, info, index)
+                    for index, (array, info) in enumerate(zip(out, infos))]
+        return [np.empty(info.sizes, info.dtype) if isinstance(value, Tensor) else value
+                for info, value in zip(infos, values)]
+
+    def _read(self, index: int, result: np.ndarray) -> None:
+        narrow = _NARROW.get(str(result.dtype))
+        if narrow is None:
+            self._compute.read_output(index, result)
+        else:
+            staged = np.empty(result.shape, narrow)
+            self._compute.read_output(index, staged)
+            result[...] = staged
+
+    def close(self) -> None:
+        """Releases everything of the device. May be called twice, waits for a run in progress."""
+        with self._lock:
+            self._closed = True
+            self._compute.close()
+
+
+# dtypes that the device holds in 32 bits
+_NARROW = {"int64": "int32", "float64": "float32"}
+
+
+def _narrowed(array: np.ndarray) -> np.ndarray:
+    narrow = _NARROW.get(str(array.dtype))
+    return array if narrow is None else array.astype(narrow)

@@ -1,0 +1,1 @@
+"""Operators: each turns a node of the graph into records, see `registry` and `lowering`."""

@@ -1,0 +1,155 @@
+"""Operands of different sizes in one kernel: numpy's rule on top of memory orders.
+
+`shaders/common/broadcast.glsl` walks up to 3 dimensions outside of the packed one. Neighbouring
+dimensions are joined here where one stride serves every operand; what still needs more is copied
+out to the full sizes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vkrt.graph.tensor import Operand, Tensor, row_major, short_name
+from vkrt.ops import copying
+from vkrt.ops.copying import Walk
+
+OUTER_DIMS = 3
+
+# How an operand follows the result, see broadcast.glsl.
+ALONG, SPLAT, SAME = 0, 1, 2
+
+
+@dataclass
+class Broadcast:
+    """Operands as a kernel reads them together.
+
+    Attributes:
+        order: of the result's dimensions in memory.
+        operands: the inputs, all with the result's rank and order.
+        sizes: the result's.
+    """
+
+    order: tuple[int, ...]
+    operands: list[Operand]
+    sizes: tuple[int, ...]
+
+    @property
+    def over(self) -> tuple[Operand, ...]:
+        """Operands that the result may overwrite: read only at the texel that is written."""
+        return tuple(operand for operand in self.operands if self._is_private(operand))
+
+    def _is_private(self, operand: Operand) -> bool:
+        if operand.sizes != self.sizes:
+            return False
+        return all(other.storage is not operand.storage
+                   or (other.sizes == self.sizes and other.offset == operand.offset)
+                   for other in self.operands)
+
+    def params(self, cx) -> list[int]:
+        """The parameters of broadcast.glsl, without the result's grid and size."""
+        dims = self._joined()
+        while len(dims) > OUTER_DIMS:
+            self._expand_one(cx)
+            dims = self._joined()
+        padded = [*dims, *[(1, (0,) * len(self.operands))] * (OUTER_DIMS - len(dims))]
+        result = [padded[0][0], padded[1][0]]
+        for index, operand in enumerate(self.operands):
+            result += [self._follows(operand), *(strides[index] for _, strides in padded),
+                       *operand.grid]
+        return result
+
+    def _follows(self, operand: Operand) -> int:
+        if operand.sizes == self.sizes:
+            return SAME
+        packed = self.order[-1]
+        return ALONG if operand.sizes[packed] == self.sizes[packed] else SPLAT
+
+    def _joined(self) -> list[tuple[int, tuple[int, ...]]]:
+        """(size, each operand's stride in texels) of the outer dimensions, innermost first."""
+        strides = [operand.strides() for operand in self.operands]
+        dims: list[tuple[int, tuple[int, ...]]] = []
+        for d in reversed(self.order[:-1]):
+            size = self.sizes[d]
+            if size == 1:
+                continue
+            steps = tuple(0 if operand.sizes[d] == 1 else stride[d] // 4
+                          for operand, stride in zip(self.operands, strides))
+            if dims and all(step == dims[-1][0] * inner
+                            for step, inner in zip(steps, dims[-1][1])):
+                dims[-1] = (dims[-1][0] * size, dims[-1][1])
+            else:
+                dims.append((size, steps))
+        return dims
+
+    def _expand_one(self, cx) -> None:
+        """Copies one operand out to the full sizes."""
+        index = next(i for i, operand in enumerate(self.operands)
+                     if operand.sizes != self.sizes)
+        self.operands[index] = expanded(cx, self.operands[index], self.sizes, self.order)
+
+
+def expanded(cx, source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Operand:
+    """A temporary with `source`, of the same rank, repeated along its dimensions of size 1."""
+    result = cx.temporary(sizes, source.dtype, order)
+    copying.emit(cx, result, source, expansion(source, sizes, order))
+    return result
+
+
+def expansion(source: Operand, sizes: Sequence[int], order: tuple[int, ...]) -> Walk:
+    """The walk that repeats `source` along its dimensions of size 1."""
+    strides = source.strides()
+    return Walk(tuple(sizes[d] for d in order),
+                tuple(0 if source.sizes[d] == 1 else strides[d] for d in order))
+
+
+def lifted_order(order: Sequence[int], rank: int) -> tuple[int, ...]:
+    """The order after putting dimensions of size 1 in front, up to `rank`."""
+    missing = rank - len(order)
+    return (*range(missing), *(d + missing for d in order))
+
+
+def result_order(cx, tensors: Sequence[Tensor], sizes: Sequence[int]) -> tuple[int, ...]:
+    """The order for a result: that of the largest computed input, else row-major.
+
+    Constants follow (they are packed as needed), and so do inputs of the method, which have to be
+    brought into a kernel's layout in any case.
+    """
+    rank = len(sizes)
+    best, best_rank = row_major(rank), (0, False)
+    for tensor in tensors:
+        if cx.is_constant(tensor):
+            continue
+        rating = (tensor.numel, not cx.operand(tensor).raw)
+        if rating > best_rank:
+            best, best_rank = lifted_order(cx.order_of(tensor), rank), rating
+    return best
+
+
+def broadcast(cx, tensors: Sequence[Tensor], sizes: Sequence[int],
+              dtypes: Sequence[str]) -> Broadcast:
+    """Brings tensors into one order, each in the given dtype."""
+    order = result_order(cx, tensors, sizes)
+    operands = [convert(cx, cx.read_lifted(tensor, order), dtype)
+                for tensor, dtype in zip(tensors, dtypes)]
+    return Broadcast(order, operands, tuple(sizes))
+
+
+def convert(cx, source: Operand, dtype: str) -> Operand:
+    """The operand in another dtype (a temporary), or itself if it has it."""
+    if source.dtype == dtype or (dtype == "uint8" and source.dtype == "bool"):
+        return source
+    result = cx.temporary(source.sizes, dtype, source.order)
+    convert_into(cx, result, source)
+    return result
+
+
+def convert_into(cx, result: Operand, source: Operand) -> None:
+    """Adds the dispatch that fills `result` with the elements of `source`, converted."""
+    cx.dispatch("convert", [*result.grid, result.packed, result.dtype == "bool"], [result],
+                [source], result.texels, dtype=copying.variant(source.dtype, result.dtype))
+
+
+def is_float(dtype: str) -> bool:
+    """Whether kernels compute with it as a float."""
+    return short_name(dtype) in ("f32", "f16")

@@ -1,0 +1,181 @@
+"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped.
+
+Activations are channels-last. A weight [O, I / groups, kh, kw] becomes a matrix whose rows are
+output channels and whose columns run over (ky, kx, input channel); a depthwise one becomes rows of
+ky and columns of (kx, channel).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.graph.tensor import Operand, Tensor, channels_last
+from vkrt.ops import matmul, tiles
+from vkrt.ops.arguments import argument, ints, tensor_argument
+from vkrt.ops.registry import op
+from vkrt.pte.coerce import as_bool, as_float, as_int
+
+# Limits of depthwise.glsl: its arrays, and how many texels of a row it is unrolled over.
+MAX_DEPTHWISE_KERNEL_X = 9
+MAX_DEPTHWISE_SPAN = 48
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The numbers of one convolution; pairs are (y, x), y of a 1-D one is trivial."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+    inputs: int
+    channels: int
+    clamp: tuple[float, float] | None
+
+    @property
+    def group_inputs(self) -> int:
+        return self.inputs // self.groups
+
+    @property
+    def group_channels(self) -> int:
+        return self.channels // self.groups
+
+    @property
+    def taps(self) -> int:
+        return math.prod(self.kernel)
+
+    @property
+    def is_pointwise(self) -> bool:
+        return (self.groups == 1 and self.taps == 1 and self.stride == (1, 1)
+                and self.padding == (0, 0))
+
+    def is_depthwise(self, tile: int) -> bool:
+        span = (tile - 1) * self.stride[1] + (self.kernel[1] - 1) * self.dilation[1] + 1
+        return (self.groups == self.inputs == self.channels and self.groups > 1
+                and self.kernel[1] <= MAX_DEPTHWISE_KERNEL_X and span <= MAX_DEPTHWISE_SPAN)
+
+    @property
+    def has_whole_texels(self) -> bool:
+        return self.groups == 1 or (self.group_inputs % 4 == 0 and self.group_channels % 4 == 0)
+
+
+def _pair(cx, values: tuple[int, ...], spatial: int, what: str, least: int) -> Pair:
+    """One number for each spatial dimension as (y, x)."""
+    if len(values) == 1:
+        values *= spatial
+    if len(values) != spatial or any(value < least for value in values):
+        raise UnsupportedError(f"{cx.where()}: {what} {list(values)} for {spatial} spatial "
+                               f"dimensions, each of {least} or more expected")
+    trivial = 1 if least else 0
+    return (trivial, values[0]) if spatial == 1 else (values[0], values[1])
+
+
+def _read_arguments(cx, node: Node) -> Convolution:
+    x, weight = tensor_argument(node, 0), tensor_argument(node, 1)
+    if as_bool(argument(node, 6, False)):
+        raise UnsupportedError(f"{cx.where()}: transposed convolution")
+    if x.rank != weight.rank or x.rank not in (3, 4):
+        raise UnsupportedError(f"{cx.where()}: convolution of {list(x.sizes)} with a weight "
+                               f"{list(weight.sizes)}; one and two spatial dimensions are possible")
+    if x.dtype not in ("float32", "float16") or weight.dtype != x.dtype:
+        raise UnsupportedError(f"{cx.where()}: convolution of {x.dtype} with {weight.dtype}")
+    spatial = x.rank - 2
+    groups = as_int(argument(node, 8, 1))
+    inputs, channels = x.sizes[1], weight.sizes[0]
+    if groups < 1 or inputs != weight.sizes[1] * groups or channels % groups:
+        raise UnsupportedError(f"{cx.where()}: convolution of {inputs} channels in {groups} groups "
+                               f"with a weight {list(weight.sizes)}")
+    clamp = None
+    if node.op == "et_vk.conv_with_clamp.default":
+        low = as_float(argument(node, 9, -math.inf))
+        high = as_float(argument(node, 10, math.inf))
+        clamp = (low, high)
+    return Convolution(
+        kernel=_pair(cx, weight.sizes[2:], spatial, "kernel", 1),
+        stride=_pair(cx, ints(argument(node, 3, 1)), spatial, "stride", 1),
+        padding=_pair(cx, ints(argument(node, 4, 0)), spatial, "padding", 0),
+        dilation=_pair(cx, ints(argument(node, 5, 1)), spatial, "dilation", 1),
+        groups=groups, inputs=inputs, channels=channels, clamp=clamp)
+
+
+@op("aten.convolution.default", "et_vk.conv_with_clamp.default")
+def convolution(cx, node: Node) -> None:
+    """clamp(x * weight + bias); args x, weight, bias, stride, padding, dilation, transposed,
+    output padding, groups, and of conv_with_clamp low and high."""
+    conv = _read_arguments(cx, node)
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    order = channels_last(x.rank)
+    source = cx.read(x, order)
+    bias = cx.vector(argument(node, 2), x.dtype)
+    tile = 8 if out.sizes[-1] > 2 else 2
+    if conv.is_pointwise:
+        matrix = cx.weight(weight, order, rows=1)
+        result = cx.write(out, order)
+        matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
+                        bias=bias, bias_kind=_has(node, 2), clamp=conv.clamp)
+    elif conv.is_depthwise(tile):
+        _depthwise(cx, node, conv, tile, source, bias)
+    else:
+        _general(cx, node, conv, source, bias)
+
+
+def _has(node: Node, index: int) -> int:
+    return int(argument(node, index) is not None)
+
+
+def _limits(conv: Convolution) -> list:
+    low, high = conv.clamp or (0.0, 0.0)
+    return [int(conv.clamp is not None), low, high]
+
+
+def _sides(source: Operand, result: Operand, height: int, out_height: int) -> list[int]:
+    """X, H and Z of the source, X, H and Y of the result."""
+    return [source.grid[0], height, source.grid[2], result.grid[0], out_height, result.grid[1]]
+
+
+def _height(tensor: Tensor) -> int:
+    return tensor.sizes[2] if tensor.rank == 4 else 1
+
+
+def _depthwise(cx, node: Node, conv: Convolution, tile: int, source: Operand,
+               bias: Operand) -> None:
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    # [C, 1, kh, kw] -> 1, kh | kw, C
+    order = (1, *range(2, weight.rank), 0)
+    matrix = cx.weight(weight, order, rows=weight.rank - 2)
+    result = cx.write(out, source.order)
+    params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
+              conv.kernel[1], conv.stride[1], conv.dilation[1],
+              conv.kernel[0], conv.stride[0], conv.dilation[0],
+              conv.padding[1], conv.padding[0], _has(node, 2), *_limits(conv)]
+    width, rows, texels = result.grid
+    cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, bias],
+                -(-width // tile) * rows * texels, loops=conv.kernel[0])
+
+
+def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    matrix = cx.weight(weight, channels_last(weight.rank), rows=1)
+    result = cx.write(out, source.order)
+    group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
+    width, rows, texels = result.grid
+    if conv.has_whole_texels:
+        tile = tiles.choose(width, conv.group_channels, rows * conv.groups)
+        shader = f"conv2d_{tile[0]}x{tile[1]}"
+        count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
+        loops += conv.taps * group_inputs
+    else:
+        shader, count = "conv2d_grouped", width * rows * texels
+        group_inputs = conv.group_inputs
+        loops = 4 * (loops + conv.taps * group_inputs)
+    params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
+              conv.kernel[1], conv.kernel[0], conv.stride[1], conv.stride[0],
+              conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
+              group_inputs, conv.group_channels, _has(node, 2), *_limits(conv)]
+    cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)

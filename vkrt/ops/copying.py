@@ -1,0 +1,140 @@
+"""Moving elements: the affine walks of shaders/common/copy.glsl.
+
+A walk lists, for every dimension of the destination from the outermost to the innermost in memory,
+its size and the stride in the source (in elements of the source's padded memory).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.records import Prepack
+from vkrt.graph.tensor import Constant, Operand, short_name
+
+MAX_DIMS = 8
+
+# ids of the copy shaders' parameters
+DIMS, MODE, FIRST, COUNT, BASE = 0, 1, 6, 7, 11
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An affine walk over a source, see the module's docstring."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    base: int = 0
+
+    def collapsed(self) -> Walk:
+        """Neighbouring dimensions joined where one stride serves both, sizes of 1 left out."""
+        dims: list[tuple[int, int]] = []
+        for size, stride in zip(self.sizes, self.strides):
+            if size == 1:
+                continue
+            if dims and dims[-1][1] == size * stride:
+                dims[-1] = (dims[-1][0] * size, stride)
+            else:
+                dims.append((size, stride))
+        dims = dims or [(1, 1)]
+        return Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims), self.base)
+
+
+def walk_of(destination: Operand, source: Operand) -> Walk:
+    """The walk that gives each element of the destination the one of the same logical index."""
+    strides = source.strides()
+    order = range(len(destination.sizes)) if destination.raw else destination.order
+    return Walk(tuple(destination.sizes[d] for d in order), tuple(strides[d] for d in order))
+
+
+def _mode(walk: Walk, packed: int) -> int:
+    """The cheapest way of copy.glsl to fill one texel of a destination packed by `packed`."""
+    inner = walk.sizes[-1]
+    whole_rows = inner % packed == 0
+    if not whole_rows and not (inner % 4 == 0 and packed % inner == 0):
+        return 0
+    aligned = (walk.base % 4 == 0 and all(stride % 4 == 0 for stride in walk.strides[:-1])
+               and (not whole_rows or inner == packed or packed % 4 == 0))
+    return 2 if walk.strides[-1] == 1 and aligned else 1
+
+
+def params(destination: Operand, source: Operand | None, walk: Walk, *, first: int = 0,
+           count: int | None = None, run: int = 0, gap: int = 0, offset: int = 0) -> list[int]:
+    """The copy shaders' parameters, in the order of their ids.
+
+    Args:
+        destination: what is written; `run`, `gap` and `offset` (in texels) select a part of it,
+            as large as the walk says.
+        source: whose grid addresses images; None for a buffer.
+        first, count: the texels of the walk to do, all by default.
+    """
+    packed = destination.packed if not run else walk.sizes[-1]
+    original = walk
+    walk = walk.collapsed()
+    if len(walk.sizes) > MAX_DIMS:
+        raise UnsupportedError(f"a copy over {len(walk.sizes)} dimensions {list(walk.sizes)}; at "
+                               f"most {MAX_DIMS} that cannot be joined are possible")
+    if count is None:
+        outer = math.prod(original.sizes) // packed if packed else 0
+        count = outer * -(-packed // 4)
+    dims: list[int] = []
+    for size, stride in zip(reversed(walk.sizes), reversed(walk.strides)):
+        dims += [size, stride]
+    # Nothing reads the dimensions beyond `dims`.
+    dims += [1, 0] * (MAX_DIMS - len(walk.sizes))
+    return [len(walk.sizes), _mode(walk, packed), *destination.grid, packed, first, count,
+            run or 1 << 30, gap, offset, walk.base, *(source.grid if source else (1, 1, 1)), *dims]
+
+
+def emit(cx, destination: Operand, source: Operand, walk: Walk, **part) -> None:
+    """Adds the dispatch of a walk from `source` to `destination` (see `params`)."""
+    values = params(destination, source, walk, **part)
+    to_image, from_image = destination.storage.is_image, source.storage.is_image
+    shader, storage = "copy", None
+    if to_image != from_image:
+        shader, storage = ("copy_from_buffer" if to_image else "copy_to_buffer"), "texture3d"
+    elif not to_image and cx.storage == "texture3d":
+        storage = "buffer"
+    cx.dispatch(shader, values, [destination], [source], values[COUNT],
+                dtype=variant(source.dtype, destination.dtype), storage=storage)
+
+
+def variant(source: str, destination: str) -> str:
+    """The dtype part of a shader variant that reads one dtype and writes another."""
+    a, b = short_name(source), short_name(destination)
+    return a if a == b else f"{a}_{b}"
+
+
+def copy(cx, destination: Operand, source: Operand) -> None:
+    """Adds the dispatches that give the destination the source's elements, index by index."""
+    emit(cx, destination, source, walk_of(destination, source))
+
+
+def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> Prepack:
+    """The record that brings a constant of the file into a weight.
+
+    The slices are rows of the constant's outermost dimension where that is the outermost of the
+    weight too; otherwise the whole constant is one slice.
+    """
+    walk = walk_of(target, source)
+    rows = 1
+    if target.order and target.order[0] == 0 and len(target.order) > 1:
+        rows = target.sizes[0]
+    image = target.storage.is_image
+    shader = (f"copy_from_buffer.texture3d.{variant(source.dtype, target.dtype)}" if image else
+              f"copy.buffer.{variant(source.dtype, target.dtype)}")
+    return Prepack(constant=constant, target=target, shader=shader,
+                   params=tuple(params(target, None, walk)),
+                   row_bytes=-(-constant.nbytes // rows), rows=rows, name=name)
+
+
+def slice_params(record: Prepack, first_row: int, rows: int) -> list[int]:
+    """Parameters of the dispatch for some of a prepack's rows, staged from its buffer's start."""
+    values = list(record.params)
+    texels = record.target.texels // record.rows
+    elements = math.prod(record.target.sizes) // record.rows
+    values[FIRST] = first_row * texels
+    values[COUNT] = rows * texels
+    values[BASE] -= first_row * elements
+    return values

@@ -1,0 +1,234 @@
+"""Element-wise arithmetic: functions of one element, binary operators, choice and conversion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.graph.tensor import Tensor
+from vkrt.ops.arguments import argument, limited, tensor_argument
+from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
+from vkrt.ops.registry import op
+from vkrt.pte.coerce import as_float, as_int, as_str
+
+# Kinds of unary.comp for floats, and for int32.
+ABS, NEG, CLAMP, COS, SIN, EXP, SIGMOID, SQRT, RSQRT, TANH, ROUND, LOG10 = range(12)
+HARDSWISH, HARDSIGMOID, GELU, GELU_TANH, HARDSHRINK, LEAKY_RELU, FLOOR, LOG = range(12, 20)
+WHOLE_POWER, POWER, SILU, RECIPROCAL, CEIL, TRUNC = range(20, 26)
+INT_NOT, INT_POWER = 3, 4
+
+# Kinds of binary.comp.
+ADD, MUL, DIV, DIV_FLOOR, DIV_TRUNC, MINIMUM, MAXIMUM, POW = range(8)
+
+# Largest exponent that is done by multiplying.
+MULTIPLIED_POWERS = 8
+
+
+def compute_dtype(dtype: str) -> str:
+    """The dtype in which arithmetic with results of `dtype` is done."""
+    return dtype if is_float(dtype) else "int32"
+
+
+def unary(cx, node: Node, kind: int, low: float = 0.0, high: float = 0.0) -> None:
+    """Lowers a node to one kind of unary.comp."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    dtype = compute_dtype(out.dtype)
+    source = convert(cx, cx.read(tensor), dtype)
+    direct = out.dtype == dtype
+    result = (cx.write(out, source.order, over=(source,)) if direct
+              else cx.temporary(out.sizes, dtype, source.order))
+    cx.dispatch("unary", [*result.grid, result.packed, kind, low, high], [result], [source],
+                result.texels)
+    if not direct:
+        convert_into(cx, cx.write(out, source.order), result)
+
+
+def _float_only(cx, node: Node) -> None:
+    if not is_float(node.outs[0].dtype):
+        raise UnsupportedError(f"{cx.where()}: a result of dtype {node.outs[0].dtype}")
+
+
+def _declare(kind: int) -> Callable:
+    def lower(cx, node):
+        _float_only(cx, node)
+        unary(cx, node, kind)
+    return lower
+
+
+for _name, _kind in {
+    "cos": COS, "sin": SIN, "exp": EXP, "sigmoid": SIGMOID, "sqrt": SQRT, "rsqrt": RSQRT,
+    "tanh": TANH, "log10": LOG10, "log": LOG, "hardswish": HARDSWISH, "hardsigmoid": HARDSIGMOID,
+    "silu": SILU, "reciprocal": RECIPROCAL,
+}.items():
+    op(f"aten.{_name}.default")(_declare(_kind))
+
+
+@op("aten.abs.default")
+def _abs(cx, node):
+    unary(cx, node, ABS)
+
+
+@op("aten.neg.default")
+def _neg(cx, node):
+    unary(cx, node, NEG)
+
+
+def _rounding(kind: int) -> Callable:
+    def lower(cx, node):
+        if is_float(node.outs[0].dtype):
+            unary(cx, node, kind)
+        else:
+            unary(cx, node, CLAMP, *_limits(node.outs[0].dtype, -math.inf, math.inf))
+    return lower
+
+
+for _name, _kind in {"round": ROUND, "floor": FLOOR, "ceil": CEIL, "trunc": TRUNC}.items():
+    op(f"aten.{_name}.default")(_rounding(_kind))
+
+
+def _limits(dtype: str, low: float, high: float) -> tuple[float, float]:
+    """Bounds of a clamp in the terms of the kernel for this dtype."""
+    if is_float(dtype):
+        return float(low), float(high)
+    return limited(math.ceil(low) if math.isfinite(low) else low), limited(
+        math.floor(high) if math.isfinite(high) else high)
+
+
+def _clamp(cx, node: Node, low: float, high: float) -> None:
+    unary(cx, node, CLAMP, *_limits(node.outs[0].dtype, low, high))
+
+
+@op("aten.relu.default")
+def _relu(cx, node):
+    _clamp(cx, node, 0.0, math.inf)
+
+
+@op("aten.clamp.default")
+def _clamp_default(cx, node):
+    low, high = argument(node, 1, -math.inf), argument(node, 2, math.inf)
+    _clamp(cx, node, as_float(low), as_float(high))
+
+
+@op("aten.hardtanh.default")
+def _hardtanh(cx, node):
+    _clamp(cx, node, as_float(argument(node, 1, -1.0)), as_float(argument(node, 2, 1.0)))
+
+
+@op("aten.hardshrink.default")
+def _hardshrink(cx, node):
+    _float_only(cx, node)
+    unary(cx, node, HARDSHRINK, as_float(argument(node, 1, 0.5)))
+
+
+@op("aten.leaky_relu.default")
+def _leaky_relu(cx, node):
+    _float_only(cx, node)
+    unary(cx, node, LEAKY_RELU, as_float(argument(node, 1, 0.01)))
+
+
+@op("aten.gelu.default")
+def _gelu(cx, node):
+    _float_only(cx, node)
+    form = as_str(argument(node, 1, "none"))
+    if form not in ("none", "tanh"):
+        raise UnsupportedError(f"{cx.where()}: approximate={form!r}")
+    unary(cx, node, GELU if form == "none" else GELU_TANH)
+
+
+@op("aten.pow.Tensor_Scalar")
+def _pow_scalar(cx, node):
+    exponent = as_float(node.args[1])
+    if not is_float(node.outs[0].dtype):
+        return unary(cx, node, INT_POWER, as_int(exponent))
+    if abs(exponent) == 0.5:
+        return unary(cx, node, SQRT if exponent > 0 else RSQRT)
+    whole = exponent.is_integer() and abs(exponent) <= MULTIPLIED_POWERS
+    return unary(cx, node, WHOLE_POWER if whole else POWER, exponent)
+
+
+def binary(cx, node: Node, kind: int, alpha: float = 1) -> None:
+    """Lowers a node to one kind of binary.comp."""
+    tensors = [tensor_argument(node, 0), tensor_argument(node, 1)]
+    out = node.outs[0]
+    dtype = compute_dtype(out.dtype)
+    if not is_float(dtype) and kind == DIV:
+        raise UnsupportedError(f"{cx.where()}: a true division with results of {out.dtype}")
+    inputs = broadcast(cx, tensors, out.sizes, (dtype, dtype))
+    params = inputs.params(cx)
+    direct = out.dtype == dtype
+    result = (cx.write(out, inputs.order, over=inputs.over) if direct
+              else cx.temporary(out.sizes, dtype, inputs.order))
+    cx.dispatch("binary", [*result.grid, result.packed, *params, kind,
+                           float(alpha) if is_float(dtype) else as_int(alpha)],
+                [result], inputs.operands, result.texels,
+                loops=32 * 4 if kind == POW else 0)
+    if not direct:
+        convert_into(cx, cx.write(out, inputs.order), result)
+
+
+@op("aten.add.Tensor")
+def _add(cx, node):
+    binary(cx, node, ADD, argument(node, 2, 1))
+
+
+@op("aten.sub.Tensor")
+def _sub(cx, node):
+    binary(cx, node, ADD, -argument(node, 2, 1))
+
+
+@op("aten.div.Tensor_mode")
+def _div_mode(cx, node):
+    kinds = {None: DIV, "floor": DIV_FLOOR, "trunc": DIV_TRUNC}
+    mode = argument(node, 2)
+    if mode not in kinds:
+        raise UnsupportedError(f"{cx.where()}: rounding_mode={mode!r}")
+    binary(cx, node, kinds[mode])
+
+
+def _declare_binary(kind: int) -> Callable:
+    def lower(cx, node):
+        binary(cx, node, kind)
+    return lower
+
+
+for _name, _kind in {
+    "mul.Tensor": MUL, "div.Tensor": DIV, "minimum.default": MINIMUM, "maximum.default": MAXIMUM,
+    "pow.Tensor_Tensor": POW,
+}.items():
+    op(f"aten.{_name}")(_declare_binary(_kind))
+
+
+@op("aten.where.self")
+def _where(cx, node):
+    choice, a, b = (tensor_argument(node, index) for index in range(3))
+    out = node.outs[0]
+    # Integers of 8 bits are moved as they are; int8 has the bytes of uint8.
+    dtype = "uint8" if out.dtype == "bool" else out.dtype
+    if dtype == "int8":
+        raise UnsupportedError(f"{cx.where()}: a result of dtype int8")
+    dtypes = (_truth(choice), *((t.dtype if t.dtype == out.dtype else dtype) for t in (a, b)))
+    inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)
+    params = inputs.params(cx)
+    result = cx.write(out, inputs.order, over=inputs.over)
+    cx.dispatch("where", [*result.grid, result.packed, *params], [result], inputs.operands,
+                result.texels)
+
+
+def _truth(tensor: Tensor) -> str:
+    """The dtype in which a condition is read."""
+    return tensor.dtype if tensor.dtype in ("bool", "uint8") else "bool"
+
+
+@op("dim_order_ops._to_dim_order_copy.default", "aten._to_copy.default")
+def _to_copy(cx, node):
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    if tensor.dtype == out.dtype or (tensor.dtype, out.dtype) == ("bool", "uint8"):
+        source = cx.operand(tensor)
+        if source.dtype != tensor.dtype:
+            source = cx.read(tensor)
+        cx.alias(out, source, source.order)
+    else:
+        source = cx.read(tensor)
+        convert_into(cx, cx.write(out, source.order), source)

@@ -1,0 +1,138 @@
+"""Operators that make larger tensors: concatenation, padding, constants."""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.graph.tensor import Operand, Tensor, row_major
+from vkrt.ops.arguments import argument, dimension, ints, limited, tensor_argument
+from vkrt.ops.broadcast import convert, is_float, result_order
+from vkrt.ops.copying import Walk, emit
+from vkrt.ops.registry import op
+from vkrt.pte.coerce import as_float
+
+# Inputs of join.comp, and outer dimensions of pad.comp.
+JOINED, PADDED_DIMS = 4, 4
+
+# A beginning beyond every element: an input that is not there.
+NOWHERE = 1 << 30
+
+
+@op("aten.cat.default")
+def _cat(cx, node):
+    out = node.outs[0]
+    tensors = [t for t in node.args[0] if t.numel > 0]
+    dim = dimension(argument(node, 1, 0), out.rank)
+    order = result_order(cx, tensors, out.sizes)
+    if order[-1] == dim:
+        _join(cx, tensors, out, order, dim)
+        return
+    result = cx.write(out, order)
+    inside = [d for d in order if order.index(d) > order.index(dim)]
+    # Texels of one index of the dimension.
+    inner = math.prod(out.sizes[d] for d in inside[:-1]) * result.grid[2]
+    start = 0
+    for tensor in tensors:
+        source = cx.operand(tensor)
+        if source.dtype != out.dtype:
+            source = convert(cx, cx.read(tensor), out.dtype)
+        strides = source.strides()
+        size = tensor.sizes[dim]
+        walk = Walk(tuple(tensor.sizes[d] for d in order), tuple(strides[d] for d in order))
+        emit(cx, result, source, walk, run=size * inner, gap=(out.sizes[dim] - size) * inner,
+             offset=start * inner)
+        start += size
+
+
+def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...], dim: int) -> None:
+    """Concatenation along the packed dimension, 4 inputs at a time."""
+    operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
+    result = cx.write(out, order)
+    starts, total = [], 0
+    for tensor in tensors:
+        starts.append(total)
+        total += tensor.sizes[dim]
+    starts.append(total)
+    columns, rows, texels = result.grid
+    done = 0
+    while done < texels:
+        first = max(i for i in range(len(tensors)) if starts[i] <= 4 * done)
+        last = min(first + JOINED, len(tensors))
+        # Whole texels of what these inputs hold.
+        end = texels if last == len(tensors) else starts[last] // 4
+        some = operands[first:last]
+        missing = JOINED - len(some)
+        aligned = all(start % 4 == 0 for start in starts[first:last])
+        cx.dispatch("join", [*result.grid, result.packed, done, end - done, *starts[first:last],
+                             *[NOWHERE] * missing, *(o.grid[2] for o in some), *[1] * missing,
+                             aligned],
+                    [result], [*some, *some[:1] * missing], columns * rows * (end - done), loops=4)
+        done = end
+
+
+@op("aten.constant_pad_nd.default")
+def _constant_pad_nd(cx, node):
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    pads = ints(node.args[1])
+    before = [0] * tensor.rank
+    for place, amount in enumerate(pads[::2]):
+        before[tensor.rank - 1 - place] = amount
+    source = convert(cx, cx.read(tensor), out.dtype)
+    if source.sizes == out.sizes and not any(pads):
+        cx.alias(out, source, source.order)
+        return
+    result = cx.write(out, source.order)
+    if tensor.rank == 0:
+        raise UnsupportedError(f"{cx.where()}: padding of a 0-d tensor")
+    dims: list[tuple[int, int, int]] = []
+    for d in source.order[:-1]:
+        size, inside = out.sizes[d], tensor.sizes[d]
+        if dims and before[d] == 0 and size == inside:
+            dims[-1] = tuple(number * size for number in dims[-1])
+        else:
+            dims.append((size, before[d], inside))
+    if len(dims) > PADDED_DIMS:
+        raise UnsupportedError(f"{cx.where()}: padding of {len(dims)} dimensions")
+    dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
+    packed = source.order[-1]
+    cx.dispatch("pad", [*result.grid, result.packed, before[packed], tensor.sizes[packed],
+                        *source.grid, _number(argument(node, 2, 0), out.dtype),
+                        *(number for dim in dims for number in dim)],
+                [result], [source], result.texels, loops=4)
+
+
+def _number(value, dtype: str) -> int | float:
+    """A number as a parameter of a kernel for this dtype."""
+    number = as_float(int(value) if isinstance(value, bool) else value)
+    if is_float(dtype):
+        return number
+    return int(number != 0) if dtype == "bool" else limited(number)
+
+
+def _fill(cx, node: Node, value) -> None:
+    out = node.outs[0]
+    result: Operand = cx.write(out, row_major(out.rank))
+    cx.dispatch("fill", [*result.grid, result.packed, _number(value, out.dtype)], [result], [],
+                result.texels)
+
+
+@op("aten.full.default", "aten.full_like.default")
+def _full(cx, node):
+    _fill(cx, node, node.args[1])
+
+
+@op("aten.scalar_tensor.default")
+def _scalar_tensor(cx, node):
+    _fill(cx, node, node.args[0])
+
+
+@op("aten.zeros.default", "aten.zeros_like.default")
+def _zeros(cx, node):
+    _fill(cx, node, 0)
+
+
+@op("aten.ones.default", "aten.ones_like.default")
+def _ones(cx, node):
+    _fill(cx, node, 1)

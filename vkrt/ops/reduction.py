@@ -1,0 +1,241 @@
+"""Reductions: sum, mean, maximum and minimum over any dimensions, and where the extremes are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.graph.tensor import Operand, row_major
+from vkrt.ops.arguments import argument, dimension, dimensions, tensor_argument
+from vkrt.ops.broadcast import convert, is_float
+from vkrt.ops.copying import Walk, emit, variant
+from vkrt.ops.registry import op
+from vkrt.pte.coerce import as_bool
+
+# Kinds of reduce.comp.
+SUM, MAX, MIN = range(3)
+
+# Dimensions that reduce.comp walks on either side.
+KEPT_DIMS = REDUCED_DIMS = 3
+
+# A reduction is split where fewer texels than this are made, from more texels each than that.
+FEW_RESULTS, LONG = 256, 128
+
+Dims = list[tuple[int, int]]
+
+
+@dataclass
+class Reduction:
+    """How reduce.comp goes through a source; dimensions are (size, stride in texels).
+
+    Attributes:
+        across: the packed dimension is reduced.
+        kept: dimensions kept outside of the result's packed one, outermost first.
+        lane: stride of the result's packed dimension in the source, where `across`.
+        reduced: reduced dimensions, outermost first; the packed one last.
+        tail: elements in the last texel of the packed dimension.
+    """
+
+    across: bool
+    kept: Dims
+    lane: int
+    reduced: Dims
+    tail: int = 4
+
+    @property
+    def count(self) -> int:
+        return math.prod(size for size, _ in self.reduced)
+
+    @property
+    def outer(self) -> int:
+        return math.prod(size for size, _ in self.kept)
+
+    def fits(self) -> bool:
+        return len(self.kept) <= KEPT_DIMS and len(self.reduced) <= REDUCED_DIMS
+
+    def params(self, texels: int, chunk: int, divisor: float, source: Operand) -> list:
+        """The parameters of reduce.comp from id 5 on."""
+        kept = [*reversed(self.kept), *[(1, 0)] * KEPT_DIMS]
+        reduced = [*reversed(self.reduced), *[(1, 0)] * REDUCED_DIMS]
+        return [self.across, texels, kept[0][0], kept[1][0], kept[0][1], kept[1][1], kept[2][1],
+                self.lane, self.count, chunk, max(len(self.reduced), 1), reduced[0][0],
+                reduced[1][0], reduced[0][1], reduced[1][1], reduced[2][1], self.tail,
+                float(divisor), *source.grid]
+
+
+def _joined(dims: Dims) -> Dims:
+    """Neighbours joined where one stride serves both."""
+    walk = Walk(tuple(size for size, _ in dims), tuple(stride for _, stride in dims)).collapsed()
+    return [(size, stride) for size, stride in zip(walk.sizes, walk.strides) if size != 1]
+
+
+def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool, kind: int) -> Reduction:
+    """How to reduce `source` over `dims` (sorted) into a result in the same order."""
+    strides = source.strides()
+    outer = source.order[:-1]
+    packed = source.order[-1]
+    kept = [(source.sizes[d], strides[d] // 4) for d in outer if d not in dims]
+    reduced = _joined([(source.sizes[d], strides[d] // 4) for d in outer if d in dims])
+    if packed not in dims:
+        return Reduction(False, _joined(kept), 0, reduced)
+    tail = source.packed % 4 or 4
+    texels = (-(-source.packed // 4), 1)
+    # The texel with padding has to be known by its index, but where padding does no harm.
+    if kind == SUM or tail == 4:
+        reduced = _joined([*reduced, texels])
+    else:
+        reduced = [*reduced, texels]
+    lane = 0
+    if not keepdim and kept:
+        lane = kept.pop()[1]
+    return Reduction(True, _joined(kept), lane, reduced, tail)
+
+
+def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """The order of what is left of a tensor when `dims` are reduced."""
+    if keepdim:
+        return order
+    left = [d for d in order if d not in dims]
+    return tuple(sorted(left).index(d) for d in left)
+
+
+def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim: bool, kind: int,
+           divisor: float = 1.0) -> None:
+    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`)."""
+    plan = plan_reduction(source, dims, keepdim, kind)
+    left = [d for d in dims if source.sizes[d] > 1]
+    while not plan.fits():
+        # One dimension first: any single one can be walked.
+        d = left.pop()
+        sizes = tuple(1 if k == d else size for k, size in enumerate(source.sizes))
+        partial = cx.temporary(sizes, _partial_dtype(source.dtype), source.order)
+        reduce(cx, source, partial, (d,), True, kind)
+        source = partial
+        plan = plan_reduction(source, dims, keepdim, kind)
+    _dispatch(cx, source, result, plan, kind, divisor)
+
+
+def _partial_dtype(dtype: str) -> str:
+    return "float32" if is_float(dtype) else dtype
+
+
+def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, kind: int,
+              divisor: float) -> None:
+    texels = result.texels
+    lanes = min(result.packed, 4) if plan.across else 1
+    parts = _parts(plan.count, lanes, texels, cx.target.loop_limit)
+    chunk = -(-plan.count // parts)
+    loops = lanes * (chunk + -(-chunk // 64) + 1)
+    if parts == 1:
+        params = plan.params(texels, chunk, divisor, source)
+        cx.dispatch("reduce", [*result.grid, result.packed, kind, *params], [result], [source],
+                    texels, dtype=variant(source.dtype, result.dtype), loops=loops)
+        return
+    partial = cx.temporary((parts, plan.outer, result.packed), _partial_dtype(source.dtype))
+    assert partial.texels == parts * texels
+    params = plan.params(texels, chunk, 1.0, source)
+    cx.dispatch("reduce", [*partial.grid, partial.packed, kind, *params], [partial], [source],
+                partial.texels, dtype=variant(source.dtype, partial.dtype), loops=loops)
+    z = partial.grid[2]
+    rest = Reduction(False, [(plan.outer, z)], 0, [(parts, texels)])
+    _dispatch(cx, partial, result, rest, kind, divisor)
+
+
+def _parts(count: int, lanes: int, texels: int, loop_limit: int) -> int:
+    """Into how many parts to split a reduction of `count` texels for each element."""
+    # 65 iterations for 64 texels, with a margin.
+    longest = loop_limit * 9 // 10 // lanes
+    parts = -(-count // longest)
+    if count >= LONG and texels < FEW_RESULTS:
+        parts = max(parts, min(count // (LONG // 4), -(-2 * FEW_RESULTS // texels)))
+    return parts
+
+
+def _lower(cx, node: Node, kind: int, mean: bool = False) -> None:
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    dims = dimensions(argument(node, 1), tensor.rank)
+    keepdim = as_bool(argument(node, 2, False))
+    if out.dtype not in ("float32", "float16", "int32") or (mean and out.dtype == "int32"):
+        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
+    source = cx.read(tensor)
+    if is_float(source.dtype) != is_float(out.dtype) or source.dtype in ("int8", "uint8", "bool"):
+        source = convert(cx, source, out.dtype)
+    if tensor.numel == 0 and out.numel > 0:
+        raise UnsupportedError(f"{cx.where()}: a reduction of no elements")
+    if tensor.rank == 0:
+        source, dims, keepdim = source.with_view((1,), (0,)), (0,), False
+    count = math.prod(source.sizes[d] for d in dims)
+    result = cx.write(out, kept_order(source.order, dims, keepdim))
+    reduce(cx, source, result, dims, keepdim, kind, float(count) if mean else 1.0)
+
+
+@op("aten.mean.dim")
+def _mean(cx, node):
+    _lower(cx, node, SUM, mean=True)
+
+
+@op("aten.sum.dim_IntList")
+def _sum(cx, node):
+    _lower(cx, node, SUM)
+
+
+@op("aten.amax.default")
+def _amax(cx, node):
+    _lower(cx, node, MAX)
+
+
+@op("aten.amin.default")
+def _amin(cx, node):
+    _lower(cx, node, MIN)
+
+
+def _lower_arg(cx, node: Node, minimum: bool) -> None:
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    if out.dtype != "int32":
+        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
+    chosen = argument(node, 1)
+    keepdim = as_bool(argument(node, 2, False))
+    if chosen is None:
+        source = _flattened(cx, cx.read(tensor, row_major(tensor.rank)))
+        dim, order = 0, row_major(out.rank)
+    else:
+        source = cx.read(tensor)
+        dim = dimension(chosen, tensor.rank)
+        if tensor.rank == 0:
+            source = source.with_view((1,), (0,))
+        order = kept_order(source.order, (dim,), keepdim and tensor.rank > 0)
+    if source.dtype in ("int8", "uint8", "bool"):
+        source = convert(cx, source, "int32")
+    result = cx.write(out, order)
+    place = source.order.index(dim)
+    across = dim == source.order[-1]
+    z = source.grid[2]
+    count = z if across else source.sizes[dim]
+    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
+    lanes = min(result.packed, 4) * 4 if across else 4
+    cx.dispatch("arg_reduce", [*result.grid, result.packed, minimum, across, count, inner,
+                               source.sizes[dim], *source.grid], [result], [source],
+                result.texels, dtype=variant(source.dtype, result.dtype),
+                loops=count * (lanes + 1))
+
+
+def _flattened(cx, source: Operand) -> Operand:
+    """All elements of a row-major operand as one row."""
+    flat = (math.prod(source.sizes),)
+    if len(source.sizes) < 2 or flat[0] == source.packed:
+        return source.with_view(flat, (0,))
+    result = cx.temporary(flat, source.dtype, (0,))
+    emit(cx, result, source, Walk(source.sizes, source.strides()))
+    return result
+
+
+@op("aten.argmax.default")
+def _argmax(cx, node):
+    _lower_arg(cx, node, False)
+
+
+@op("aten.argmin.default")
+def _argmin(cx, node):
+    _lower_arg(cx, node, True)

@@ -1,0 +1,225 @@
+"""Program: a `.pte` file on a device. The one file that sees every room.
+
+file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> graph.plan: MemoryPlan
+  --> runtime.ComputeGraph: prepare, prepack, allocate activations, encode --> run
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt import pte
+from vkrt.errors import InputError
+from vkrt.graph.build import build_graph
+from vkrt.graph.graph import Graph
+from vkrt.graph.plan import MemoryPlan, plan
+from vkrt.graph.policy import target_of
+from vkrt.graph.records import WorkList
+from vkrt.memory.source import Source
+from vkrt.memory_report import MemoryReport
+from vkrt.method import DEFAULT_CHUNK, Method, MethodMetadata, metadata_of
+from vkrt.ops.lowering import lower
+from vkrt.vk.device import Device
+
+
+class Description:
+    """A program file as read, before any device: its methods and their graphs.
+
+    Args:
+        source: path of the file, or its bytes.
+
+    Raises:
+        OSError: the file cannot be read.
+        FormatError: it is not a well-formed program.
+    """
+
+    def __init__(self, source: Any):
+        wrap = isinstance(source, (bytes, bytearray, memoryview))
+        self.source = Source.wrap(source) if wrap else Source.open(source)
+        try:
+            self._data = memoryview(self.source)
+            self.program = pte.read_program(self._data)
+        except BaseException:
+            self.close()
+            raise
+        self._graphs: dict[str, Graph] = {}
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.program.plans)
+
+    def graph(self, method: str) -> Graph:
+        """The graph of a method, built on first use.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if method not in self._graphs:
+            for candidate in self.program.plans:
+                if candidate.name == method:
+                    self._graphs[method] = build_graph(self._data, self.program, candidate)
+                    break
+            else:
+                raise InputError(f"no method '{method}' in {self.source.name}; it has "
+                                 f"{', '.join(self.method_names)}")
+        return self._graphs[method]
+
+    def predict(self, method: str, info: Any, storage: str = "auto", order: str = "lazy",
+                chunk: int = DEFAULT_CHUNK, requirements: Any = None) -> tuple[WorkList, MemoryPlan]:
+        """The work list and memory plan of a method, without allocating or running anything.
+
+        Args:
+            info: the device's `DeviceInfo`.
+            requirements: asks a device for a storage's memory requirements; None rounds as CPU
+                drivers do.
+        """
+        work = lower(self.graph(method), target_of(info, storage))
+        keywords = {} if requirements is None else {"requirements": requirements}
+        return work, plan(work, order=order, chunk=chunk, **keywords)
+
+    def close(self) -> None:
+        """Lets go of the file. Graphs stay usable for their metadata."""
+        self._data = None
+        self.source.close()
+
+
+class Program:
+    """A program loaded on a device. Made by `vkrt.load`; a context manager.
+
+    Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
+    one) at once. One run at a time per method; several programs and threads work side by side.
+    """
+
+    def __init__(self, source: Any, device: Any = None, *, storage: str = "auto",
+                 order: str = "lazy", chunk: int = DEFAULT_CHUNK):
+        if order not in ("lazy", "eager"):
+            raise InputError(f"order={order!r}: expected 'lazy' or 'eager'")
+        self._report = MemoryReport()
+        self._options = {"storage": storage, "order": order, "chunk": chunk}
+        self._lock = threading.Lock()
+        self._methods: dict[str, Method] = {}
+        self._closed = False
+        self._description: Description | None = None
+        self._device, self._owns_device = None, False
+        try:
+            self._description = Description(source)
+            if not isinstance(device, Device):
+                self._device, self._owns_device = Device.open(device), True
+            else:
+                self._device = device
+            names = self.method_names
+            first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
+            if first is not None:
+                self.load_method(first)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """Names of the program's methods."""
+        return self._description.method_names
+
+    @property
+    def device(self) -> Any:
+        """The device the program is on."""
+        return self._device
+
+    @property
+    def memory(self) -> MemoryReport:
+        """Bytes on the device: planned, measured, by phase."""
+        return self._report
+
+    def metadata(self, method: str = "forward") -> MethodMetadata:
+        """Inputs and outputs of a method: names, sizes, dtypes.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if method in self._methods:
+            return self._methods[method].metadata
+        return metadata_of(self._description.graph(method))
+
+    def load_method(self, name: str) -> Method:
+        """The method, loaded onto the device if it is not yet.
+
+        Raises:
+            InputError: there is no such method.
+            UnsupportedError: it uses operators vkrt does not have (all are named).
+            VulkanError: the device failed; what the method had allocated is released.
+        """
+        with self._lock:
+            if self._closed:
+                raise ValueError("the program is closed")
+            if name not in self._methods:
+                graph = self._description.graph(name)
+                self._report.file_plan += graph.file_arena
+                self._methods[name] = Method(graph, [self._description.source], self._device,
+                                             report=self._report, **self._options)
+            return self._methods[name]
+
+    def run(self, *inputs: Any, method: str = "forward",
+            out: Sequence[np.ndarray] | None = None) -> list[Any]:
+        """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
+
+        Args:
+            inputs: one per input of the method, of exactly its dtype and sizes.
+            out: arrays to write the outputs to.
+
+        Returns:
+            The outputs, as numpy arrays.
+
+        Raises:
+            InputError: an argument does not fit.
+            VulkanError: the device failed.
+        """
+        return self.load_method(method).execute(inputs, out)
+
+    def close(self) -> None:
+        """Releases everything; may be called twice."""
+        with self._lock:
+            self._closed = True
+            for method in self._methods.values():
+                method.close()
+            if self._description is not None:
+                self._description.close()
+            if self._owns_device:
+                self._owns_device = False
+                self._device.close()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+
+def load(source: Any, device: Any = None, *, storage: str = "auto", order: str = "lazy",
+         chunk: int = DEFAULT_CHUNK) -> Program:
+    """Loads a program onto a device.
+
+    Args:
+        source: path of a `.pte` file, or its bytes.
+        device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
+            open `vkrt.Device`, which stays the caller's.
+        storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
+            row in `vkrt.graph.policy`).
+        order: "lazy" packs every weight before activations exist (least memory), "eager"
+            allocates everything first (for comparison).
+        chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
+            lowers the peak.
+
+    Returns:
+        The program, to be closed (`with vkrt.load(..) as program:`).
+
+    Raises:
+        OSError: the file cannot be read.
+        FormatError: a byte of it is not what the format allows.
+        UnsupportedError: it needs what vkrt or the device does not have.
+        VulkanError: LoaderError without a driver, DeviceMemoryError when memory runs out, ...
+    """
+    return Program(source, device, storage=storage, order=order, chunk=chunk)

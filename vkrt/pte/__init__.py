@@ -1,0 +1,57 @@
+"""Bytes to description: reads `.pte` programs, their Vulkan delegates, and `.ptd` data files.
+
+Pure Python over memoryviews. Results hold numbers, names and spans (offsets into the file), no
+bytes of weights. Whatever the bytes are, only FormatError or UnsupportedError is raised.
+
+`IntList` here is a delegate's list of literals; a program's list of value ids is `plan.IntList`.
+"""
+
+from vkrt.pte.coerce import (
+    as_bool,
+    as_bool_list,
+    as_float,
+    as_float_list,
+    as_int,
+    as_int_list,
+    as_str,
+    optional,
+)
+from vkrt.pte.container import Program, read_program
+from vkrt.pte.delegate import (
+    Constant,
+    IntList,
+    OperatorCall,
+    SymInt,
+    ValueList,
+    VkGraph,
+    VkTensor,
+    read_delegate,
+)
+from vkrt.pte.dtype import ITEMSIZE
+from vkrt.pte.external import read_external
+from vkrt.pte.instruction import (
+    DelegateCall,
+    FreeCall,
+    Instruction,
+    JumpFalseCall,
+    KernelCall,
+    MoveCall,
+)
+from vkrt.pte.plan import (
+    DelegateRef,
+    ExecutionPlan,
+    OptionalTensorList,
+    TensorList,
+    TensorMeta,
+)
+from vkrt.pte.span import Span
+from vkrt.pte.values import BoolList, DoubleList
+
+__all__ = [
+    "ITEMSIZE", "BoolList", "Constant", "DelegateCall", "DelegateRef", "DoubleList",
+    "ExecutionPlan", "FreeCall", "Instruction", "IntList", "JumpFalseCall", "KernelCall",
+    "MoveCall", "OperatorCall", "OptionalTensorList", "Program", "Span", "SymInt", "TensorList",
+    "TensorMeta", "ValueList", "VkGraph", "VkTensor", "as_bool", "as_bool_list", "as_float",
+    "as_float_list", "as_int", "as_int_list", "as_str", "optional", "read_delegate",
+    "read_external", "read_program",
+]

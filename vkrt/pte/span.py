@@ -1,0 +1,54 @@
+"""A region of a file, and the one way in which this room complains about bytes."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from vkrt.errors import FormatError
+
+
+def show(value: object) -> str:
+    """`value` for a message, short whatever the file says."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def fail(what: str, offset: int, expected: str, got: object) -> NoReturn:
+    """Raise FormatError. `what` is "Table.field"; `offset` counts from the start of the file."""
+    found = got if isinstance(got, str) else show(got)
+    raise FormatError(f"{what} at file offset {offset}: expected {expected}, got {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes `offset .. offset + nbytes` of a file.
+
+    `offset` is absolute in the file, and every Span that a reader returns was checked to lie
+    inside that file. A Span holds no reference to the file: closing a mapping stays possible.
+    """
+
+    offset: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.nbytes
+
+    def part(self, offset: int, nbytes: int, what: str, at: int) -> "Span":
+        """The `nbytes` bytes that start `offset` bytes into this span.
+
+        `what` and `at` say which field, at which file offset, asked for them.
+        """
+        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
+            fail(what, at, f"bytes inside the {self.nbytes} at file offset {self.offset}",
+                 f"{nbytes} bytes at relative offset {offset}")
+        return Span(self.offset + offset, nbytes)
+
+
+def byte_view(data: object) -> memoryview:
+    """A flat view of unsigned bytes over bytes, mmap, memoryview ..., without a copy.
+
+    Readers release it (and parts of it) with `with`: a view that survives in the traceback of
+    an exception would keep a mapping from being closed.
+    """
+    view = memoryview(data)  # type: ignore[arg-type]
+    return view if view.format == "B" and view.ndim == 1 else view.cast("B")

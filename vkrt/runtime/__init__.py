@@ -1,0 +1,1 @@
+"""Running a work list on a device: resources, pipelines, prepack, recording, execution."""

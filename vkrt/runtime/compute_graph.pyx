@@ -1,0 +1,261 @@
+# cython: language_level=3
+"""ComputeGraph: a work list on a device, through the phases of the memory contract.
+
+    requirements, set_plan   handles exist, nothing is allocated
+    prepare                  pipelines
+    allocate_early           order "eager" only: all blocks
+    prepack                  weight blocks as they are reached, one staging buffer, freed at the end
+    allocate_activations     the arena, once
+    encode                   descriptor sets and command buffers
+    run                      submit, wait; the only part that repeats
+"""
+
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
+
+from vkrt.graph.barriers import barriers, transitions
+from vkrt.graph.records import Dispatch
+from vkrt.runtime.prepack import Prepacker
+from vkrt.shader import catalog
+
+from vkrt.runtime.descriptors cimport write_set
+from vkrt.runtime.host_calls cimport HostStep
+from vkrt.runtime.pipelines cimport Pipelines
+from vkrt.runtime.recording cimport record_dispatch
+from vkrt.runtime.resources cimport Resources
+from vkrt.vk.api cimport (
+    VK_ACCESS_HOST_WRITE_BIT,
+    VK_ACCESS_SHADER_READ_BIT,
+    VK_ACCESS_SHADER_WRITE_BIT,
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_HOST_BIT,
+)
+from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block, Buffer, Image
+from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+
+cdef unsigned long long FOREVER = 0xFFFFFFFFFFFFFFFF
+
+
+cdef class ComputeGraph:
+    """A work list's handles, memory and commands.
+
+    Args:
+        device: an open device.
+        work: the work list.
+        specialize: whether sizes become specialization constants of the pipelines.
+    """
+
+    cdef Device device
+    cdef Allocator allocator
+    cdef Resources resources
+    cdef Pipelines pipelines
+    cdef object work
+    cdef object plan
+    cdef bint specialize
+    cdef list blocks
+    cdef list steps
+    cdef DescriptorPool sets
+    cdef CommandPool pool
+    cdef Fence fence
+    cdef list sections
+    cdef readonly bint closed
+
+    def __cinit__(self, Device device, work, bint specialize=True):
+        self.device = device
+        self.work = work
+        self.specialize = specialize
+        self.blocks = []
+        self.steps = []
+        self.sections = []
+        try:
+            self.allocator = Allocator(device)
+            self.pipelines = Pipelines(device)
+            self.resources = Resources(device, work.storages)
+            self.resources.create()
+        except BaseException:
+            self.close()
+            raise
+
+    def requirements(self, storage):
+        """(size, alignment, memory type bits) of a storage, from the driver."""
+        return self.resources.requirements(storage)
+
+    @property
+    def unified(self):
+        """Whether host and device share their memory."""
+        return self.device.unified
+
+    @property
+    def granularity(self):
+        """Bytes that keep buffers and images apart in one block."""
+        return self.device.info.limits["bufferImageGranularity"]
+
+    def set_plan(self, plan):
+        """Takes the plan that the following phases carry out."""
+        self.plan = plan
+        self.blocks = [None] * len(plan.blocks)
+
+    def prepare(self):
+        """Creates all pipelines."""
+        shaders = catalog()
+        for step in self.work.steps:
+            if isinstance(step, Dispatch):
+                shader = shaders.get(step.shader)
+                self.steps.append((step, shader, self.pipelines.get(
+                    shader, step.params, step.local_size, self.specialize)))
+            else:
+                self.steps.append((step, None, None))
+        self._prepacker(()).prepare()
+        self.pipelines.drop_modules()
+
+    def _prepacker(self, sources):
+        return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
+                         self.resources, sources)
+
+    def _allocate(self, index):
+        """Allocates a block of the plan, if it is not there yet, and binds its storages."""
+        cdef Block block
+        if self.blocks[index] is not None:
+            return
+        planned = self.plan.blocks[index]
+        block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
+                                        MEMORY_READBACK if planned.kind == "host"
+                                        else MEMORY_DEVICE)
+        self.blocks[index] = block
+        self.resources.bind(planned.places, block)
+
+    def allocate_early(self):
+        """For order "eager": allocates every block before anything is packed."""
+        if self.plan.order == "eager":
+            for index in range(len(self.plan.blocks)):
+                self._allocate(index)
+
+    def prepack(self, sources):
+        """Brings every constant into its weight. Needs the phases before."""
+        self._prepacker(sources).run(self._allocate)
+
+    def allocate_activations(self):
+        """Allocates what is not there yet: the arena (and host-visible inputs and outputs)."""
+        for index in range(len(self.plan.blocks)):
+            self._allocate(index)
+
+    def encode(self):
+        """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
+        cdef uint32_t index = 0
+        dispatches = [s for s in self.steps if s[1] is not None]
+        self.pool = CommandPool(self.device)
+        self.fence = Fence(self.device)
+        if dispatches:
+            self.sets = DescriptorPool(self.device, [(<Pipeline>s[2]).layout for s in dispatches])
+        for step, shader, _ in dispatches:
+            write_set(self.sets, index, shader, (*step.writes, *step.reads), self.resources)
+            index += 1
+        self._record()
+
+    def _record(self):
+        cdef CommandBuffer commands = None
+        cdef uint32_t index = 0
+        needed = barriers(self.work, self.plan)
+        new_images = transitions(self.work, self.plan)
+        for number, (step, shader, pipeline) in enumerate(self.steps):
+            if shader is None:
+                self._finish(commands)
+                commands = None
+                self.sections.append(HostStep(step, self.resources))
+                continue
+            if commands is None:
+                commands = self._begin()
+            if needed[number]:
+                commands.compute_barrier()
+            for storage in new_images.get(number, ()):
+                commands.prepare_image((<Image>self.resources.handles[storage]).handle)
+            record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
+            index += 1
+        self._finish(commands)
+
+    def _begin(self):
+        cdef CommandBuffer commands = CommandBuffer(self.pool)
+        commands.begin(False)
+        # What the host wrote, what prepack and earlier runs wrote, is seen by the first dispatches.
+        commands.barrier(
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
+        return commands
+
+    def _finish(self, CommandBuffer commands):
+        if commands is not None:
+            commands.device_to_host()
+            commands.end()
+            self.sections.append(commands)
+
+    def write_input(self, int index, array):
+        """Copies a contiguous array of the staging dtype to an input's memory."""
+        operand = self.work.inputs[index]
+        if operand is not None:
+            _copy_in(self.resources, operand, array)
+
+    def read_output(self, int index, array):
+        """Copies an output's memory to a contiguous, writable array of the staging dtype."""
+        _copy_out(self.resources, self.work.outputs[index], array)
+
+    def run(self, run_kernel):
+        """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels."""
+        cdef CommandBuffer commands
+        for section in self.sections:
+            if isinstance(section, CommandBuffer):
+                commands = section
+                with nogil:
+                    submit(self.device, commands, self.fence)
+                    wait(self.fence, FOREVER)
+            else:
+                (<HostStep>section).run(run_kernel)
+
+    def statistics(self):
+        """Bytes on the device now and at most, see `vkrt.vk.memory.Allocator.statistics`."""
+        return self.allocator.statistics()
+
+    def close(self):
+        """Releases everything; idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        for thing in (*self.sections, self.pool, self.fence, self.sets, self.pipelines,
+                      self.resources, *reversed(self.blocks), self.allocator):
+            if thing is not None and not isinstance(thing, HostStep):
+                thing.close()
+        self.sections = []
+        self.blocks = []
+
+
+cdef int _copy_in(Resources resources, operand, array) except -1:
+    cdef const unsigned char[::1] data = array.reshape(-1).view("u1")
+    cdef void* target = resources.host_address(operand)
+    cdef size_t nbytes = data.shape[0]
+    if nbytes > <size_t>operand.nbytes:
+        raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
+    if nbytes:
+        with nogil:
+            memcpy(target, &data[0], nbytes)
+        _block(resources, operand).flush(0, 0xFFFFFFFFFFFFFFFF)
+    return 0
+
+
+cdef int _copy_out(Resources resources, operand, array) except -1:
+    cdef unsigned char[::1] data = array.reshape(-1).view("u1")
+    cdef void* source = resources.host_address(operand)
+    cdef size_t nbytes = data.shape[0]
+    if nbytes > <size_t>operand.nbytes:
+        raise ValueError(f"{nbytes} bytes of an operand of {operand.nbytes}")
+    if nbytes:
+        _block(resources, operand).invalidate(0, 0xFFFFFFFFFFFFFFFF)
+        with nogil:
+            memcpy(&data[0], source, nbytes)
+    return 0
+
+
+cdef Block _block(Resources resources, operand):
+    return (<Buffer>resources.handles[operand.storage.id]).block

@@ -1,0 +1,11 @@
+# cython: language_level=3
+
+from vkrt.runtime.resources cimport Resources
+
+
+cdef class HostStep:
+    cdef object record
+    cdef tuple args
+    cdef tuple outs
+
+    cdef run(self, run_kernel)

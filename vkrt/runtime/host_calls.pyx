@@ -1,0 +1,39 @@
+# cython: language_level=3
+"""Host steps: a kernel outside of the delegates, on arrays that lie in the operands' memory."""
+
+import numpy as np
+
+from vkrt.graph.tensor import Tensor
+
+from vkrt.runtime.resources cimport Resources
+
+
+cdef class HostStep:
+    """A host call with its arrays bound, see `vkrt.graph.records.HostCall`."""
+
+    def __cinit__(self, record, Resources resources):
+        self.record = record
+        reads = iter([_array(resources, o) for o in record.reads])
+        self.args = tuple(_bind(arg, reads) for arg in record.args)
+        self.outs = tuple(_array(resources, o) for o in record.writes)
+
+    cdef run(self, run_kernel):
+        run_kernel(self.record.kernel, self.args, self.outs)
+
+
+def _bind(arg, reads):
+    """The argument with each tensor replaced by the next array."""
+    if isinstance(arg, Tensor):
+        return next(reads)
+    if isinstance(arg, (list, tuple)):
+        return [_bind(item, reads) for item in arg]
+    return arg
+
+
+cdef _array(Resources resources, operand):
+    """A numpy array over a raw operand's memory, valid as long as the resources are bound."""
+    cdef size_t nbytes = int(np.prod(operand.sizes, dtype=np.int64)) * np.dtype(operand.dtype).itemsize
+    cdef unsigned char* address = <unsigned char*>resources.host_address(operand)
+    if not nbytes:
+        return np.empty(operand.sizes, operand.dtype)
+    return np.asarray(<unsigned char[:nbytes]>address).view(operand.dtype).reshape(operand.sizes)

@@ -1,0 +1,174 @@
+# cython: language_level=3
+"""Prepack: constants of the file, slice by slice, through one staging buffer into their weights.
+
+The order is the file's. Before each batch the memory blocks of the weights it reaches are
+allocated; behind each batch the pages it read from the file are given back.
+"""
+
+from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
+
+from vkrt.errors import FormatError
+from vkrt.ops.copying import COUNT, slice_params
+from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.shader import catalog
+
+from vkrt.memory.source cimport Source
+from vkrt.runtime.pipelines cimport Pipelines
+from vkrt.runtime.recording cimport record_dispatch
+from vkrt.runtime.resources cimport Resources
+from vkrt.vk.api cimport (
+    VK_ACCESS_HOST_WRITE_BIT,
+    VK_ACCESS_SHADER_READ_BIT,
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_HOST_BIT,
+)
+from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block, Buffer, Image
+from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+
+# How far ahead of the cursor the system is asked to read.
+cdef size_t WINDOW = 32 << 20
+cdef unsigned long long FOREVER = 0xFFFFFFFFFFFFFFFF
+
+
+cdef class Prepacker:
+    """Runs the batches of a plan; owns the staging buffer while it runs.
+
+    Args:
+        device, allocator: where.
+        work, plan: the work list and its plan.
+        pipelines, resources: of the compute graph.
+        sources: `Source`s by number.
+    """
+
+    cdef Device device
+    cdef Allocator allocator
+    cdef object work
+    cdef object plan
+    cdef Pipelines pipelines
+    cdef Resources resources
+    cdef list sources
+    cdef Block block
+    cdef Buffer staging
+    cdef CommandBuffer commands
+    cdef Fence fence
+    cdef list owned
+    cdef set prepared_images
+
+    def __cinit__(self, Device device, Allocator allocator, work, plan, Pipelines pipelines,
+                  Resources resources, sources):
+        self.device = device
+        self.allocator = allocator
+        self.work = work
+        self.plan = plan
+        self.pipelines = pipelines
+        self.resources = resources
+        self.sources = list(sources)
+        self.owned = []
+        self.prepared_images = set()
+
+    def prepare(self):
+        """Creates the pipelines (no device memory)."""
+        for record in self.work.prepacks:
+            self._pipeline(record)
+
+    cdef Pipeline _pipeline(self, record):
+        # Parameters differ for every weight: pushed, so that all weights share a pipeline.
+        return self.pipelines.get(catalog().get(record.shader), record.params, 64, False)
+
+    def run(self, allocate_block):
+        """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.
+
+        Raises:
+            FormatError: a constant lies beyond the end of its file.
+            DeviceMemoryError, VulkanError: staging is released; the blocks are the caller's.
+        """
+        if not self.plan.batches:
+            return
+        try:
+            self._acquire()
+            for batch in self.plan.batches:
+                for index in batch.new_blocks:
+                    allocate_block(index)
+                self._run_batch(batch)
+        finally:
+            self._release()
+
+    def _acquire(self):
+        cdef CommandPool pool
+        self.staging = Buffer(self.device, self.plan.staging_bytes, BUFFER_USAGE)
+        self.owned.append(self.staging)
+        size, alignment, types = self.staging.requirements
+        self.block = self.allocator.allocate(size, alignment, types, MEMORY_STAGING)
+        self.owned.append(self.block)
+        self.staging.bind(self.block, 0)
+        pool = CommandPool(self.device)
+        self.owned.append(pool)
+        self.commands = CommandBuffer(pool)
+        self.owned.append(self.commands)
+        self.fence = Fence(self.device)
+        self.owned.append(self.fence)
+
+    def _release(self):
+        for thing in reversed(self.owned):
+            thing.close()
+        self.owned = []
+        self.staging = self.block = self.commands = self.fence = None
+
+    def _run_batch(self, batch):
+        cdef uint32_t index
+        cdef DescriptorPool pool
+        pipelines = [self._pipeline(self.work.prepacks[item.prepack]) for item in batch.items]
+        pool = DescriptorPool(self.device, [(<Pipeline>p).layout for p in pipelines])
+        try:
+            self.commands.begin(True)
+            self.commands.barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
+                                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT)
+            for index, item in enumerate(batch.items):
+                self._item(item, pipelines[index], pool, index)
+            self.commands.end()
+            self.block.flush(0, self.plan.staging_bytes)
+            with nogil:
+                submit(self.device, self.commands, self.fence)
+                wait(self.fence, FOREVER)
+        finally:
+            pool.close()
+        for item in batch.items:
+            (<Source>self.sources[self.work.prepacks[item.prepack].constant.source]
+             ).release_pages(item.file_offset, item.nbytes)
+
+    cdef int _item(self, item, Pipeline pipeline, DescriptorPool pool, uint32_t index) except -1:
+        """Copies a slice into staging and records the dispatch that unpacks it."""
+        cdef size_t offset = item.file_offset, nbytes = item.nbytes, place = item.staging_offset
+        cdef char* target = <char*>self.block.mapped + place
+        cdef Source source
+        record = self.work.prepacks[item.prepack]
+        source = self.sources[record.constant.source]
+        if offset + nbytes > source.nbytes:
+            raise FormatError(f"{record.name}: bytes {offset} to {offset + nbytes} are beyond the "
+                              f"end of {source.name} ({source.nbytes} bytes)")
+        with nogil:
+            source.want_pages(offset + nbytes, WINDOW)
+            memcpy(target, source.data + offset, nbytes)
+        self._bind(pool, index, record, place, nbytes)
+        params = slice_params(record, item.first_row, item.rows)
+        _, groups = self.work.target.cover(params[COUNT], 64)
+        record_dispatch(self.commands, pipeline, pool, index, params, groups)
+        return 0
+
+    cdef int _bind(self, DescriptorPool pool, uint32_t index, record, size_t place,
+                   size_t nbytes) except -1:
+        target = record.target
+        handle = self.resources.handles[target.storage.id]
+        if target.storage.is_image:
+            if target.storage.id not in self.prepared_images:
+                self.commands.prepare_image((<Image>handle).handle)
+                self.prepared_images.add(target.storage.id)
+            pool.write_image(index, 0, handle)
+        else:
+            pool.write_buffer(index, 0, handle, target.offset, target.nbytes)
+        # Texels are read whole.
+        pool.write_buffer(index, 1, self.staging, place, (nbytes + 15) // 16 * 16)
+        return 0

@@ -1,0 +1,66 @@
+# cython: language_level=3
+"""The buffers and images behind a work list's storages, created unallocated."""
+
+from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
+
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport Block, Buffer, BufferView, Image
+
+
+cdef class Resources:
+    """Handles of every storage of a work list, by storage id.
+
+    They exist from the start, so that the plan is made from what the driver says they need, and are
+    bound to memory when the memory contract allows it.
+    """
+
+    def __cinit__(self, Device device, storages):
+        self.device = device
+        self.storages = storages
+        self.handles = []
+        self.views = {}
+
+    def create(self):
+        """Creates an unbound buffer or image for each storage."""
+        for storage in self.storages:
+            if storage.is_image:
+                handle = Image(self.device, storage.extents, TEXEL_FORMATS[storage.dtype],
+                               IMAGE_USAGE)
+            else:
+                handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
+            self.handles.append(handle)
+
+    def requirements(self, storage):
+        """(size, alignment, memory type bits) the driver asks for a storage."""
+        return self.handles[storage.id].requirements
+
+    def bind(self, block_places, Block block):
+        """Gives the storages of a planned block their places in the allocated one."""
+        for place in block_places:
+            self.handles[place.storage].bind(block, place.offset)
+
+    cdef BufferView texel_view(self, operand):
+        """A view of a buffer operand as texels of its dtype."""
+        key = (operand.storage.id, operand.offset, operand.nbytes, operand.dtype)
+        view = self.views.get(key)
+        if view is None:
+            view = BufferView(self.handles[operand.storage.id], TEXEL_FORMATS[operand.dtype],
+                              operand.offset, operand.nbytes)
+            self.views[key] = view
+        return view
+
+    cdef void* host_address(self, operand) except NULL:
+        """Where the host reads and writes a raw operand."""
+        cdef Buffer buffer = self.handles[operand.storage.id]
+        if buffer.block is None or buffer.block.mapped == NULL:
+            raise RuntimeError(f"storage {operand.storage.id} is not host-visible")
+        return <char*>buffer.block.mapped + buffer.offset + <size_t>operand.offset
+
+    def close(self):
+        """Releases every view and handle; memory blocks are the owner's."""
+        for view in self.views.values():
+            view.close()
+        for handle in self.handles:
+            handle.close()
+        self.views = {}
+        self.handles = []

@@ -1,0 +1,9 @@
+"""The only room that names Vulkan or VMA: loader, device, memory, pipelines, commands.
+
+Importing it needs no driver; opening a device does.
+"""
+
+from vkrt.vk.check import live_objects
+from vkrt.vk.loader import clear_validation_messages, validation_messages
+
+__all__ = ["clear_validation_messages", "live_objects", "validation_messages"]

@@ -1,0 +1,701 @@
+# cython: language_level=3
+"""Vulkan's C declarations, as far as vkrt uses them. Nothing here links against libvulkan."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from * nogil:
+    """
+    #ifndef VK_NO_PROTOTYPES
+    #define VK_NO_PROTOTYPES
+    #endif
+    #include <vulkan/vulkan_core.h>
+    """
+    # Handles. All of them are pointers on 64-bit systems, the only ones vkrt is built for.
+    ctypedef void* VkInstance
+    ctypedef void* VkPhysicalDevice
+    ctypedef void* VkDevice
+    ctypedef void* VkQueue
+    ctypedef void* VkCommandBuffer
+    ctypedef void* VkDeviceMemory
+    ctypedef void* VkBuffer
+    ctypedef void* VkBufferView
+    ctypedef void* VkImage
+    ctypedef void* VkImageView
+    ctypedef void* VkSampler
+    ctypedef void* VkShaderModule
+    ctypedef void* VkDescriptorSetLayout
+    ctypedef void* VkDescriptorPool
+    ctypedef void* VkDescriptorSet
+    ctypedef void* VkPipelineLayout
+    ctypedef void* VkPipelineCache
+    ctypedef void* VkPipeline
+    ctypedef void* VkCommandPool
+    ctypedef void* VkFence
+    ctypedef void* VkQueryPool
+    ctypedef void* VkDebugUtilsMessengerEXT
+
+    ctypedef uint32_t VkBool32
+    ctypedef uint32_t VkFlags
+    ctypedef uint64_t VkDeviceSize
+
+    ctypedef enum VkResult:
+        VK_SUCCESS
+        VK_NOT_READY
+        VK_TIMEOUT
+        VK_INCOMPLETE
+        VK_ERROR_OUT_OF_HOST_MEMORY
+        VK_ERROR_OUT_OF_DEVICE_MEMORY
+        VK_ERROR_INITIALIZATION_FAILED
+        VK_ERROR_DEVICE_LOST
+        VK_ERROR_MEMORY_MAP_FAILED
+        VK_ERROR_LAYER_NOT_PRESENT
+        VK_ERROR_EXTENSION_NOT_PRESENT
+        VK_ERROR_FEATURE_NOT_PRESENT
+        VK_ERROR_INCOMPATIBLE_DRIVER
+        VK_ERROR_TOO_MANY_OBJECTS
+        VK_ERROR_FORMAT_NOT_SUPPORTED
+        VK_ERROR_FRAGMENTED_POOL
+        VK_ERROR_UNKNOWN
+        VK_ERROR_OUT_OF_POOL_MEMORY
+        VK_ERROR_INVALID_EXTERNAL_HANDLE
+        VK_ERROR_FRAGMENTATION
+        VK_ERROR_INVALID_SHADER_NV
+        VK_ERROR_VALIDATION_FAILED_EXT
+
+    # Enumerations that only pass through are plain ints here; C converts them.
+    ctypedef int VkStructureType
+    ctypedef int VkFormat
+    ctypedef int VkDescriptorType
+    ctypedef int VkImageLayout
+    ctypedef int VkPipelineBindPoint
+    ctypedef int VkPhysicalDeviceType
+    ctypedef int VkDriverId
+    ctypedef int VkDebugUtilsMessageSeverityFlagBitsEXT
+
+    enum:
+        VK_API_VERSION_1_1
+        VK_API_VERSION_1_2
+        VK_API_VERSION_1_3
+        VK_MAX_MEMORY_TYPES
+        VK_MAX_MEMORY_HEAPS
+        VK_QUEUE_FAMILY_IGNORED
+        VK_QUEUE_COMPUTE_BIT
+        VK_LOD_CLAMP_NONE
+
+        VK_STRUCTURE_TYPE_APPLICATION_INFO
+        VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+        VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES
+        VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
+        VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
+        VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
+        VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
+        VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
+        VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2
+        VK_STRUCTURE_TYPE_DEVICE_BUFFER_MEMORY_REQUIREMENTS
+        VK_STRUCTURE_TYPE_DEVICE_IMAGE_MEMORY_REQUIREMENTS
+        VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
+        VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO
+        VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO
+        VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
+        VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO
+        VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO
+        VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO
+        VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
+        VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
+        VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO
+        VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
+        VK_STRUCTURE_TYPE_MEMORY_BARRIER
+        VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
+        VK_STRUCTURE_TYPE_SUBMIT_INFO
+        VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
+        VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
+
+        VK_PHYSICAL_DEVICE_TYPE_OTHER
+        VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
+        VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+        VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU
+        VK_PHYSICAL_DEVICE_TYPE_CPU
+        VK_DRIVER_ID_MESA_LLVMPIPE
+
+        VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
+        VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
+        VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT
+        VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT
+
+        VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
+        VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+        VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
+        VK_MEMORY_PROPERTY_PROTECTED_BIT
+
+        VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+        VK_BUFFER_USAGE_TRANSFER_DST_BIT
+        VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT
+        VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT
+        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+        VK_IMAGE_USAGE_TRANSFER_SRC_BIT
+        VK_IMAGE_USAGE_TRANSFER_DST_BIT
+        VK_IMAGE_USAGE_SAMPLED_BIT
+        VK_IMAGE_USAGE_STORAGE_BIT
+        VK_SHARING_MODE_EXCLUSIVE
+        VK_IMAGE_TYPE_3D
+        VK_IMAGE_VIEW_TYPE_3D
+        VK_IMAGE_TILING_OPTIMAL
+        VK_SAMPLE_COUNT_1_BIT
+        VK_IMAGE_LAYOUT_UNDEFINED
+        VK_IMAGE_LAYOUT_GENERAL
+        VK_IMAGE_ASPECT_COLOR_BIT
+        VK_FILTER_NEAREST
+        VK_SAMPLER_MIPMAP_MODE_NEAREST
+        VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
+
+        VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER
+        VK_DESCRIPTOR_TYPE_STORAGE_IMAGE
+        VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+        VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
+        VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+        VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+        VK_SHADER_STAGE_COMPUTE_BIT
+        VK_PIPELINE_BIND_POINT_COMPUTE
+
+        VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+        VK_COMMAND_BUFFER_LEVEL_PRIMARY
+        VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        VK_QUERY_TYPE_TIMESTAMP
+        VK_QUERY_RESULT_64_BIT
+        VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT
+        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+        VK_PIPELINE_STAGE_TRANSFER_BIT
+        VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
+        VK_PIPELINE_STAGE_HOST_BIT
+        VK_ACCESS_SHADER_READ_BIT
+        VK_ACCESS_SHADER_WRITE_BIT
+        VK_ACCESS_TRANSFER_READ_BIT
+        VK_ACCESS_TRANSFER_WRITE_BIT
+        VK_ACCESS_HOST_READ_BIT
+        VK_ACCESS_HOST_WRITE_BIT
+
+    uint64_t VK_WHOLE_SIZE
+    uint32_t VK_VERSION_MAJOR(uint32_t version)
+    uint32_t VK_VERSION_MINOR(uint32_t version)
+    uint32_t VK_VERSION_PATCH(uint32_t version)
+
+    ctypedef struct VkAllocationCallbacks:
+        pass
+
+    # Instance
+    ctypedef struct VkApplicationInfo:
+        VkStructureType sType
+        const char* pApplicationName
+        const char* pEngineName
+        uint32_t apiVersion
+    ctypedef struct VkInstanceCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+        const VkApplicationInfo* pApplicationInfo
+        uint32_t enabledLayerCount
+        const char* const* ppEnabledLayerNames
+        uint32_t enabledExtensionCount
+        const char* const* ppEnabledExtensionNames
+    ctypedef struct VkExtensionProperties:
+        char* extensionName
+        uint32_t specVersion
+    ctypedef struct VkLayerProperties:
+        char* layerName
+    ctypedef struct VkDebugUtilsMessengerCallbackDataEXT:
+        const char* pMessage
+    ctypedef VkBool32 (*PFN_vkDebugUtilsMessengerCallbackEXT)(
+        VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFlags types,
+        const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) noexcept nogil
+    ctypedef struct VkDebugUtilsMessengerCreateInfoEXT:
+        VkStructureType sType
+        VkFlags messageSeverity
+        VkFlags messageType
+        PFN_vkDebugUtilsMessengerCallbackEXT pfnUserCallback
+        void* pUserData
+
+    # Physical devices
+    ctypedef struct VkPhysicalDeviceLimits:
+        uint32_t maxImageDimension1D
+        uint32_t maxImageDimension3D
+        uint32_t maxTexelBufferElements
+        uint32_t maxStorageBufferRange
+        uint32_t maxPushConstantsSize
+        uint32_t maxMemoryAllocationCount
+        VkDeviceSize bufferImageGranularity
+        uint32_t maxBoundDescriptorSets
+        uint32_t maxPerStageDescriptorStorageBuffers
+        uint32_t maxPerStageDescriptorSampledImages
+        uint32_t maxPerStageDescriptorStorageImages
+        uint32_t maxComputeSharedMemorySize
+        uint32_t[3] maxComputeWorkGroupCount
+        uint32_t maxComputeWorkGroupInvocations
+        uint32_t[3] maxComputeWorkGroupSize
+        VkDeviceSize minTexelBufferOffsetAlignment
+        VkDeviceSize minStorageBufferOffsetAlignment
+        VkDeviceSize nonCoherentAtomSize
+        float timestampPeriod
+    ctypedef struct VkPhysicalDeviceProperties:
+        uint32_t apiVersion
+        uint32_t driverVersion
+        uint32_t vendorID
+        uint32_t deviceID
+        VkPhysicalDeviceType deviceType
+        char* deviceName
+        VkPhysicalDeviceLimits limits
+    ctypedef struct VkPhysicalDeviceProperties2:
+        VkStructureType sType
+        void* pNext
+        VkPhysicalDeviceProperties properties
+    ctypedef struct VkPhysicalDeviceDriverProperties:
+        VkStructureType sType
+        void* pNext
+        VkDriverId driverID
+        char* driverName
+        char* driverInfo
+    ctypedef struct VkPhysicalDeviceSubgroupProperties:
+        VkStructureType sType
+        void* pNext
+        uint32_t subgroupSize
+        VkFlags supportedStages
+        VkFlags supportedOperations
+    ctypedef struct VkPhysicalDeviceMaintenance3Properties:
+        VkStructureType sType
+        void* pNext
+        VkDeviceSize maxMemoryAllocationSize
+    ctypedef struct VkPhysicalDeviceExternalMemoryHostPropertiesEXT:
+        VkStructureType sType
+        void* pNext
+        VkDeviceSize minImportedHostPointerAlignment
+    ctypedef struct VkMemoryType:
+        VkFlags propertyFlags
+        uint32_t heapIndex
+    ctypedef struct VkMemoryHeap:
+        VkDeviceSize size
+        VkFlags flags
+    ctypedef struct VkPhysicalDeviceMemoryProperties:
+        uint32_t memoryTypeCount
+        VkMemoryType* memoryTypes
+        uint32_t memoryHeapCount
+        VkMemoryHeap* memoryHeaps
+    ctypedef struct VkQueueFamilyProperties:
+        VkFlags queueFlags
+        uint32_t queueCount
+        uint32_t timestampValidBits
+    ctypedef struct VkPhysicalDeviceFeatures:
+        VkBool32 shaderStorageImageExtendedFormats
+        VkBool32 shaderStorageImageReadWithoutFormat
+        VkBool32 shaderStorageImageWriteWithoutFormat
+        VkBool32 shaderFloat64
+        VkBool32 shaderInt64
+        VkBool32 shaderInt16
+    ctypedef struct VkPhysicalDeviceFeatures2:
+        VkStructureType sType
+        void* pNext
+        VkPhysicalDeviceFeatures features
+    ctypedef struct VkPhysicalDevice16BitStorageFeatures:
+        VkStructureType sType
+        void* pNext
+        VkBool32 storageBuffer16BitAccess
+        VkBool32 uniformAndStorageBuffer16BitAccess
+        VkBool32 storagePushConstant16
+    ctypedef struct VkPhysicalDevice8BitStorageFeatures:
+        VkStructureType sType
+        void* pNext
+        VkBool32 storageBuffer8BitAccess
+        VkBool32 uniformAndStorageBuffer8BitAccess
+        VkBool32 storagePushConstant8
+    ctypedef struct VkPhysicalDeviceShaderFloat16Int8Features:
+        VkStructureType sType
+        void* pNext
+        VkBool32 shaderFloat16
+        VkBool32 shaderInt8
+    ctypedef struct VkPhysicalDeviceTimelineSemaphoreFeatures:
+        VkStructureType sType
+        void* pNext
+        VkBool32 timelineSemaphore
+    ctypedef struct VkPhysicalDeviceMaintenance4Features:
+        VkStructureType sType
+        void* pNext
+        VkBool32 maintenance4
+    ctypedef struct VkPhysicalDeviceShaderIntegerDotProductFeatures:
+        VkStructureType sType
+        void* pNext
+        VkBool32 shaderIntegerDotProduct
+
+    # Device
+    ctypedef struct VkDeviceQueueCreateInfo:
+        VkStructureType sType
+        uint32_t queueFamilyIndex
+        uint32_t queueCount
+        const float* pQueuePriorities
+    ctypedef struct VkDeviceCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        uint32_t queueCreateInfoCount
+        const VkDeviceQueueCreateInfo* pQueueCreateInfos
+        uint32_t enabledExtensionCount
+        const char* const* ppEnabledExtensionNames
+
+    # Buffers and images
+    ctypedef struct VkMemoryRequirements:
+        VkDeviceSize size
+        VkDeviceSize alignment
+        uint32_t memoryTypeBits
+    ctypedef struct VkMemoryRequirements2:
+        VkStructureType sType
+        void* pNext
+        VkMemoryRequirements memoryRequirements
+    ctypedef struct VkBufferCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+        VkDeviceSize size
+        VkFlags usage
+        int sharingMode
+    ctypedef struct VkDeviceBufferMemoryRequirements:
+        VkStructureType sType
+        const VkBufferCreateInfo* pCreateInfo
+    ctypedef struct VkBufferViewCreateInfo:
+        VkStructureType sType
+        VkBuffer buffer
+        VkFormat format
+        VkDeviceSize offset
+        VkDeviceSize range
+    ctypedef struct VkExtent3D:
+        uint32_t width
+        uint32_t height
+        uint32_t depth
+    ctypedef struct VkImageCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+        int imageType
+        VkFormat format
+        VkExtent3D extent
+        uint32_t mipLevels
+        uint32_t arrayLayers
+        int samples
+        int tiling
+        VkFlags usage
+        int sharingMode
+        VkImageLayout initialLayout
+    ctypedef struct VkDeviceImageMemoryRequirements:
+        VkStructureType sType
+        const VkImageCreateInfo* pCreateInfo
+    ctypedef struct VkImageSubresourceRange:
+        VkFlags aspectMask
+        uint32_t baseMipLevel
+        uint32_t levelCount
+        uint32_t baseArrayLayer
+        uint32_t layerCount
+    ctypedef struct VkImageViewCreateInfo:
+        VkStructureType sType
+        VkImage image
+        int viewType
+        VkFormat format
+        VkImageSubresourceRange subresourceRange
+
+    # Pipelines
+    ctypedef struct VkSamplerCreateInfo:
+        VkStructureType sType
+        int magFilter
+        int minFilter
+        int mipmapMode
+        int addressModeU
+        int addressModeV
+        int addressModeW
+        float maxLod
+    ctypedef struct VkShaderModuleCreateInfo:
+        VkStructureType sType
+        size_t codeSize
+        const uint32_t* pCode
+    ctypedef struct VkDescriptorSetLayoutBinding:
+        uint32_t binding
+        VkDescriptorType descriptorType
+        uint32_t descriptorCount
+        VkFlags stageFlags
+    ctypedef struct VkDescriptorSetLayoutCreateInfo:
+        VkStructureType sType
+        uint32_t bindingCount
+        const VkDescriptorSetLayoutBinding* pBindings
+    ctypedef struct VkPushConstantRange:
+        VkFlags stageFlags
+        uint32_t offset
+        uint32_t size
+    ctypedef struct VkPipelineLayoutCreateInfo:
+        VkStructureType sType
+        uint32_t setLayoutCount
+        const VkDescriptorSetLayout* pSetLayouts
+        uint32_t pushConstantRangeCount
+        const VkPushConstantRange* pPushConstantRanges
+    ctypedef struct VkSpecializationMapEntry:
+        uint32_t constantID
+        uint32_t offset
+        size_t size
+    ctypedef struct VkSpecializationInfo:
+        uint32_t mapEntryCount
+        const VkSpecializationMapEntry* pMapEntries
+        size_t dataSize
+        const void* pData
+    ctypedef struct VkPipelineShaderStageCreateInfo:
+        VkStructureType sType
+        int stage
+        VkShaderModule module
+        const char* pName
+        const VkSpecializationInfo* pSpecializationInfo
+    ctypedef struct VkComputePipelineCreateInfo:
+        VkStructureType sType
+        VkPipelineShaderStageCreateInfo stage
+        VkPipelineLayout layout
+        int32_t basePipelineIndex
+    ctypedef struct VkDescriptorPoolSize:
+        VkDescriptorType type
+        uint32_t descriptorCount
+    ctypedef struct VkDescriptorPoolCreateInfo:
+        VkStructureType sType
+        uint32_t maxSets
+        uint32_t poolSizeCount
+        const VkDescriptorPoolSize* pPoolSizes
+    ctypedef struct VkDescriptorSetAllocateInfo:
+        VkStructureType sType
+        VkDescriptorPool descriptorPool
+        uint32_t descriptorSetCount
+        const VkDescriptorSetLayout* pSetLayouts
+    ctypedef struct VkDescriptorImageInfo:
+        VkSampler sampler
+        VkImageView imageView
+        VkImageLayout imageLayout
+    ctypedef struct VkDescriptorBufferInfo:
+        VkBuffer buffer
+        VkDeviceSize offset
+        VkDeviceSize range
+    ctypedef struct VkWriteDescriptorSet:
+        VkStructureType sType
+        VkDescriptorSet dstSet
+        uint32_t dstBinding
+        uint32_t dstArrayElement
+        uint32_t descriptorCount
+        VkDescriptorType descriptorType
+        const VkDescriptorImageInfo* pImageInfo
+        const VkDescriptorBufferInfo* pBufferInfo
+        const VkBufferView* pTexelBufferView
+    ctypedef struct VkCopyDescriptorSet:
+        pass
+
+    # Commands
+    ctypedef struct VkCommandPoolCreateInfo:
+        VkStructureType sType
+        VkFlags flags
+        uint32_t queueFamilyIndex
+    ctypedef struct VkCommandBufferAllocateInfo:
+        VkStructureType sType
+        VkCommandPool commandPool
+        int level
+        uint32_t commandBufferCount
+    ctypedef struct VkCommandBufferBeginInfo:
+        VkStructureType sType
+        VkFlags flags
+    ctypedef struct VkMemoryBarrier:
+        VkStructureType sType
+        VkFlags srcAccessMask
+        VkFlags dstAccessMask
+    ctypedef struct VkBufferMemoryBarrier:
+        pass
+    ctypedef struct VkImageMemoryBarrier:
+        VkStructureType sType
+        VkFlags srcAccessMask
+        VkFlags dstAccessMask
+        VkImageLayout oldLayout
+        VkImageLayout newLayout
+        uint32_t srcQueueFamilyIndex
+        uint32_t dstQueueFamilyIndex
+        VkImage image
+        VkImageSubresourceRange subresourceRange
+    ctypedef struct VkBufferCopy:
+        VkDeviceSize srcOffset
+        VkDeviceSize dstOffset
+        VkDeviceSize size
+    ctypedef struct VkSubmitInfo:
+        VkStructureType sType
+        uint32_t commandBufferCount
+        const VkCommandBuffer* pCommandBuffers
+    ctypedef struct VkFenceCreateInfo:
+        VkStructureType sType
+        VkFlags flags
+    ctypedef struct VkQueryPoolCreateInfo:
+        VkStructureType sType
+        int queryType
+        uint32_t queryCount
+
+    # Functions, by the pointer types of the C header
+    ctypedef void (*PFN_vkVoidFunction)() noexcept nogil
+    ctypedef PFN_vkVoidFunction (*PFN_vkGetInstanceProcAddr)(VkInstance, const char*) noexcept nogil
+    ctypedef PFN_vkVoidFunction (*PFN_vkGetDeviceProcAddr)(VkDevice, const char*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEnumerateInstanceVersion)(uint32_t*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEnumerateInstanceLayerProperties)(
+        uint32_t*, VkLayerProperties*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEnumerateInstanceExtensionProperties)(
+        const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateInstance)(
+        const VkInstanceCreateInfo*, const VkAllocationCallbacks*, VkInstance*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyInstance)(
+        VkInstance, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateDebugUtilsMessengerEXT)(
+        VkInstance, const VkDebugUtilsMessengerCreateInfoEXT*, const VkAllocationCallbacks*,
+        VkDebugUtilsMessengerEXT*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyDebugUtilsMessengerEXT)(
+        VkInstance, VkDebugUtilsMessengerEXT, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEnumeratePhysicalDevices)(
+        VkInstance, uint32_t*, VkPhysicalDevice*) noexcept nogil
+    ctypedef void (*PFN_vkGetPhysicalDeviceProperties)(
+        VkPhysicalDevice, VkPhysicalDeviceProperties*) noexcept nogil
+    ctypedef void (*PFN_vkGetPhysicalDeviceProperties2)(
+        VkPhysicalDevice, VkPhysicalDeviceProperties2*) noexcept nogil
+    ctypedef void (*PFN_vkGetPhysicalDeviceFeatures2)(
+        VkPhysicalDevice, VkPhysicalDeviceFeatures2*) noexcept nogil
+    ctypedef void (*PFN_vkGetPhysicalDeviceMemoryProperties)(
+        VkPhysicalDevice, VkPhysicalDeviceMemoryProperties*) noexcept nogil
+    ctypedef void (*PFN_vkGetPhysicalDeviceQueueFamilyProperties)(
+        VkPhysicalDevice, uint32_t*, VkQueueFamilyProperties*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEnumerateDeviceExtensionProperties)(
+        VkPhysicalDevice, const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateDevice)(
+        VkPhysicalDevice, const VkDeviceCreateInfo*, const VkAllocationCallbacks*,
+        VkDevice*) noexcept nogil
+
+    ctypedef void (*PFN_vkDestroyDevice)(VkDevice, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef void (*PFN_vkGetDeviceQueue)(VkDevice, uint32_t, uint32_t, VkQueue*) noexcept nogil
+    ctypedef VkResult (*PFN_vkDeviceWaitIdle)(VkDevice) noexcept nogil
+    ctypedef VkResult (*PFN_vkQueueSubmit)(
+        VkQueue, uint32_t, const VkSubmitInfo*, VkFence) noexcept nogil
+    ctypedef VkResult (*PFN_vkQueueWaitIdle)(VkQueue) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateBuffer)(
+        VkDevice, const VkBufferCreateInfo*, const VkAllocationCallbacks*,
+        VkBuffer*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyBuffer)(
+        VkDevice, VkBuffer, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef void (*PFN_vkGetBufferMemoryRequirements)(
+        VkDevice, VkBuffer, VkMemoryRequirements*) noexcept nogil
+    ctypedef void (*PFN_vkGetDeviceBufferMemoryRequirements)(
+        VkDevice, const VkDeviceBufferMemoryRequirements*, VkMemoryRequirements2*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateBufferView)(
+        VkDevice, const VkBufferViewCreateInfo*, const VkAllocationCallbacks*,
+        VkBufferView*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyBufferView)(
+        VkDevice, VkBufferView, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateImage)(
+        VkDevice, const VkImageCreateInfo*, const VkAllocationCallbacks*, VkImage*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyImage)(
+        VkDevice, VkImage, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef void (*PFN_vkGetImageMemoryRequirements)(
+        VkDevice, VkImage, VkMemoryRequirements*) noexcept nogil
+    ctypedef void (*PFN_vkGetDeviceImageMemoryRequirements)(
+        VkDevice, const VkDeviceImageMemoryRequirements*, VkMemoryRequirements2*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateImageView)(
+        VkDevice, const VkImageViewCreateInfo*, const VkAllocationCallbacks*,
+        VkImageView*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyImageView)(
+        VkDevice, VkImageView, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateSampler)(
+        VkDevice, const VkSamplerCreateInfo*, const VkAllocationCallbacks*,
+        VkSampler*) noexcept nogil
+    ctypedef void (*PFN_vkDestroySampler)(
+        VkDevice, VkSampler, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateShaderModule)(
+        VkDevice, const VkShaderModuleCreateInfo*, const VkAllocationCallbacks*,
+        VkShaderModule*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyShaderModule)(
+        VkDevice, VkShaderModule, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateDescriptorSetLayout)(
+        VkDevice, const VkDescriptorSetLayoutCreateInfo*, const VkAllocationCallbacks*,
+        VkDescriptorSetLayout*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyDescriptorSetLayout)(
+        VkDevice, VkDescriptorSetLayout, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreatePipelineLayout)(
+        VkDevice, const VkPipelineLayoutCreateInfo*, const VkAllocationCallbacks*,
+        VkPipelineLayout*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyPipelineLayout)(
+        VkDevice, VkPipelineLayout, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateComputePipelines)(
+        VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
+        const VkAllocationCallbacks*, VkPipeline*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyPipeline)(
+        VkDevice, VkPipeline, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateDescriptorPool)(
+        VkDevice, const VkDescriptorPoolCreateInfo*, const VkAllocationCallbacks*,
+        VkDescriptorPool*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyDescriptorPool)(
+        VkDevice, VkDescriptorPool, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkAllocateDescriptorSets)(
+        VkDevice, const VkDescriptorSetAllocateInfo*, VkDescriptorSet*) noexcept nogil
+    ctypedef void (*PFN_vkUpdateDescriptorSets)(
+        VkDevice, uint32_t, const VkWriteDescriptorSet*, uint32_t,
+        const VkCopyDescriptorSet*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateCommandPool)(
+        VkDevice, const VkCommandPoolCreateInfo*, const VkAllocationCallbacks*,
+        VkCommandPool*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyCommandPool)(
+        VkDevice, VkCommandPool, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkAllocateCommandBuffers)(
+        VkDevice, const VkCommandBufferAllocateInfo*, VkCommandBuffer*) noexcept nogil
+    ctypedef void (*PFN_vkFreeCommandBuffers)(
+        VkDevice, VkCommandPool, uint32_t, const VkCommandBuffer*) noexcept nogil
+    ctypedef VkResult (*PFN_vkBeginCommandBuffer)(
+        VkCommandBuffer, const VkCommandBufferBeginInfo*) noexcept nogil
+    ctypedef VkResult (*PFN_vkEndCommandBuffer)(VkCommandBuffer) noexcept nogil
+    ctypedef void (*PFN_vkCmdBindPipeline)(
+        VkCommandBuffer, VkPipelineBindPoint, VkPipeline) noexcept nogil
+    ctypedef void (*PFN_vkCmdBindDescriptorSets)(
+        VkCommandBuffer, VkPipelineBindPoint, VkPipelineLayout, uint32_t, uint32_t,
+        const VkDescriptorSet*, uint32_t, const uint32_t*) noexcept nogil
+    ctypedef void (*PFN_vkCmdPushConstants)(
+        VkCommandBuffer, VkPipelineLayout, VkFlags, uint32_t, uint32_t,
+        const void*) noexcept nogil
+    ctypedef void (*PFN_vkCmdDispatch)(
+        VkCommandBuffer, uint32_t, uint32_t, uint32_t) noexcept nogil
+    ctypedef void (*PFN_vkCmdPipelineBarrier)(
+        VkCommandBuffer, VkFlags, VkFlags, VkFlags, uint32_t, const VkMemoryBarrier*, uint32_t,
+        const VkBufferMemoryBarrier*, uint32_t, const VkImageMemoryBarrier*) noexcept nogil
+    ctypedef void (*PFN_vkCmdCopyBuffer)(
+        VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy*) noexcept nogil
+    ctypedef void (*PFN_vkCmdFillBuffer)(
+        VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateFence)(
+        VkDevice, const VkFenceCreateInfo*, const VkAllocationCallbacks*, VkFence*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyFence)(
+        VkDevice, VkFence, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkResetFences)(VkDevice, uint32_t, const VkFence*) noexcept nogil
+    ctypedef VkResult (*PFN_vkWaitForFences)(
+        VkDevice, uint32_t, const VkFence*, VkBool32, uint64_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateQueryPool)(
+        VkDevice, const VkQueryPoolCreateInfo*, const VkAllocationCallbacks*,
+        VkQueryPool*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyQueryPool)(
+        VkDevice, VkQueryPool, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef void (*PFN_vkCmdResetQueryPool)(
+        VkCommandBuffer, VkQueryPool, uint32_t, uint32_t) noexcept nogil
+    ctypedef void (*PFN_vkCmdWriteTimestamp)(
+        VkCommandBuffer, int, VkQueryPool, uint32_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkGetQueryPoolResults)(
+        VkDevice, VkQueryPool, uint32_t, uint32_t, size_t, void*, VkDeviceSize,
+        VkFlags) noexcept nogil

@@ -1,0 +1,82 @@
+# cython: language_level=3
+"""Command buffers, fences and timestamps."""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from vkrt.vk.api cimport (
+    VkBuffer, VkCommandBuffer, VkCommandPool, VkDescriptorSet, VkFence, VkFlags, VkImage,
+    VkPipeline, VkPipelineLayout, VkQueryPool,
+)
+from vkrt.vk.device cimport Device
+
+
+# One thread at a time records into the command buffers of a pool.
+@cython.final
+cdef class CommandPool:
+    cdef Device device
+    cdef VkCommandPool handle
+    cdef bint closed
+    cdef int children
+
+    cdef void destroy(self) noexcept
+
+
+@cython.final
+cdef class CommandBuffer:
+    cdef CommandPool pool
+    cdef Device device
+    cdef VkCommandBuffer handle
+
+    # Drops what was recorded. A command buffer that is not `one_time` may be submitted again.
+    cpdef int begin(self, bint one_time) except -1 nogil
+    cpdef int end(self) except -1 nogil
+    cdef void bind_pipeline(self, VkPipeline pipeline) noexcept nogil
+    cdef void bind_descriptors(self, VkPipelineLayout layout, VkDescriptorSet set) noexcept nogil
+    cdef void push_constants(self, VkPipelineLayout layout, const void* data,
+                             uint32_t size) noexcept nogil
+    cdef void dispatch(self, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
+    # Any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)
+    cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
+                      VkFlags access) noexcept nogil
+    # Shader writes are seen by later dispatches, and reads are done before their writes.
+    cpdef void compute_barrier(self) noexcept nogil
+    # Copies and fills are seen by later dispatches.
+    cpdef void transfer_to_compute(self) noexcept nogil
+    # Dispatches are done with, and seen by, later copies.
+    cpdef void compute_to_transfer(self) noexcept nogil
+    # Everything before is seen by the host once the fence is signaled.
+    cpdef void device_to_host(self) noexcept nogil
+    # An image that holds nothing yet becomes usable by shaders (layout GENERAL).
+    cdef void prepare_image(self, VkImage image) noexcept nogil
+    cdef void copy_buffer(self, VkBuffer source, uint64_t source_offset, VkBuffer target,
+                          uint64_t target_offset, uint64_t size) noexcept nogil
+    # Offset and size are multiples of 4 bytes.
+    cdef void fill_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
+                          uint32_t word) noexcept nogil
+    # Resets `count` queries; then each write_timestamp(i) is of the moment all commands before
+    # it are done.
+    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t count) noexcept nogil
+    cdef void write_timestamp(self, VkQueryPool queries, uint32_t index) noexcept nogil
+
+
+@cython.final
+cdef class Fence:
+    cdef Device device
+    cdef VkFence handle
+
+
+@cython.final
+cdef class TimestampQueries:
+    cdef Device device
+    cdef VkQueryPool handle
+    cdef readonly uint32_t size
+
+    # Reads the first `count` values as ticks; 1 when all were there, else 0.
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t count) except -1 nogil
+
+
+# Resets the fence and submits; safe from several threads.
+cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 nogil
+# 1 when the fence is signaled, 0 when `timeout` nanoseconds passed before.
+cdef int wait(Fence fence, uint64_t timeout) except -1 nogil

@@ -1,0 +1,383 @@
+# cython: language_level=3
+"""Command buffers, fences and timestamps: what an inference consists of on the device.
+
+The methods that record are cdef and nogil, on raw handles, so that a program of thousands of
+dispatches is recorded without an object in between; the `record_*` methods wrap them for Python.
+"""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from vkrt.vk.api cimport *
+from vkrt.vk.check cimport COMMAND_BUFFER, COMMAND_POOL, FENCE, QUERY_POOL, check, count
+from vkrt.vk.memory cimport Buffer, Image
+from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+
+from vkrt.errors import UnsupportedError
+
+
+@cython.no_gc_clear
+cdef class CommandPool:
+    """Where command buffers come from; one thread at a time uses a pool.
+
+    Args:
+        device: an open device.
+    """
+
+    def __cinit__(self, Device device not None):
+        cdef VkCommandPoolCreateInfo info
+        cdef VkCommandPool handle = NULL
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
+        info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
+        info.queueFamilyIndex = device.queue_family
+        device.retain()
+        self.device = device
+        device.created(device.vk.vkCreateCommandPool(device.handle, &info, NULL, &handle),
+                       COMMAND_POOL, b"vkCreateCommandPool")
+        self.handle = handle
+
+    def close(self):
+        """Destroys the pool; at once, or when its last command buffer is closed."""
+        self.closed = True
+        if self.children == 0:
+            self.destroy()
+
+    cdef void destroy(self) noexcept:
+        cdef VkCommandPool handle = self.handle
+        self.handle = NULL
+        if handle != NULL:
+            self.device.vk.vkDestroyCommandPool(self.device.handle, handle, NULL)
+            self.device.destroyed(COMMAND_POOL)
+
+    def __dealloc__(self):
+        self.destroy()
+
+
+@cython.no_gc_clear
+cdef class CommandBuffer:
+    """A recording that can be submitted again and again.
+
+    Args:
+        pool: an open pool.
+    """
+
+    def __cinit__(self, CommandPool pool not None):
+        cdef VkCommandBufferAllocateInfo info
+        cdef VkCommandBuffer handle = NULL
+        cdef Device device = pool.device
+        if pool.closed:
+            raise ValueError("the command pool is closed")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO
+        info.commandPool = pool.handle
+        info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY
+        info.commandBufferCount = 1
+        self.pool = pool
+        self.device = device
+        check(device.vk.vkAllocateCommandBuffers(device.handle, &info, &handle),
+              b"vkAllocateCommandBuffers")
+        self.handle = handle
+        pool.children += 1
+        count(COMMAND_BUFFER, 1)
+
+    cpdef int begin(self, bint one_time) except -1 nogil:
+        """Starts recording anew; `one_time` promises a single submission."""
+        cdef VkCommandBufferBeginInfo info
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
+        if one_time:
+            info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
+        return check(self.device.vk.vkBeginCommandBuffer(self.handle, &info),
+                     b"vkBeginCommandBuffer")
+
+    cpdef int end(self) except -1 nogil:
+        """Ends recording."""
+        return check(self.device.vk.vkEndCommandBuffer(self.handle), b"vkEndCommandBuffer")
+
+    cdef void bind_pipeline(self, VkPipeline pipeline) noexcept nogil:
+        self.device.vk.vkCmdBindPipeline(self.handle, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline)
+
+    cdef void bind_descriptors(self, VkPipelineLayout layout, VkDescriptorSet set) noexcept nogil:
+        self.device.vk.vkCmdBindDescriptorSets(self.handle, VK_PIPELINE_BIND_POINT_COMPUTE, layout,
+                                               0, 1, &set, 0, NULL)
+
+    cdef void push_constants(self, VkPipelineLayout layout, const void* data,
+                             uint32_t size) noexcept nogil:
+        self.device.vk.vkCmdPushConstants(self.handle, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                          size, data)
+
+    cdef void dispatch(self, uint32_t x, uint32_t y, uint32_t z) noexcept nogil:
+        self.device.vk.vkCmdDispatch(self.handle, x, y, z)
+
+    cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
+                      VkFlags access) noexcept nogil:
+        cdef VkMemoryBarrier memory
+        memset(&memory, 0, sizeof(memory))
+        memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER
+        memory.srcAccessMask = source_access
+        memory.dstAccessMask = access
+        self.device.vk.vkCmdPipelineBarrier(self.handle, source_stages, stages, 0, 1, &memory, 0,
+                                            NULL, 0, NULL)
+
+    cpdef void compute_barrier(self) noexcept nogil:
+        """Shader writes are seen by later dispatches, and reads are done before their writes."""
+        self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
+
+    cpdef void transfer_to_compute(self) noexcept nogil:
+        """Copies and fills are seen by later dispatches."""
+        self.barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
+
+    cpdef void compute_to_transfer(self) noexcept nogil:
+        """Dispatches are done with, and seen by, later copies."""
+        self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                     VK_PIPELINE_STAGE_TRANSFER_BIT,
+                     VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT)
+
+    cpdef void device_to_host(self) noexcept nogil:
+        """Everything before is seen by the host once the fence is signaled."""
+        self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                     VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                     VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT)
+
+    cdef void prepare_image(self, VkImage image) noexcept nogil:
+        cdef VkImageMemoryBarrier change
+        memset(&change, 0, sizeof(change))
+        change.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
+        change.srcAccessMask = 0
+        change.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
+        change.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED
+        change.newLayout = VK_IMAGE_LAYOUT_GENERAL
+        change.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
+        change.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
+        change.image = image
+        change.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
+        change.subresourceRange.levelCount = 1
+        change.subresourceRange.layerCount = 1
+        # The source stage orders it behind dispatches that used the same memory for something else.
+        self.device.vk.vkCmdPipelineBarrier(
+            self.handle, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0, NULL, 0, NULL, 1, &change)
+
+    cdef void copy_buffer(self, VkBuffer source, uint64_t source_offset, VkBuffer target,
+                          uint64_t target_offset, uint64_t size) noexcept nogil:
+        cdef VkBufferCopy region
+        region.srcOffset = source_offset
+        region.dstOffset = target_offset
+        region.size = size
+        self.device.vk.vkCmdCopyBuffer(self.handle, source, target, 1, &region)
+
+    cdef void fill_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
+                          uint32_t word) noexcept nogil:
+        self.device.vk.vkCmdFillBuffer(self.handle, target, offset, size, word)
+
+    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t count) noexcept nogil:
+        self.device.vk.vkCmdResetQueryPool(self.handle, queries, 0, count)
+
+    cdef void write_timestamp(self, VkQueryPool queries, uint32_t index) noexcept nogil:
+        self.device.vk.vkCmdWriteTimestamp(self.handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                                           queries, index)
+
+    def record_dispatch(self, Pipeline pipeline not None, DescriptorPool sets not None,
+                        uint32_t index, groups, bytes push=b""):
+        """A dispatch of `groups` (x, y, z) workgroups with set `index` and push constants."""
+        x, y, z = groups
+        if index >= sets.size:
+            raise IndexError(f"set {index} of {sets.size}")
+        self.bind_pipeline(pipeline.handle)
+        self.bind_descriptors(pipeline.layout.pipeline_layout, sets.sets[index])
+        if push:
+            self.push_constants(pipeline.layout.pipeline_layout, <const char*>push, len(push))
+        self.dispatch(x, y, z)
+
+    def record_copy(self, Buffer source not None, uint64_t source_offset, Buffer target not None,
+                    uint64_t target_offset, uint64_t size):
+        """A copy of `size` bytes between buffers."""
+        self.copy_buffer(source.handle, source_offset, target.handle, target_offset, size)
+
+    def record_fill(self, Buffer target not None, uint64_t offset, uint64_t size, uint32_t word):
+        """Fills a part of a buffer with a 32-bit word; offset and size are multiples of 4."""
+        self.fill_buffer(target.handle, offset, size, word)
+
+    def record_image(self, Image image not None):
+        """Makes a new image usable by shaders; it holds nothing yet."""
+        self.prepare_image(image.handle)
+
+    def record_reset(self, TimestampQueries queries not None):
+        """Resets all timestamps; comes before any of them is written."""
+        self.reset_timestamps(queries.handle, queries.size)
+
+    def record_timestamp(self, TimestampQueries queries not None, uint32_t index):
+        """Notes the time at which all commands before are done."""
+        if index >= queries.size:
+            raise IndexError(f"timestamp {index} of {queries.size}")
+        self.write_timestamp(queries.handle, index)
+
+    def submit(self, Fence fence not None):
+        """Submits what was recorded; the fence is signaled when it is done."""
+        with nogil:
+            submit(self.device, self, fence)
+
+    def close(self):
+        """Frees the command buffer; the device must be done with it."""
+        cdef VkCommandBuffer handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.device.vk.vkFreeCommandBuffers(self.device.handle, self.pool.handle, 1, &handle)
+        count(COMMAND_BUFFER, -1)
+        self.pool.children -= 1
+        if self.pool.closed and self.pool.children == 0:
+            self.pool.destroy()
+
+    def __dealloc__(self):
+        self.close()
+
+
+@cython.no_gc_clear
+cdef class Fence:
+    """Tells the host when a submission is done.
+
+    Args:
+        device: an open device.
+    """
+
+    def __cinit__(self, Device device not None):
+        cdef VkFenceCreateInfo info
+        cdef VkFence handle = NULL
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
+        device.retain()
+        self.device = device
+        device.created(device.vk.vkCreateFence(device.handle, &info, NULL, &handle), FENCE,
+                       b"vkCreateFence")
+        self.handle = handle
+
+    def wait(self, seconds=None):
+        """Waits for the submission, `seconds` at most; whether it is done.
+
+        Ctrl-C interrupts the wait, not the device.
+
+        Raises:
+            DeviceLostError: the device was lost.
+        """
+        cdef uint64_t slice = 100_000_000  # so often signals are looked at, in nanoseconds
+        cdef uint64_t left = 0
+        cdef uint64_t now
+        cdef bint forever = seconds is None
+        cdef int done
+        if not forever:
+            left = <uint64_t>(max(seconds, 0) * 1e9)
+        while True:
+            now = slice if forever or left > slice else left
+            with nogil:
+                done = wait(self, now)
+            if done:
+                return True
+            left -= 0 if forever else now
+            if not forever and left == 0:
+                return False
+
+    def close(self):
+        """Destroys the fence; no submission may be waiting to signal it."""
+        cdef VkFence handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.device.vk.vkDestroyFence(self.device.handle, handle, NULL)
+        self.device.destroyed(FENCE)
+
+    def __dealloc__(self):
+        self.close()
+
+
+@cython.no_gc_clear
+cdef class TimestampQueries:
+    """Times on the device's clock, noted by command buffers.
+
+    Args:
+        device: an open device.
+        size: how many.
+
+    Raises:
+        UnsupportedError: the device's queue has no timestamps.
+    """
+
+    def __cinit__(self, Device device not None, uint32_t size):
+        cdef VkQueryPoolCreateInfo info
+        cdef VkQueryPool handle = NULL
+        if device.timestamp_bits == 0:
+            raise UnsupportedError(f"{device.info.name} has no timestamps")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
+        info.queryType = VK_QUERY_TYPE_TIMESTAMP
+        info.queryCount = size
+        device.retain()
+        self.device = device
+        self.size = size
+        device.created(device.vk.vkCreateQueryPool(device.handle, &info, NULL, &handle),
+                       QUERY_POOL, b"vkCreateQueryPool")
+        self.handle = handle
+
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t count) except -1 nogil:
+        cdef uint64_t mask = <uint64_t>-1
+        cdef uint32_t i
+        cdef int result = check(
+            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, 0, count,
+                                                 count * sizeof(uint64_t), ticks,
+                                                 sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
+            b"vkGetQueryPoolResults")
+        if self.device.timestamp_bits < 64:
+            mask = (<uint64_t>1 << self.device.timestamp_bits) - 1
+        for i in range(count):
+            ticks[i] &= mask
+        return result == VK_SUCCESS
+
+    def read(self):
+        """The times in nanoseconds (of no particular start) as a list, or None if one is missing.
+
+        Call it after the submission's fence.
+        """
+        cdef uint64_t* ticks = <uint64_t*>calloc(self.size + 1, sizeof(uint64_t))
+        if ticks == NULL:
+            raise MemoryError
+        try:
+            if not self.read_ticks(ticks, self.size):
+                return None
+            return [ticks[i] * self.device.timestamp_period for i in range(self.size)]
+        finally:
+            free(ticks)
+
+    def close(self):
+        """Destroys the queries."""
+        cdef VkQueryPool handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.device.vk.vkDestroyQueryPool(self.device.handle, handle, NULL)
+        self.device.destroyed(QUERY_POOL)
+
+    def __dealloc__(self):
+        self.close()
+
+
+cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 nogil:
+    cdef VkSubmitInfo info
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    info.commandBufferCount = 1
+    info.pCommandBuffers = &commands.handle
+    check(device.vk.vkResetFences(device.handle, 1, &fence.handle), b"vkResetFences")
+    return check(device.submit(&info, fence.handle), b"vkQueueSubmit")
+
+
+cdef int wait(Fence fence, uint64_t timeout) except -1 nogil:
+    cdef int result = check(fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle,
+                                                            1, timeout), b"vkWaitForFences")
+    return result == VK_SUCCESS

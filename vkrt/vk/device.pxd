@@ -1,0 +1,61 @@
+# cython: language_level=3
+"""A Vulkan device with one compute queue."""
+
+cimport cython
+from cpython.pythread cimport PyThread_type_lock
+from libc.stdint cimport uint32_t, uint64_t
+
+from vkrt.vk.api cimport (
+    VkDevice, VkFence, VkPhysicalDevice, VkPhysicalDeviceMemoryProperties, VkQueue, VkResult,
+    VkSampler, VkSubmitInfo,
+)
+from vkrt.vk.check cimport Kind
+from vkrt.vk.loader cimport Instance
+from vkrt.vk.table cimport DeviceTable
+
+
+@cython.final
+cdef class Device:
+    cdef Instance instance
+    # The table stays valid while the device has children, also after close().
+    cdef DeviceTable vk
+    cdef VkPhysicalDevice physical
+    cdef VkDevice handle
+    cdef VkQueue queue
+    cdef readonly uint32_t queue_family
+    # Version both the instance and the device speak (VK_API_VERSION_..)
+    cdef readonly uint32_t api_version
+    cdef VkPhysicalDeviceMemoryProperties memory_properties
+    # One memory for host and device (CPU drivers, integrated GPUs): "device" blocks are mapped.
+    cdef readonly bint unified
+    # Nanoseconds per tick; valid bits are 0 where the queue has no timestamps
+    cdef readonly double timestamp_period
+    cdef readonly uint32_t timestamp_bits
+    # vkFreeMemory alone leaves the pages of a memfd in place, see memory.pyx
+    cdef bint remove_on_free
+    # DeviceInfo, and the names of the enabled features
+    cdef readonly object info
+    cdef readonly frozenset features
+
+    cdef bint owned
+    cdef readonly bint closed
+    cdef int children
+    cdef VkSampler nearest
+    cdef PyThread_type_lock queue_lock
+
+    # Every child calls retain before it creates its handle and then created(), which raises (and
+    # releases) for a failed result; destroyed() after it destroyed the handle. So the device
+    # stays until the last child is gone, even when it was closed. With the GIL only.
+    cdef int retain(self) except -1
+    cdef int created(self, VkResult result, Kind kind, const char* call) except -1
+    cdef void destroyed(self, Kind kind) noexcept
+    cdef void release(self) noexcept
+    # The device's only sampler (nearest, clamped), created on first use.
+    cdef VkSampler sampler(self) except NULL
+    # vkQueueSubmit and vkQueueWaitIdle, one thread at a time.
+    cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil
+    cdef VkResult wait_idle(self) noexcept nogil
+
+    cdef int start(self, uint32_t family) except -1
+    cdef int create(self) except -1
+    cdef void destroy(self) noexcept

@@ -1,0 +1,328 @@
+# cython: language_level=3
+"""Devices: listing them, opening one, using one that somebody else opened.
+
+A device has one compute queue. Its children (buffers, pipelines, ..) hold it, so `close()` is safe
+at any time: what is still in use is destroyed when the last child is closed.
+"""
+
+import sys
+
+cimport cython
+from cpython.pythread cimport (
+    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
+    WAIT_LOCK,
+)
+from libc.stdint cimport uint32_t
+from libc.string cimport memset
+
+from vkrt.vk.api cimport *
+from vkrt.vk.check cimport DEVICE, Kind, check, count
+from vkrt.vk.loader cimport acquire_instance, adopt_instance
+from vkrt.vk.physical cimport (
+    FeatureChain, common_version, compute_family, describe, link_features, set_features,
+    usable_devices, wanted_extensions,
+)
+from vkrt.vk.table cimport fill_device_table
+
+from vkrt.errors import InputError, LoaderError
+from vkrt.vk.info import DeviceInfo
+
+PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
+
+
+def devices():
+    """The devices vkrt can use (Vulkan 1.1 and a compute queue), as a list of `DeviceInfo`.
+
+    Raises:
+        LoaderError: there is no Vulkan library or no driver.
+    """
+    cdef Instance instance = acquire_instance()
+    try:
+        return [info for _, info in usable_devices(instance)]
+    finally:
+        instance.release()
+
+
+def choose(found, selector):
+    """The entry of `found` [(address, DeviceInfo), ..] that a selector means."""
+    if not found:
+        raise LoaderError("there is no Vulkan device with a compute queue; please install a driver "
+                          "(Debian and Ubuntu: mesa-vulkan-drivers)",
+                          call="vkEnumeratePhysicalDevices")
+    if selector is None:
+        return min(found, key=lambda entry: PREFERENCE.index(entry[1].type))
+    if isinstance(selector, DeviceInfo):
+        matching = [e for e in found if e[1].name == selector.name
+                    and (e[1].vendor_id, e[1].device_id)
+                    == (selector.vendor_id, selector.device_id)]
+        # Equal cards differ by their position only.
+        matching = [e for e in matching if e[1].index == selector.index] or matching
+    elif isinstance(selector, str):
+        matching = [e for e in found if selector.lower() in e[1].name.lower()]
+    elif isinstance(selector, int):
+        matching = [e for e in found if e[1].index == selector]
+    else:
+        raise InputError(f"device: expected an index, a name or a DeviceInfo, got {selector!r}")
+    if not matching:
+        names = ", ".join(f"{info.index}: {info.name}" for _, info in found)
+        raise InputError(f"no Vulkan device {selector!r}; there are {names}")
+    return matching[0]
+
+
+def address_of(handle, str name):
+    """The value of a handle: an int, a ctypes pointer or a cffi pointer."""
+    if isinstance(handle, int):
+        value = handle
+    elif hasattr(handle, "value"):
+        value = handle.value
+    elif "_cffi_backend" in sys.modules:
+        try:
+            value = int(sys.modules["_cffi_backend"].FFI().cast("uintptr_t", handle))
+        except TypeError:
+            raise InputError(f"{name}: expected a handle, got {handle!r}") from None
+    else:
+        raise InputError(f"{name}: expected a handle, got {handle!r}")
+    if not value:
+        raise InputError(f"{name}: the handle is null")
+    return value
+
+
+@cython.no_gc_clear
+cdef class Device:
+    """A Vulkan device and its compute queue. Made by `open` or `adopt`; a context manager.
+
+    Submissions from several threads are put one after another.
+
+    Attributes:
+        info: the `DeviceInfo`.
+        features: names of the enabled features.
+        unified: whether host and device share one memory.
+        queue_family: index of the queue's family.
+        api_version: Vulkan version in use, as Vulkan encodes it.
+        timestamp_period: nanoseconds per tick of a timestamp.
+        timestamp_bits: valid bits of a timestamp, 0 when there are none.
+        closed: whether `close` was called.
+    """
+
+    def __cinit__(self):
+        self.queue_lock = PyThread_allocate_lock()
+        if self.queue_lock == NULL:
+            raise MemoryError
+
+    def __init__(self):
+        raise TypeError("use Device.open() or Device.adopt()")
+
+    @staticmethod
+    def open(selector=None):
+        """Opens a device.
+
+        Args:
+            selector: an index of `devices()`, a part of the name, a `DeviceInfo`, or None for the
+                first discrete GPU, else integrated, virtual, CPU.
+
+        Raises:
+            LoaderError: no library, driver or device.
+            InputError: the selector fits none.
+        """
+        cdef Device device = Device.__new__(Device)
+        cdef size_t address
+        device.instance = acquire_instance()
+        try:
+            address, device.info = choose(usable_devices(device.instance), selector)
+            device.physical = <VkPhysicalDevice>address
+            device.create()
+        except BaseException:
+            device.close()
+            raise
+        return device
+
+    @staticmethod
+    def adopt(instance, physical_device, device, queue, queue_family, *, features=(),
+              get_instance_proc_addr=None):
+        """Uses a device of the host application, without owning it.
+
+        The instance must be of Vulkan 1.1 or later. The application keeps the handles alive until
+        this object and everything made of it is closed, and does not use the queue meanwhile
+        from another thread.
+
+        Args:
+            instance, physical_device, device, queue: handles as int, ctypes or cffi pointers.
+            queue_family: index of the family of `queue`, which has to do compute.
+            features: names of the features (keys of `DeviceInfo.features`) that were enabled when
+                the device was created; vkrt uses no others.
+            get_instance_proc_addr: address of vkGetInstanceProcAddr where it is not the one of
+                the library that vkrt opens.
+        """
+        cdef Device self = Device.__new__(Device)
+        cdef size_t address = address_of(instance, "instance")
+        cdef size_t entry = 0
+        if get_instance_proc_addr is not None:
+            entry = address_of(get_instance_proc_addr, "get_instance_proc_addr")
+        cdef size_t physical = address_of(physical_device, "physical_device")
+        cdef size_t handle = address_of(device, "device")
+        cdef size_t queue_handle = address_of(queue, "queue")
+        self.instance = adopt_instance(<VkInstance>address, <PFN_vkGetInstanceProcAddr>entry)
+        try:
+            self.physical = <VkPhysicalDevice>physical
+            self.info = describe(self.instance, self.physical, 0)
+            unknown = set(features) - {name for name, has in self.info.features.items() if has}
+            if unknown:
+                raise InputError(f"features the device does not have: {sorted(unknown)}")
+            self.features = frozenset(features)
+            self.handle = <VkDevice>handle
+            count(DEVICE, 1)
+            self.queue = <VkQueue>queue_handle
+            self.start(queue_family)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    cdef int create(self) except -1:
+        """Creates the VkDevice with the features vkrt uses, as far as they are there."""
+        cdef FeatureChain chain
+        cdef VkDeviceQueueCreateInfo queue
+        cdef VkDeviceCreateInfo info
+        cdef const char* names[16]
+        cdef float priority = 1
+        cdef uint32_t version = common_version(self.instance, self.physical)
+        cdef int family = compute_family(self.instance, self.physical, NULL)
+        cdef VkDevice handle = NULL
+
+        available = [name for name, has in self.info.features.items() if has]
+        link_features(&chain, version, self.info.extensions)
+        set_features(&chain, available)
+        memset(&queue, 0, sizeof(queue))
+        memset(&info, 0, sizeof(info))
+        queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+        queue.queueFamilyIndex = family
+        queue.queueCount = 1
+        queue.pQueuePriorities = &priority
+        info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
+        info.pNext = &chain.core
+        info.queueCreateInfoCount = 1
+        info.pQueueCreateInfos = &queue
+        extensions = wanted_extensions(version, self.info.extensions)
+        for name in extensions:
+            names[info.enabledExtensionCount] = <bytes>name
+            info.enabledExtensionCount += 1
+        info.ppEnabledExtensionNames = names
+        check(self.instance.vk.vkCreateDevice(self.physical, &info, NULL, &handle),
+              b"vkCreateDevice")
+        self.handle = handle
+        self.owned = True
+        count(DEVICE, 1)
+        self.features = frozenset(available)
+        return self.start(family)
+
+    cdef int start(self, uint32_t family) except -1:
+        """What an opened and an adopted device have in common."""
+        cdef uint32_t i
+        cdef VkFlags flags
+        cdef VkFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        fill_device_table(&self.vk, self.instance.vk.vkGetDeviceProcAddr, self.handle)
+        self.queue_family = family
+        self.api_version = common_version(self.instance, self.physical)
+        if self.owned:
+            self.vk.vkGetDeviceQueue(self.handle, family, 0, &self.queue)
+        compute_family(self.instance, self.physical, &self.timestamp_bits)
+        self.timestamp_period = self.info.limits["timestampPeriod"]
+        self.instance.vk.vkGetPhysicalDeviceMemoryProperties(self.physical,
+                                                             &self.memory_properties)
+        if self.info.type in ("cpu", "integrated"):
+            for i in range(self.memory_properties.memoryTypeCount):
+                flags = self.memory_properties.memoryTypes[i].propertyFlags
+                self.unified |= flags & both == both
+        self.remove_on_free = self.info.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE
+        return 0
+
+    def close(self):
+        """Closes the device; at once, or when the last object made of it is closed."""
+        self.closed = True
+        if self.children == 0:
+            self.destroy()
+
+    cdef int retain(self) except -1:
+        if self.closed:
+            raise ValueError("the device is closed")
+        self.children += 1
+        return 0
+
+    cdef int created(self, VkResult result, Kind kind, const char* call) except -1:
+        if <int>result < 0:
+            self.release()
+            check(result, call)
+        count(kind, 1)
+        return 0
+
+    cdef void destroyed(self, Kind kind) noexcept:
+        count(kind, -1)
+        self.release()
+
+    cdef void release(self) noexcept:
+        self.children -= 1
+        if self.closed and self.children == 0:
+            self.destroy()
+
+    cdef void destroy(self) noexcept:
+        cdef VkDevice handle = self.handle
+        cdef Instance instance = self.instance
+        self.handle = NULL
+        self.instance = None
+        if handle != NULL:
+            if self.nearest != NULL:
+                self.vk.vkDestroySampler(handle, self.nearest, NULL)
+                self.nearest = NULL
+            if self.owned and self.vk.vkDestroyDevice != NULL:
+                with nogil:
+                    self.vk.vkDeviceWaitIdle(handle)
+                    self.vk.vkDestroyDevice(handle, NULL)
+            count(DEVICE, -1)
+        if instance is not None:
+            instance.release()
+
+    cdef VkSampler sampler(self) except NULL:
+        cdef VkSamplerCreateInfo info
+        cdef VkSampler made = NULL
+        if self.nearest == NULL:
+            memset(&info, 0, sizeof(info))
+            info.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
+            info.magFilter = VK_FILTER_NEAREST
+            info.minFilter = VK_FILTER_NEAREST
+            info.mipmapMode = VK_SAMPLER_MIPMAP_MODE_NEAREST
+            info.addressModeU = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
+            info.addressModeV = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
+            info.addressModeW = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
+            check(self.vk.vkCreateSampler(self.handle, &info, NULL, &made),
+                  b"vkCreateSampler")
+            self.nearest = made
+        return self.nearest
+
+    cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
+        cdef VkResult result
+        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
+        result = self.vk.vkQueueSubmit(self.queue, 1, info, fence)
+        PyThread_release_lock(self.queue_lock)
+        return result
+
+    cdef VkResult wait_idle(self) noexcept nogil:
+        cdef VkResult result
+        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
+        result = self.vk.vkQueueWaitIdle(self.queue)
+        PyThread_release_lock(self.queue_lock)
+        return result
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __dealloc__(self):
+        self.destroy()
+        if self.queue_lock != NULL:
+            PyThread_free_lock(self.queue_lock)
+
+    def __repr__(self):
+        name = self.info.name if self.info is not None else "?"
+        return f"<Device {name}{' (closed)' if self.closed else ''}>"

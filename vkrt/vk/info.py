@@ -1,0 +1,45 @@
+"""What vkrt knows of a device: plain values, made by `vkrt.vk.device.devices()`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device as its driver describes it.
+
+    Attributes:
+        index: position in `devices()`; what `Device.open` takes.
+        name: e.g. "llvmpipe (LLVM 15.0.6, 256 bits)".
+        type: "cpu", "integrated", "discrete", "virtual" or "other".
+        vendor_id: PCI vendor.
+        device_id: PCI device.
+        driver_id: VkDriverId, 0 when the driver does not tell.
+        driver_name: e.g. "llvmpipe".
+        driver_info: e.g. "Mesa 22.3.6 (LLVM 15.0.6)".
+        api_version: of Vulkan, e.g. "1.3.230".
+        heaps: for each heap `size` in bytes and `device_local`.
+        memory_types: for each type its heap and the names of its properties ("device_local",
+            "host_visible", "host_coherent", "host_cached", ..).
+        limits: the limits vkrt looks at, by Vulkan's names (bytes where they are sizes), with
+            `subgroupSize`.
+        features: whether each feature vkrt can use is there.
+        extensions: names of the device's extensions.
+    """
+
+    index: int
+    name: str
+    type: str
+    vendor_id: int
+    device_id: int
+    driver_id: int
+    driver_name: str
+    driver_info: str
+    api_version: str
+    heaps: list[dict[str, Any]] = field(default_factory=list)
+    memory_types: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+    limits: dict[str, Any] = field(default_factory=dict)
+    features: dict[str, bool] = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()

@@ -1,0 +1,603 @@
+# cython: language_level=3
+"""Memory blocks, and the buffers and images bound into them.
+
+A block is one vkAllocateMemory of exactly the bytes asked for: where things lie in it was planned
+before, so the allocator underneath (VMA) fetches, binds and counts, and never pools.
+"""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.string cimport memcpy, memset
+from posix.dlfcn cimport dlsym
+
+from vkrt.vk.api cimport *
+from vkrt.vk.check cimport ALLOCATOR, BLOCK, BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, check, count
+from vkrt.vk.vma cimport *
+
+from vkrt.errors import DeviceMemoryError, VulkanError
+from vkrt.vk.check import error_of
+
+
+cdef extern from * nogil:
+    """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <dlfcn.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    #ifdef MADV_REMOVE
+    #define VKRT_MADV_REMOVE MADV_REMOVE
+    #else
+    #define VKRT_MADV_REMOVE (-1)  /* not Linux: an advice that is refused */
+    #endif
+    #ifndef RTLD_DEFAULT
+    #define RTLD_DEFAULT ((void*)0)
+    #endif
+    """
+    int VKRT_MADV_REMOVE
+    void* RTLD_DEFAULT
+    int madvise(void* address, size_t size, int advice)
+    long sysconf(int name)
+    int _SC_PAGESIZE
+
+# How many allocations until the one that fails on purpose; 0 is never.
+cdef long failing = 0
+
+
+def fail_allocation_after(long n):
+    """Lets the n-th allocation from now on fail as if device memory had run out, once.
+
+    For tests. 1 is the next one; -1 (or 0) takes the order back.
+    """
+    global failing
+    failing = max(n, 0)
+
+
+def trim():
+    """Gives free pages of the C heap back to the system, where the C library can (glibc).
+
+    CPU drivers keep small allocations on that heap. Returns whether pages were returned.
+    """
+    cdef int (*malloc_trim)(size_t) noexcept nogil
+    malloc_trim = <int (*)(size_t) noexcept nogil>dlsym(RTLD_DEFAULT, b"malloc_trim")
+    cdef int done = 0
+    if malloc_trim != NULL:
+        with nogil:
+            done = malloc_trim(0)
+    return bool(done)
+
+
+cdef int memory_type_for(Device device, uint32_t type_bits, MemoryKind kind):
+    """Index of the memory type for a block, or -1."""
+    cdef VkFlags required = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+    cdef VkFlags wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+    cdef VkFlags avoided = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    if kind == MEMORY_STAGING:
+        # The host only writes it, in order: memory without a cache is as good.
+        required = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+        wanted = 0
+        avoided = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+    elif kind == MEMORY_DEVICE:
+        required = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+        avoided = 0
+        if device.unified:
+            wanted |= VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        else:
+            # Device-local memory that the host sees is scarce on discrete GPUs.
+            wanted = 0
+            avoided = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+    cdef int best = -1
+    cdef int best_score = 0
+    cdef int score
+    cdef uint32_t i, bit
+    cdef VkFlags flags
+    for i in range(device.memory_properties.memoryTypeCount):
+        flags = device.memory_properties.memoryTypes[i].propertyFlags
+        if not type_bits >> i & 1 or flags & required != required:
+            continue
+        if flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT):
+            continue
+        score = 0
+        for bit in range(8):
+            score += ((flags & wanted) >> bit & 1) * 2
+            score -= (flags & avoided) >> bit & 1
+        if best < 0 or score > best_score:
+            best, best_score = i, score
+    return best
+
+
+@cython.no_gc_clear
+cdef class Allocator:
+    """Allocates blocks of a device and counts them: one allocator is one account.
+
+    Args:
+        device: an open device.
+    """
+
+    def __cinit__(self, Device device not None):
+        cdef VmaVulkanFunctions functions
+        cdef VmaAllocatorCreateInfo info
+        cdef VmaAllocator handle = NULL
+        device.retain()
+        self.device = device
+        memset(&functions, 0, sizeof(functions))
+        memset(&info, 0, sizeof(info))
+        functions.vkGetInstanceProcAddr = device.instance.vk.vkGetInstanceProcAddr
+        functions.vkGetDeviceProcAddr = device.instance.vk.vkGetDeviceProcAddr
+        info.physicalDevice = device.physical
+        info.device = device.handle
+        info.instance = device.instance.handle
+        info.pVulkanFunctions = &functions
+        info.vulkanApiVersion = min(device.api_version, <uint32_t>VK_API_VERSION_1_3)
+        if "memory_budget" in device.features:
+            info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT
+        device.created(vmaCreateAllocator(&info, &handle), ALLOCATOR, b"vmaCreateAllocator")
+        self.handle = handle
+
+    cpdef Block allocate(self, uint64_t size, uint64_t alignment, uint32_t type_bits,
+                         MemoryKind kind):
+        """A block of exactly `size` bytes.
+
+        Args:
+            size: bytes.
+            alignment: bytes, of what will be at the block's start.
+            type_bits: memory types that all of its contents can use, one bit each.
+            kind: what the block is for.
+
+        Raises:
+            DeviceMemoryError: out of memory; nothing is left behind.
+            VulkanError: there is no memory type for it.
+        """
+        global failing
+        cdef VkMemoryRequirements required
+        cdef VmaAllocationCreateInfo info
+        cdef VmaAllocationInfo made
+        cdef VmaAllocation allocation = NULL
+        cdef VkResult result
+        cdef Block block
+        cdef bint refuse = False
+        if self.closed:
+            raise ValueError("the allocator is closed")
+        if size == 0:
+            raise ValueError("a block needs at least one byte")
+        cdef int memory_type = memory_type_for(self.device, type_bits, kind)
+        if memory_type < 0:
+            raise VulkanError(f"no memory type of {type_bits:#x} for a block of kind {kind}",
+                              call="vkAllocateMemory")
+        block = Block.__new__(Block)
+        memset(&info, 0, sizeof(info))
+        required.size = size
+        required.alignment = alignment
+        required.memoryTypeBits = <uint32_t>1 << memory_type
+        info.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT
+        info.memoryTypeBits = required.memoryTypeBits
+        flags = self.device.memory_properties.memoryTypes[memory_type].propertyFlags
+        if flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT:
+            info.flags |= VMA_ALLOCATION_CREATE_MAPPED_BIT
+        if failing > 0:
+            failing -= 1
+            refuse = failing == 0
+        self.children += 1
+        with nogil:  # some drivers fill the memory with zeros here
+            if refuse:
+                result = VK_ERROR_OUT_OF_DEVICE_MEMORY
+            else:
+                result = vmaAllocateMemory(self.handle, &required, &info, &allocation, &made)
+        if <int>result < 0:
+            error = self._failed(<int>result, size, memory_type)
+            self.release()
+            raise error
+        block.allocator = self
+        block.handle = allocation
+        block.mapped = made.pMappedData
+        block.size = size
+        block.memory_type = memory_type
+        block.coherent = flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT != 0
+        count(BLOCK, 1)
+        self.note_peak()
+        return block
+
+    def _failed(self, int result, uint64_t size, int memory_type):
+        cdef VmaBudget budgets[16]  # VK_MAX_MEMORY_HEAPS
+        cdef int heap = self.device.memory_properties.memoryTypes[memory_type].heapIndex
+        vmaGetHeapBudgets(self.handle, budgets)
+        cdef uint64_t in_use = budgets[heap].statistics.blockBytes
+        cdef uint64_t budget = budgets[heap].budget
+        error = error_of(result, "vkAllocateMemory")
+        if not isinstance(error, DeviceMemoryError):
+            return error
+        return DeviceMemoryError(
+            f"{error}: asked for {size:,} bytes of heap {heap}, where this program has {in_use:,} "
+            f"in use and the budget is {budget:,}", result, "vkAllocateMemory",
+            asked=size, heap=heap, budget=budget, in_use=in_use)
+
+    cdef int note_peak(self) noexcept:
+        cdef VmaStatistics now = sum_of_heaps(self)
+        self.peak_block_bytes = max(self.peak_block_bytes, now.blockBytes)
+        self.peak_allocation_bytes = max(self.peak_allocation_bytes, now.allocationBytes)
+        return 0
+
+    def statistics(self):
+        """What is allocated now, and the most there was, as a dict.
+
+        `block_bytes` and `block_count` are of vkAllocateMemory, `allocation_bytes` and
+        `allocation_count` of what was asked for; `peak_block_bytes` and `peak_allocation_bytes`
+        are since the start or `reset_peak()`.
+        """
+        cdef VmaStatistics now
+        if self.handle == NULL:
+            memset(&now, 0, sizeof(now))
+        else:
+            now = sum_of_heaps(self)
+        return {"block_bytes": now.blockBytes, "allocation_bytes": now.allocationBytes,
+                "block_count": now.blockCount, "allocation_count": now.allocationCount,
+                "peak_block_bytes": self.peak_block_bytes,
+                "peak_allocation_bytes": self.peak_allocation_bytes}
+
+    def reset_peak(self):
+        """Starts the high-water marks anew from what is allocated now."""
+        self.peak_block_bytes = self.peak_allocation_bytes = 0
+        if self.handle != NULL:
+            self.note_peak()
+
+    def close(self):
+        """Ends the account; at once, or when its last block is closed."""
+        self.closed = True
+        if self.children == 0:
+            self._destroy()
+
+    def _destroy(self):
+        cdef void* handle = self.handle
+        self.handle = NULL
+        if handle != NULL:
+            vmaDestroyAllocator(handle)
+            self.device.destroyed(ALLOCATOR)
+
+    cdef void release(self) noexcept:
+        self.children -= 1
+        if self.closed and self.children == 0:
+            self._destroy()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __dealloc__(self):
+        self._destroy()
+
+
+cdef VmaStatistics sum_of_heaps(Allocator allocator) noexcept:
+    cdef VmaBudget budgets[16]  # VK_MAX_MEMORY_HEAPS
+    cdef VmaStatistics total
+    cdef uint32_t i
+    memset(&total, 0, sizeof(total))
+    vmaGetHeapBudgets(allocator.handle, budgets)
+    for i in range(allocator.device.memory_properties.memoryHeapCount):
+        total.blockCount += budgets[i].statistics.blockCount
+        total.allocationCount += budgets[i].statistics.allocationCount
+        total.blockBytes += budgets[i].statistics.blockBytes
+        total.allocationBytes += budgets[i].statistics.allocationBytes
+    return total
+
+
+cdef void return_pages(void* address, uint64_t size) noexcept nogil:
+    """Drops the whole pages in a range of shared memory.
+
+    Where device memory is a file in memory (llvmpipe since Mesa 24), freeing it takes it out of
+    the process and leaves its pages in that file until the instance is gone. Private memory
+    refuses the advice, which is harmless.
+    """
+    cdef uintptr_t page = sysconf(_SC_PAGESIZE)
+    cdef uintptr_t first = (<uintptr_t>address + page - 1) // page * page
+    cdef uintptr_t last = (<uintptr_t>address + size) // page * page
+    if last > first:
+        madvise(<void*>first, last - first, VKRT_MADV_REMOVE)
+
+
+@cython.no_gc_clear
+cdef class Block:
+    """Device memory of one vkAllocateMemory, mapped for its whole life where the host sees it.
+
+    The device must be done with it when it is closed. Made by `Allocator.allocate`.
+
+    Attributes:
+        size: bytes.
+        memory_type: index of its memory type.
+        coherent: whether host accesses need no flush and invalidate.
+    """
+
+    def __init__(self):
+        raise TypeError("use Allocator.allocate()")
+
+    @property
+    def is_mapped(self):
+        """Whether the host sees it."""
+        return self.mapped != NULL
+
+    cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil:
+        if self.coherent:
+            return 0
+        return check(vmaFlushAllocation(self.allocator.handle, self.handle, offset, size),
+                     b"vkFlushMappedMemoryRanges")
+
+    cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil:
+        if self.coherent:
+            return 0
+        return check(vmaInvalidateAllocation(self.allocator.handle, self.handle, offset, size),
+                     b"vkInvalidateMappedMemoryRanges")
+
+    def _check_range(self, uint64_t offset, uint64_t size):
+        if self.mapped == NULL:
+            raise ValueError("the block is closed or not host-visible")
+        if offset > self.size or size > self.size - offset:
+            raise ValueError(f"bytes {offset} to {offset + size} of a block of {self.size}")
+
+    def write(self, uint64_t offset, data):
+        """Copies bytes into the block."""
+        cdef const unsigned char[::1] source = memoryview(data).cast("B")
+        cdef uint64_t size = source.shape[0]
+        self._check_range(offset, size)
+        if size:
+            memcpy(<char*>self.mapped + offset, &source[0], size)
+            self.flush(offset, size)
+
+    def read(self, uint64_t offset, uint64_t size):
+        """Copies bytes out of the block."""
+        self._check_range(offset, size)
+        self.invalidate(offset, size)
+        return (<char*>self.mapped + offset)[:size]
+
+    def close(self):
+        """Frees the memory."""
+        cdef void* handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        if self.mapped != NULL and self.allocator.device.remove_on_free:
+            return_pages(self.mapped, self.size)
+        self.mapped = NULL
+        vmaFreeMemory(self.allocator.handle, handle)
+        count(BLOCK, -1)
+        self.allocator.release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __dealloc__(self):
+        self.close()
+
+
+cdef int check_place(Device device, const VkMemoryRequirements* required, Block block,
+                     uint64_t offset) except -1:
+    if block.handle == NULL:
+        raise ValueError("the block is closed")
+    if block.allocator.device is not device:
+        raise ValueError("the block is of another device")
+    if not required.memoryTypeBits >> block.memory_type & 1:
+        raise ValueError(f"memory type {block.memory_type} does not suit")
+    if offset % required.alignment or offset > block.size or (
+            required.size > block.size - offset):
+        raise ValueError(f"{required.size} bytes (alignment {required.alignment}) at {offset} of "
+                         f"a block of {block.size}")
+    return 0
+
+
+@cython.no_gc_clear
+cdef class Buffer:
+    """A linear buffer, without memory until `bind`.
+
+    Args:
+        device: an open device.
+        size: bytes.
+        usage: VkBufferUsageFlags.
+    """
+
+    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage):
+        cdef VkBufferCreateInfo info
+        cdef VkBuffer handle = NULL
+        if size == 0:
+            raise ValueError("a buffer needs at least one byte")
+        device.retain()
+        self.device = device
+        self.size = size
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
+        info.size = size
+        info.usage = usage
+        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
+        device.created(device.vk.vkCreateBuffer(device.handle, &info, NULL, &handle), BUFFER,
+                       b"vkCreateBuffer")
+        self.handle = handle
+        device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &self.required)
+
+    @property
+    def requirements(self):
+        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
+        return self.required.size, self.required.alignment, self.required.memoryTypeBits
+
+    def bind(self, Block block not None, uint64_t offset):
+        """Gives the buffer its memory, once.
+
+        Raises:
+            ValueError: the place does not meet the requirements.
+        """
+        if self.handle == NULL or self.block is not None:
+            raise ValueError("the buffer is closed or bound already")
+        check_place(self.device, &self.required, block, offset)
+        check(vmaBindBufferMemory2(block.allocator.handle, block.handle, offset, self.handle, NULL),
+              b"vkBindBufferMemory2")
+        self.block = block
+        self.offset = offset
+
+    def close(self):
+        """Destroys the buffer; its block stays."""
+        cdef VkBuffer handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.block = None
+        self.device.vk.vkDestroyBuffer(self.device.handle, handle, NULL)
+        self.device.destroyed(BUFFER)
+
+    def __dealloc__(self):
+        self.close()
+
+
+@cython.no_gc_clear
+cdef class BufferView:
+    """A part of a bound buffer, seen as texels.
+
+    Args:
+        buffer: a bound buffer.
+        format: VkFormat of a texel.
+        offset: bytes, a multiple of `minTexelBufferOffsetAlignment`.
+        range: bytes, a multiple of the texel's size.
+    """
+
+    def __cinit__(self, Buffer buffer not None, int format, uint64_t offset, uint64_t range):
+        cdef VkBufferViewCreateInfo info
+        cdef VkBufferView handle = NULL
+        cdef Device device = buffer.device
+        if buffer.block is None:
+            raise ValueError("the buffer is not bound")
+        device.retain()
+        self.device = device
+        self.buffer = buffer
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
+        info.buffer = buffer.handle
+        info.format = format
+        info.offset = offset
+        info.range = range
+        device.created(device.vk.vkCreateBufferView(device.handle, &info, NULL, &handle),
+                       BUFFER_VIEW, b"vkCreateBufferView")
+        self.handle = handle
+
+    def close(self):
+        """Destroys the view."""
+        cdef VkBufferView handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.device.vk.vkDestroyBufferView(self.device.handle, handle, NULL)
+        self.device.destroyed(BUFFER_VIEW)
+
+    def __dealloc__(self):
+        self.close()
+
+
+@cython.no_gc_clear
+cdef class Image:
+    """A 3-D image, without memory until `bind`.
+
+    Args:
+        device: an open device.
+        extent: (width, height, depth) in texels.
+        format: VkFormat.
+        usage: VkImageUsageFlags.
+    """
+
+    def __cinit__(self, Device device not None, extent, int format, uint32_t usage):
+        cdef VkImageCreateInfo info
+        cdef VkImage handle = NULL
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
+        info.imageType = VK_IMAGE_TYPE_3D
+        info.format = format
+        info.extent.width, info.extent.height, info.extent.depth = extent
+        info.mipLevels = 1
+        info.arrayLayers = 1
+        info.samples = VK_SAMPLE_COUNT_1_BIT
+        info.tiling = VK_IMAGE_TILING_OPTIMAL
+        info.usage = usage
+        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
+        info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED
+        device.retain()
+        self.device = device
+        self.extent = tuple(extent)
+        self.format = format
+        device.created(device.vk.vkCreateImage(device.handle, &info, NULL, &handle), IMAGE,
+                       b"vkCreateImage")
+        self.handle = handle
+        device.vk.vkGetImageMemoryRequirements(device.handle, handle, &self.required)
+
+    @property
+    def requirements(self):
+        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
+        return self.required.size, self.required.alignment, self.required.memoryTypeBits
+
+    def bind(self, Block block not None, uint64_t offset):
+        """Gives the image its memory, once.
+
+        Raises:
+            ValueError: the place does not meet the requirements.
+        """
+        if self.handle == NULL or self.block is not None:
+            raise ValueError("the image is closed or bound already")
+        check_place(self.device, &self.required, block, offset)
+        check(vmaBindImageMemory2(block.allocator.handle, block.handle, offset, self.handle, NULL),
+              b"vkBindImageMemory2")
+        self.block = block
+        self.offset = offset
+
+    cdef VkImageView view(self) except NULL:
+        cdef VkImageViewCreateInfo info
+        cdef VkImageView view = NULL
+        if self.view_handle != NULL:
+            return self.view_handle
+        if self.block is None:
+            raise ValueError("the image is not bound")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
+        info.image = self.handle
+        info.viewType = VK_IMAGE_VIEW_TYPE_3D
+        info.format = self.format
+        info.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
+        info.subresourceRange.levelCount = 1
+        info.subresourceRange.layerCount = 1
+        check(self.device.vk.vkCreateImageView(self.device.handle, &info, NULL, &view),
+              b"vkCreateImageView")
+        count(IMAGE_VIEW, 1)
+        self.view_handle = view
+        return view
+
+    def close(self):
+        """Destroys the image and its view; its block stays."""
+        cdef VkImage handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.block = None
+        if self.view_handle != NULL:
+            self.device.vk.vkDestroyImageView(self.device.handle, self.view_handle, NULL)
+            self.view_handle = NULL
+            count(IMAGE_VIEW, -1)
+        self.device.vk.vkDestroyImage(self.device.handle, handle, NULL)
+        self.device.destroyed(IMAGE)
+
+    def __dealloc__(self):
+        self.close()
+
+
+def buffer_requirements(Device device not None, uint64_t size, uint32_t usage):
+    """(size, alignment, memory type bits) that a buffer would need, without keeping one."""
+    buffer = Buffer(device, size, usage)
+    try:
+        return buffer.requirements
+    finally:
+        buffer.close()
+
+
+def image_requirements(Device device not None, extent, int format, uint32_t usage):
+    """(size, alignment, memory type bits) that a 3-D image would need, without keeping one."""
+    image = Image(device, extent, format, usage)
+    try:
+        return image.requirements
+    finally:
+        image.close()

@@ -1,0 +1,57 @@
+# cython: language_level=3
+"""Shader modules, layouts, compute pipelines and descriptor sets."""
+
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from vkrt.vk.api cimport (
+    VkDescriptorBufferInfo, VkDescriptorImageInfo, VkDescriptorPool, VkDescriptorSet,
+    VkDescriptorSetLayout, VkDescriptorType, VkPipeline, VkPipelineLayout, VkShaderModule,
+    VkWriteDescriptorSet,
+)
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport Buffer, BufferView, Image
+
+
+@cython.final
+cdef class ShaderModule:
+    cdef Device device
+    cdef VkShaderModule handle
+
+
+# The types of the bindings 0, 1, .. of set 0 and the size of the push constants: what a set and a
+# pipeline have to agree on.
+@cython.final
+cdef class DescriptorLayout:
+    cdef Device device
+    cdef VkDescriptorSetLayout set_layout
+    cdef VkPipelineLayout pipeline_layout
+    # One VkDescriptorType for each binding
+    cdef readonly tuple types
+    cdef readonly uint32_t push_constant_size
+
+
+@cython.final
+cdef class Pipeline:
+    cdef readonly DescriptorLayout layout
+    cdef Device device
+    cdef VkPipeline handle
+
+
+# A pool with exactly the room of its sets, which are allocated with it and live as long.
+@cython.final
+cdef class DescriptorPool:
+    cdef Device device
+    cdef VkDescriptorPool handle
+    cdef VkDescriptorSet* sets
+    # Number of sets, and the layout of each
+    cdef readonly uint32_t size
+    cdef tuple layouts
+
+    cpdef int write_buffer(self, uint32_t index, uint32_t binding, Buffer buffer, uint64_t offset,
+                           uint64_t range) except -1
+    cpdef int write_texel(self, uint32_t index, uint32_t binding, BufferView view) except -1
+    cpdef int write_image(self, uint32_t index, uint32_t binding, Image image) except -1
+    cdef int start_write(self, VkWriteDescriptorSet* write, uint32_t index,
+                         uint32_t binding) except -1
+    cdef void update(self, const VkWriteDescriptorSet* write) noexcept
