@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import MODELS
+from support import MODELS
 
 from vkrt import cli
 

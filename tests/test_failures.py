@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import MODELS
+from support import MODELS
 
 import vkrt
 
@@ -23,7 +23,7 @@ def test_out_of_memory_at_every_allocation(device, order, storage):
 
     failures = 0
     while True:
-        fail_allocation_after(failures)
+        fail_allocation_after(failures + 1)
         try:
             with vkrt.load(MODELS / "conv_mix.pte", device, order=order, storage=storage) as good:
                 good.run(np.zeros(good.metadata().inputs[0].sizes, np.float32))

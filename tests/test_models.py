@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import find_model
+from support import find_model
 
 import vkrt
 

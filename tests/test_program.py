@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import MODELS
+from support import MODELS
 
 import vkrt
 

@@ -67,6 +67,9 @@ class Method:
         storage: "auto", "texel", "buffer" or "texture3d".
         order: "lazy" (weights first, then activations) or "eager" (everything before prepack).
         chunk: largest staging buffer in bytes.
+        specialize: whether sizes become specialization constants of the pipelines (True) or push
+            constants (False: samples of one shader share a pipeline); the driver's policy by
+            default.
         report: collects the phases; a new one by default.
 
     Raises:
@@ -75,7 +78,7 @@ class Method:
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
                  storage: str = "auto", order: str = "lazy", chunk: int = DEFAULT_CHUNK,
-                 report: MemoryReport | None = None):
+                 specialize: bool | None = None, report: MemoryReport | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
         self.report = report or MemoryReport()
@@ -87,8 +90,9 @@ class Method:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
         self.work = lower(graph, target_of(device.info, storage))
-        self._compute = ComputeGraph(device, self.work,
-                                     specialize=policy_of(device.info.driver_id).specialize)
+        if specialize is None:
+            specialize = policy_of(device.info.driver_id).specialize
+        self._compute = ComputeGraph(device, self.work, specialize=specialize)
         try:
             self.plan = plan(self.work, self._compute.requirements, order=order, chunk=chunk,
                              unified=self._compute.unified,

@@ -109,10 +109,13 @@ def test_weights_packed_twice_have_one_place():
 
 def test_weight_images_and_buffers_share_no_page():
     make = Maker()
-    for image in (False, True, True, False):
+    for image in (False, True, True, False, True, False):
         make.weight(64, image=image)
-    block, = plan(make.work, granularity=1024).blocks
-    assert [p.offset for p in block.places] == [0, 1024, 1088, 2048]
+    first, second = plan(make.work, granularity=1024, block_bytes=1152).blocks
+    # Buffers lie first, so that images need not begin a page more than once.
+    assert [(p.storage, p.offset) for p in first.places] == [(0, 0), (3, 64), (1, 1024), (2, 1088)]
+    assert [(p.storage, p.offset) for p in second.places] == [(5, 0), (4, 1024)]
+    assert (first.nbytes, second.nbytes) == (1152, 1088)
 
 
 def test_alignment_inside_blocks_counts():

@@ -144,6 +144,18 @@ def test_images_join_the_barrier_before_them():
     assert {step: len(ids) for step, ids in moved.items()} == {0: 2, 2: 2, 6: 1}
 
 
+def test_a_transition_writes():
+    """An image that is read before anything wrote it: its memory is another tenant's until then."""
+    make = Maker()
+    x, a, b = make.input(1024), make.temporary(16), make.temporary(16)
+    image = make.temporary(1024, image=True)
+    make.step([a], [x])
+    make.step([b], [image])
+    make.output(a)
+    make.output(b)
+    assert both(make.work) == ((False, True), {1: (image.storage.id,)})
+
+
 def test_weight_images_are_the_prepacks_business():
     make = Maker()
     x, w, y = make.input(64), make.weight(64, image=True), make.temporary(64)

@@ -1,36 +1,60 @@
-"""Every sample of every operator on the driver, against numpy."""
+"""Every sample of every operator on the driver, against numpy.
+
+Two ways of running them: each sample as a program of its own, with its sizes compiled into the
+pipelines; and all samples of an operator as one program whose sizes are push constants, which is
+fast enough for every storage, precision and memory order on every driver.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import Variant, check, variants
+from harness import Variant, check, grouped, merged, variants
 
-from vkrt.memory import Source
+from vkrt.memory.source import Source
 from vkrt.method import Method
 
-pytestmark = pytest.mark.driver
-
 STORAGES = ("texel", "buffer", "texture3d")
+PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
+GROUPS = grouped()
 
 
-def _runs() -> list:
-    """(variant, storage): fp16 and other layouts are left out where they show nothing new."""
-    return [pytest.param(variant, storage, id=f"{variant}-{storage}")
-            for variant in variants() for storage in STORAGES
-            if storage != "buffer" or not (variant.half or variant.layout != "plain")]
+def _groups() -> list:
+    """(group, storage): fp16 and other layouts are left out where they show nothing new."""
+    return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
+                                                    storage)))
+            for key in GROUPS for storage in STORAGES
+            if storage != "buffer" or not (key[1] or key[2] != "plain")]
 
 
-@pytest.mark.parametrize(("variant", "storage"), _runs())
-def test_sample(variant: Variant, storage: str, device):
+@pytest.mark.parametrize("variant", PLAIN, ids=str)
+def test_specialized(variant: Variant, device):
     case = variant.case()
-    method = Method(case.graph, [Source.wrap(case.data)], device, storage=storage,
-                    order="lazy")
+    method = Method(case.graph, [Source.wrap(case.data)], device, specialize=True)
     try:
-        first = method.execute(case.inputs)
-        check(first, case)
+        check(method.execute(case.inputs), case)
+    finally:
+        method.close()
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize(("key", "storage"), _groups())
+def test_all_samples(key, storage: str, device):
+    group = GROUPS[key]
+    cases = [variant.case() for variant in group]
+    graph, data = merged(cases)
+    method = Method(graph, [Source.wrap(data)], device, storage=storage, specialize=False)
+    try:
+        inputs = [array for case in cases for array in case.inputs]
+        first = method.execute(inputs)
         # A second run finds its memory used.
-        for a, b in zip(first, method.execute(case.inputs)):
+        for a, b in zip(first, method.execute(inputs)):
             np.testing.assert_array_equal(a, b, err_msg="the second run differs")
     finally:
         method.close()
+    results = iter(first)
+    for variant, case in zip(group, cases):
+        try:
+            check([next(results) for _ in case.expected], case)
+        except AssertionError as error:
+            raise AssertionError(f"{variant}: {error}") from error

@@ -61,8 +61,8 @@ class Block:
         nbytes: exactly to the end of the last place.
         alignment: the largest of its places.
         type_bits: memory types that suit all its places.
-        places: of weights by offset; of activations by storage id, and overlapping where lifetimes
-            allow it.
+        places: of weights by offset (buffers, then images); of activations by storage id, and
+            overlapping where lifetimes allow it.
     """
 
     kind: str
@@ -266,35 +266,72 @@ def lifetimes(work: WorkList) -> dict[int, tuple[int, int]]:
     return result
 
 
+class _WeightBlock:
+    """A block of weights in the making: buffers first, then images, so that they meet only once."""
+
+    def __init__(self, granularity: int):
+        self.granularity = granularity
+        self.type_bits = ANY_TYPE
+        # By "is an image"; offsets of images count from where the images begin.
+        self._places: dict[bool, list[Place]] = {False: [], True: []}
+        self._ends = {False: 0, True: 0}
+        self._alignments = {False: 1, True: 1}
+
+    def has_room(self, storage: Storage, needs: tuple[int, int, int], most: int) -> bool:
+        """Whether one more weight leaves it within `most` bytes and some type of memory."""
+        nbytes, alignment, bits = needs
+        image = storage.is_image
+        ends, alignments = dict(self._ends), dict(self._alignments)
+        ends[image] = round_up(ends[image], alignment) + nbytes
+        alignments[image] = max(alignments[image], alignment)
+        end = self._images_at(ends, alignments) + ends[True]
+        return end <= most and bool(self.type_bits & bits)
+
+    def add(self, storage: Storage, needs: tuple[int, int, int]) -> None:
+        nbytes, alignment, bits = needs
+        image = storage.is_image
+        offset = round_up(self._ends[image], alignment)
+        self._places[image].append(Place(storage.id, offset, nbytes))
+        self._ends[image] = offset + nbytes
+        self._alignments[image] = max(self._alignments[image], alignment)
+        self.type_bits &= bits
+
+    def _images_at(self, ends: dict[bool, int], alignments: dict[bool, int]) -> int:
+        """Where the images begin: a page holds only buffers or only images."""
+        if not ends[True]:
+            return ends[False]
+        return round_up(round_up(ends[False], self.granularity), alignments[True])
+
+    def finished(self) -> Block:
+        """The block, exactly as large as its places."""
+        start = self._images_at(self._ends, self._alignments)
+        places = (*self._places[False], *(Place(p.storage, start + p.offset, p.nbytes)
+                                          for p in self._places[True]))
+        return Block("weight", places[-1].end, max(self._alignments.values()), self.type_bits,
+                     places)
+
+
 def _weight_blocks(work: WorkList, requirements: Requirements, granularity: int,
                    block_bytes: int) -> tuple[list[Block], int]:
     """Blocks of consecutive weights, and the bytes of the largest weight."""
     blocks: list[Block] = []
-    places: list[Place] = []
+    block: _WeightBlock | None = None
     seen: set[int] = set()
-    alignment, type_bits, end, image, largest = 1, ANY_TYPE, 0, False, 0
-
-    def close() -> None:
-        if places:
-            blocks.append(Block("weight", end, alignment, type_bits, tuple(places)))
-
+    largest = 0
     for record in work.prepacks:
         storage = record.target.storage
         if storage.id in seen:
             continue
         seen.add(storage.id)
-        nbytes, align, bits = requirements(storage)
-        largest = max(largest, nbytes)
-        # A page holds only buffers or only images.
-        apart = max(align, granularity) if places and storage.is_image != image else align
-        offset = round_up(round_up(end, apart), align)
-        if places and (offset + nbytes > block_bytes or not type_bits & bits):
-            close()
-            places, offset, alignment, type_bits = [], 0, 1, ANY_TYPE
-        places.append(Place(storage.id, offset, nbytes))
-        end, image = offset + nbytes, storage.is_image
-        alignment, type_bits = max(alignment, align), type_bits & bits
-    close()
+        needs = requirements(storage)
+        largest = max(largest, needs[0])
+        if block is not None and not block.has_room(storage, needs, block_bytes):
+            blocks.append(block.finished())
+            block = None
+        block = block or _WeightBlock(granularity)
+        block.add(storage, needs)
+    if block is not None:
+        blocks.append(block.finished())
     return blocks, largest
 
 

@@ -18,9 +18,8 @@ from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float, as_int
 
-# Limits of depthwise.glsl: its arrays, and how many texels of a row it is unrolled over.
-MAX_DEPTHWISE_KERNEL_X = 9
-MAX_DEPTHWISE_SPAN = 48
+# Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
+MAX_DEPTHWISE_KERNEL_X = 15
 
 Pair = tuple[int, int]
 
@@ -55,10 +54,10 @@ class Convolution:
         return (self.groups == 1 and self.taps == 1 and self.stride == (1, 1)
                 and self.padding == (0, 0))
 
-    def is_depthwise(self, tile: int) -> bool:
-        span = (tile - 1) * self.stride[1] + (self.kernel[1] - 1) * self.dilation[1] + 1
+    @property
+    def is_depthwise(self) -> bool:
         return (self.groups == self.inputs == self.channels and self.groups > 1
-                and self.kernel[1] <= MAX_DEPTHWISE_KERNEL_X and span <= MAX_DEPTHWISE_SPAN)
+                and self.kernel[1] <= MAX_DEPTHWISE_KERNEL_X)
 
     @property
     def has_whole_texels(self) -> bool:
@@ -113,14 +112,13 @@ def convolution(cx, node: Node) -> None:
     order = channels_last(x.rank)
     source = cx.read(x, order)
     bias = cx.vector(argument(node, 2), x.dtype)
-    tile = 8 if out.sizes[-1] > 2 else 2
     if conv.is_pointwise:
         matrix = cx.weight(weight, order, rows=1)
         result = cx.write(out, order)
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
                         bias=bias, bias_kind=_has(node, 2), clamp=conv.clamp)
-    elif conv.is_depthwise(tile):
-        _depthwise(cx, node, conv, tile, source, bias)
+    elif conv.is_depthwise:
+        _depthwise(cx, node, conv, source, bias)
     else:
         _general(cx, node, conv, source, bias)
 
@@ -143,8 +141,7 @@ def _height(tensor: Tensor) -> int:
     return tensor.sizes[2] if tensor.rank == 4 else 1
 
 
-def _depthwise(cx, node: Node, conv: Convolution, tile: int, source: Operand,
-               bias: Operand) -> None:
+def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     # [C, 1, kh, kw] -> 1, kh | kw, C
     order = (1, *range(2, weight.rank), 0)
@@ -155,8 +152,9 @@ def _depthwise(cx, node: Node, conv: Convolution, tile: int, source: Operand,
               conv.kernel[0], conv.stride[0], conv.dilation[0],
               conv.padding[1], conv.padding[0], _has(node, 2), *_limits(conv)]
     width, rows, texels = result.grid
+    tile = 8 if width > 2 else 2
     cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, bias],
-                -(-width // tile) * rows * texels, loops=conv.kernel[0])
+                -(-width // tile) * rows * texels, loops=conv.taps)
 
 
 def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:

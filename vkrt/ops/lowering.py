@@ -23,7 +23,7 @@ from vkrt.graph.tensor import (
     short_name,
 )
 from vkrt.host import has_kernel
-from vkrt.ops import copying
+from vkrt.ops import copying, shapes
 from vkrt.ops.registry import declaration
 
 
@@ -246,9 +246,12 @@ class Lowering:
         storage = storage or self._variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
         local_size, groups = self.target.cover(invocations, local_size)
+        values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
+        if any(not -1 << 31 <= value < 1 << 31 for value in values):
+            raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
+                                   f"32 bits: {list(values)}")
         self.work.steps.append(Dispatch(
-            node=self.node, shader=f"{shader}.{storage}.{dtype}",
-            params=tuple(bits(p) if isinstance(p, float) else int(p) for p in params),
+            node=self.node, shader=f"{shader}.{storage}.{dtype}", params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
 
@@ -296,6 +299,8 @@ def _lower(graph: Graph, target: Target) -> WorkList:
             cx.work.inputs.append(None)
     for index, node in enumerate(graph.nodes):
         cx.node = index
+        # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
+        shapes.check(node)
         if node.is_host:
             _host_call(cx, node)
         else:

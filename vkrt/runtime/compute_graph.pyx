@@ -11,7 +11,7 @@
 """
 
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch
@@ -240,6 +240,8 @@ cdef int _copy_in(Resources resources, operand, array) except -1:
     if nbytes:
         with nogil:
             memcpy(target, &data[0], nbytes)
+        # The rest of the last texel is padding, which kernels take to be zero.
+        memset(<char*>target + nbytes, 0, <size_t>operand.nbytes - nbytes)
         _block(resources, operand).flush(0, 0xFFFFFFFFFFFFFFFF)
     return 0
 

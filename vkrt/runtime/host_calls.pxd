@@ -7,5 +7,6 @@ cdef class HostStep:
     cdef object record
     cdef tuple args
     cdef tuple outs
+    cdef list padding
 
     cdef run(self, run_kernel)

@@ -13,12 +13,20 @@ cdef class HostStep:
 
     def __cinit__(self, record, Resources resources):
         self.record = record
+        self.padding = []
         reads = iter([_array(resources, o) for o in record.reads])
         self.args = tuple(_bind(arg, reads) for arg in record.args)
         self.outs = tuple(_array(resources, o) for o in record.writes)
+        for operand, array in zip(record.writes, self.outs):
+            self.padding.append((<unsigned char[:operand.nbytes]><unsigned char*>
+                                 resources.host_address(operand))[array.nbytes:])
 
     cdef run(self, run_kernel):
         run_kernel(self.record.kernel, self.args, self.outs)
+        # The rest of the last texel is padding, which kernels take to be zero; other tenants of
+        # the arena may have written there.
+        for padding in self.padding:
+            padding[:] = 0
 
 
 def _bind(arg, reads):

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Vulkan's C declarations, as far as vkrt uses them. Nothing here links against libvulkan."""
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 
 cdef extern from * nogil:
@@ -17,7 +17,6 @@ cdef extern from * nogil:
     ctypedef void* VkDevice
     ctypedef void* VkQueue
     ctypedef void* VkCommandBuffer
-    ctypedef void* VkDeviceMemory
     ctypedef void* VkBuffer
     ctypedef void* VkBufferView
     ctypedef void* VkImage
@@ -41,9 +40,7 @@ cdef extern from * nogil:
 
     ctypedef enum VkResult:
         VK_SUCCESS
-        VK_NOT_READY
         VK_TIMEOUT
-        VK_INCOMPLETE
         VK_ERROR_OUT_OF_HOST_MEMORY
         VK_ERROR_OUT_OF_DEVICE_MEMORY
         VK_ERROR_INITIALIZATION_FAILED
@@ -77,11 +74,8 @@ cdef extern from * nogil:
         VK_API_VERSION_1_1
         VK_API_VERSION_1_2
         VK_API_VERSION_1_3
-        VK_MAX_MEMORY_TYPES
-        VK_MAX_MEMORY_HEAPS
         VK_QUEUE_FAMILY_IGNORED
         VK_QUEUE_COMPUTE_BIT
-        VK_LOD_CLAMP_NONE
 
         VK_STRUCTURE_TYPE_APPLICATION_INFO
         VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
@@ -104,9 +98,6 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
         VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
         VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
-        VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2
-        VK_STRUCTURE_TYPE_DEVICE_BUFFER_MEMORY_REQUIREMENTS
-        VK_STRUCTURE_TYPE_DEVICE_IMAGE_MEMORY_REQUIREMENTS
         VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
         VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO
         VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO
@@ -125,7 +116,6 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
         VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
 
-        VK_PHYSICAL_DEVICE_TYPE_OTHER
         VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU
         VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
         VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU
@@ -146,15 +136,6 @@ cdef extern from * nogil:
         VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
         VK_MEMORY_PROPERTY_PROTECTED_BIT
 
-        VK_BUFFER_USAGE_TRANSFER_SRC_BIT
-        VK_BUFFER_USAGE_TRANSFER_DST_BIT
-        VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT
-        VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT
-        VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-        VK_IMAGE_USAGE_TRANSFER_SRC_BIT
-        VK_IMAGE_USAGE_TRANSFER_DST_BIT
-        VK_IMAGE_USAGE_SAMPLED_BIT
-        VK_IMAGE_USAGE_STORAGE_BIT
         VK_SHARING_MODE_EXCLUSIVE
         VK_IMAGE_TYPE_3D
         VK_IMAGE_VIEW_TYPE_3D
@@ -171,7 +152,6 @@ cdef extern from * nogil:
         VK_DESCRIPTOR_TYPE_STORAGE_IMAGE
         VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
         VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
-        VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
         VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
         VK_SHADER_STAGE_COMPUTE_BIT
         VK_PIPELINE_BIND_POINT_COMPUTE
@@ -181,7 +161,6 @@ cdef extern from * nogil:
         VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         VK_QUERY_TYPE_TIMESTAMP
         VK_QUERY_RESULT_64_BIT
-        VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
         VK_PIPELINE_STAGE_TRANSFER_BIT
         VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
@@ -218,7 +197,6 @@ cdef extern from * nogil:
         const char* const* ppEnabledExtensionNames
     ctypedef struct VkExtensionProperties:
         char* extensionName
-        uint32_t specVersion
     ctypedef struct VkLayerProperties:
         char* layerName
     ctypedef struct VkDebugUtilsMessengerCallbackDataEXT:
@@ -231,7 +209,6 @@ cdef extern from * nogil:
         VkFlags messageSeverity
         VkFlags messageType
         PFN_vkDebugUtilsMessengerCallbackEXT pfnUserCallback
-        void* pUserData
 
     # Physical devices
     ctypedef struct VkPhysicalDeviceLimits:
@@ -256,7 +233,6 @@ cdef extern from * nogil:
         float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
-        uint32_t driverVersion
         uint32_t vendorID
         uint32_t deviceID
         VkPhysicalDeviceType deviceType
@@ -305,7 +281,6 @@ cdef extern from * nogil:
         VkBool32 shaderStorageImageExtendedFormats
         VkBool32 shaderStorageImageReadWithoutFormat
         VkBool32 shaderStorageImageWriteWithoutFormat
-        VkBool32 shaderFloat64
         VkBool32 shaderInt64
         VkBool32 shaderInt16
     ctypedef struct VkPhysicalDeviceFeatures2:
@@ -361,10 +336,6 @@ cdef extern from * nogil:
         VkDeviceSize size
         VkDeviceSize alignment
         uint32_t memoryTypeBits
-    ctypedef struct VkMemoryRequirements2:
-        VkStructureType sType
-        void* pNext
-        VkMemoryRequirements memoryRequirements
     ctypedef struct VkBufferCreateInfo:
         VkStructureType sType
         const void* pNext
@@ -372,9 +343,6 @@ cdef extern from * nogil:
         VkDeviceSize size
         VkFlags usage
         int sharingMode
-    ctypedef struct VkDeviceBufferMemoryRequirements:
-        VkStructureType sType
-        const VkBufferCreateInfo* pCreateInfo
     ctypedef struct VkBufferViewCreateInfo:
         VkStructureType sType
         VkBuffer buffer
@@ -399,14 +367,9 @@ cdef extern from * nogil:
         VkFlags usage
         int sharingMode
         VkImageLayout initialLayout
-    ctypedef struct VkDeviceImageMemoryRequirements:
-        VkStructureType sType
-        const VkImageCreateInfo* pCreateInfo
     ctypedef struct VkImageSubresourceRange:
         VkFlags aspectMask
-        uint32_t baseMipLevel
         uint32_t levelCount
-        uint32_t baseArrayLayer
         uint32_t layerCount
     ctypedef struct VkImageViewCreateInfo:
         VkStructureType sType
@@ -424,7 +387,6 @@ cdef extern from * nogil:
         int addressModeU
         int addressModeV
         int addressModeW
-        float maxLod
     ctypedef struct VkShaderModuleCreateInfo:
         VkStructureType sType
         size_t codeSize
@@ -493,7 +455,6 @@ cdef extern from * nogil:
         VkStructureType sType
         VkDescriptorSet dstSet
         uint32_t dstBinding
-        uint32_t dstArrayElement
         uint32_t descriptorCount
         VkDescriptorType descriptorType
         const VkDescriptorImageInfo* pImageInfo
@@ -596,8 +557,6 @@ cdef extern from * nogil:
         VkDevice, VkBuffer, const VkAllocationCallbacks*) noexcept nogil
     ctypedef void (*PFN_vkGetBufferMemoryRequirements)(
         VkDevice, VkBuffer, VkMemoryRequirements*) noexcept nogil
-    ctypedef void (*PFN_vkGetDeviceBufferMemoryRequirements)(
-        VkDevice, const VkDeviceBufferMemoryRequirements*, VkMemoryRequirements2*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateBufferView)(
         VkDevice, const VkBufferViewCreateInfo*, const VkAllocationCallbacks*,
         VkBufferView*) noexcept nogil
@@ -609,8 +568,6 @@ cdef extern from * nogil:
         VkDevice, VkImage, const VkAllocationCallbacks*) noexcept nogil
     ctypedef void (*PFN_vkGetImageMemoryRequirements)(
         VkDevice, VkImage, VkMemoryRequirements*) noexcept nogil
-    ctypedef void (*PFN_vkGetDeviceImageMemoryRequirements)(
-        VkDevice, const VkDeviceImageMemoryRequirements*, VkMemoryRequirements2*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateImageView)(
         VkDevice, const VkImageViewCreateInfo*, const VkAllocationCallbacks*,
         VkImageView*) noexcept nogil

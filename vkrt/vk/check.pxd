@@ -4,7 +4,7 @@
 from vkrt.vk.api cimport VkResult
 
 # What the counters count.
-cpdef enum Kind:
+cdef enum Kind:
     INSTANCE
     DEVICE
     ALLOCATOR

@@ -54,16 +54,19 @@ cdef class CommandBuffer:
     # Offset and size are multiples of 4 bytes.
     cdef void fill_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
                           uint32_t word) noexcept nogil
-    # Resets `count` queries; then each write_timestamp(i) is of the moment all commands before
+    # Resets `number` queries; then each write_timestamp(i) is of the moment all commands before
     # it are done.
-    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t count) noexcept nogil
+    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t number) noexcept nogil
     cdef void write_timestamp(self, VkQueryPool queries, uint32_t index) noexcept nogil
+    cdef void destroy(self) noexcept
 
 
 @cython.final
 cdef class Fence:
     cdef Device device
     cdef VkFence handle
+
+    cdef void destroy(self) noexcept
 
 
 @cython.final
@@ -72,8 +75,9 @@ cdef class TimestampQueries:
     cdef VkQueryPool handle
     cdef readonly uint32_t size
 
-    # Reads the first `count` values as ticks; 1 when all were there, else 0.
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t count) except -1 nogil
+    # Reads the first `number` values as ticks; 1 when all were there, else 0.
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t number) except -1 nogil
+    cdef void destroy(self) noexcept
 
 
 # Resets the fence and submits; safe from several threads.

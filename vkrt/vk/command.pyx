@@ -6,6 +6,7 @@ dispatches is recorded without an object in between; the `record_*` methods wrap
 """
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -16,6 +17,14 @@ from vkrt.vk.memory cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 from vkrt.errors import UnsupportedError
+
+
+cdef int need(void* handle) except -1 nogil:
+    """Refuses what was closed: drivers crash on a handle that is null."""
+    if handle == NULL:
+        with gil:
+            raise ValueError("an object of this call is closed")
+    return 0
 
 
 @cython.no_gc_clear
@@ -86,6 +95,7 @@ cdef class CommandBuffer:
     cpdef int begin(self, bint one_time) except -1 nogil:
         """Starts recording anew; `one_time` promises a single submission."""
         cdef VkCommandBufferBeginInfo info
+        need(self.handle)
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
         if one_time:
@@ -95,6 +105,7 @@ cdef class CommandBuffer:
 
     cpdef int end(self) except -1 nogil:
         """Ends recording."""
+        need(self.handle)
         return check(self.device.vk.vkEndCommandBuffer(self.handle), b"vkEndCommandBuffer")
 
     cdef void bind_pipeline(self, VkPipeline pipeline) noexcept nogil:
@@ -115,6 +126,8 @@ cdef class CommandBuffer:
     cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
                       VkFlags access) noexcept nogil:
         cdef VkMemoryBarrier memory
+        if self.handle == NULL:
+            return
         memset(&memory, 0, sizeof(memory))
         memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER
         memory.srcAccessMask = source_access
@@ -177,8 +190,8 @@ cdef class CommandBuffer:
                           uint32_t word) noexcept nogil:
         self.device.vk.vkCmdFillBuffer(self.handle, target, offset, size, word)
 
-    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t count) noexcept nogil:
-        self.device.vk.vkCmdResetQueryPool(self.handle, queries, 0, count)
+    cdef void reset_timestamps(self, VkQueryPool queries, uint32_t number) noexcept nogil:
+        self.device.vk.vkCmdResetQueryPool(self.handle, queries, 0, number)
 
     cdef void write_timestamp(self, VkQueryPool queries, uint32_t index) noexcept nogil:
         self.device.vk.vkCmdWriteTimestamp(self.handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
@@ -190,6 +203,13 @@ cdef class CommandBuffer:
         x, y, z = groups
         if index >= sets.size:
             raise IndexError(f"set {index} of {sets.size}")
+        if <uint32_t>len(push) > pipeline.layout.push_constant_size:
+            raise ValueError(f"{len(push)} bytes of push constants for a layout of "
+                             f"{pipeline.layout.push_constant_size}")
+        need(self.handle)
+        need(pipeline.handle)
+        need(pipeline.layout.pipeline_layout)
+        need(sets.sets)
         self.bind_pipeline(pipeline.handle)
         self.bind_descriptors(pipeline.layout.pipeline_layout, sets.sets[index])
         if push:
@@ -199,24 +219,35 @@ cdef class CommandBuffer:
     def record_copy(self, Buffer source not None, uint64_t source_offset, Buffer target not None,
                     uint64_t target_offset, uint64_t size):
         """A copy of `size` bytes between buffers."""
+        need(self.handle)
+        need(source.handle)
+        need(target.handle)
         self.copy_buffer(source.handle, source_offset, target.handle, target_offset, size)
 
     def record_fill(self, Buffer target not None, uint64_t offset, uint64_t size, uint32_t word):
         """Fills a part of a buffer with a 32-bit word; offset and size are multiples of 4."""
+        need(self.handle)
+        need(target.handle)
         self.fill_buffer(target.handle, offset, size, word)
 
     def record_image(self, Image image not None):
         """Makes a new image usable by shaders; it holds nothing yet."""
+        need(self.handle)
+        need(image.handle)
         self.prepare_image(image.handle)
 
     def record_reset(self, TimestampQueries queries not None):
         """Resets all timestamps; comes before any of them is written."""
+        need(self.handle)
+        need(queries.handle)
         self.reset_timestamps(queries.handle, queries.size)
 
     def record_timestamp(self, TimestampQueries queries not None, uint32_t index):
         """Notes the time at which all commands before are done."""
         if index >= queries.size:
             raise IndexError(f"timestamp {index} of {queries.size}")
+        need(self.handle)
+        need(queries.handle)
         self.write_timestamp(queries.handle, index)
 
     def submit(self, Fence fence not None):
@@ -226,6 +257,9 @@ cdef class CommandBuffer:
 
     def close(self):
         """Frees the command buffer; the device must be done with it."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkCommandBuffer handle = self.handle
         if handle == NULL:
             return
@@ -237,7 +271,7 @@ cdef class CommandBuffer:
             self.pool.destroy()
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -278,6 +312,7 @@ cdef class Fence:
             now = slice if forever or left > slice else left
             with nogil:
                 done = wait(self, now)
+            PyErr_CheckSignals()
             if done:
                 return True
             left -= 0 if forever else now
@@ -286,6 +321,9 @@ cdef class Fence:
 
     def close(self):
         """Destroys the fence; no submission may be waiting to signal it."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkFence handle = self.handle
         if handle == NULL:
             return
@@ -294,7 +332,7 @@ cdef class Fence:
         self.device.destroyed(FENCE)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -325,17 +363,18 @@ cdef class TimestampQueries:
                        QUERY_POOL, b"vkCreateQueryPool")
         self.handle = handle
 
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t count) except -1 nogil:
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t number) except -1 nogil:
+        need(self.handle)
         cdef uint64_t mask = <uint64_t>-1
         cdef uint32_t i
         cdef int result = check(
-            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, 0, count,
-                                                 count * sizeof(uint64_t), ticks,
+            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, 0, number,
+                                                 number * sizeof(uint64_t), ticks,
                                                  sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
             b"vkGetQueryPoolResults")
         if self.device.timestamp_bits < 64:
             mask = (<uint64_t>1 << self.device.timestamp_bits) - 1
-        for i in range(count):
+        for i in range(number):
             ticks[i] &= mask
         return result == VK_SUCCESS
 
@@ -356,6 +395,9 @@ cdef class TimestampQueries:
 
     def close(self):
         """Destroys the queries."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkQueryPool handle = self.handle
         if handle == NULL:
             return
@@ -364,11 +406,13 @@ cdef class TimestampQueries:
         self.device.destroyed(QUERY_POOL)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 nogil:
     cdef VkSubmitInfo info
+    need(commands.handle)
+    need(fence.handle)
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
     info.commandBufferCount = 1
@@ -378,6 +422,7 @@ cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 no
 
 
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil:
+    need(fence.handle)
     cdef int result = check(fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle,
                                                             1, timeout), b"vkWaitForFences")
     return result == VK_SUCCESS

@@ -219,7 +219,10 @@ cdef class Device:
         """What an opened and an adopted device have in common."""
         cdef uint32_t i
         cdef VkFlags flags
-        cdef VkFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        # Without the host's cache, reading results from it would be slow.
+        cdef VkFlags shared = (VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+                               | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+                               | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
         fill_device_table(&self.vk, self.instance.vk.vkGetDeviceProcAddr, self.handle)
         self.queue_family = family
         self.api_version = common_version(self.instance, self.physical)
@@ -232,7 +235,7 @@ cdef class Device:
         if self.info.type in ("cpu", "integrated"):
             for i in range(self.memory_properties.memoryTypeCount):
                 flags = self.memory_properties.memoryTypes[i].propertyFlags
-                self.unified |= flags & both == both
+                self.unified |= flags & shared == shared
         self.remove_on_free = self.info.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE
         return 0
 

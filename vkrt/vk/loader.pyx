@@ -58,8 +58,8 @@ cdef PFN_vkGetInstanceProcAddr entry_point() except NULL:
     # Never closed again: drivers leave threads and exit handlers behind.
     library_entry = <PFN_vkGetInstanceProcAddr>dlsym(library, b"vkGetInstanceProcAddr")
     if library_entry == NULL:
-        raise LoaderError(f"{chosen or 'libvulkan'} is not a Vulkan library: it has no vkGetInstanceProcAddr",
-                          call="dlsym")
+        raise LoaderError(f"{chosen or 'libvulkan'} is not a Vulkan library: it has no "
+                          "vkGetInstanceProcAddr", call="dlsym")
     return library_entry
 
 

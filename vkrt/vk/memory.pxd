@@ -29,6 +29,7 @@ cdef class Allocator:
                          MemoryKind kind)
     cdef int note_peak(self) noexcept
     cdef void release(self) noexcept
+    cdef void destroy(self) noexcept
 
 
 @cython.final
@@ -45,6 +46,7 @@ cdef class Block:
     # reads. VK_WHOLE_SIZE as size is the rest.
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil
+    cdef void destroy(self) noexcept
 
 
 @cython.final
@@ -57,12 +59,16 @@ cdef class Buffer:
     cdef readonly uint64_t size
     cdef VkMemoryRequirements required
 
+    cdef void destroy(self) noexcept
+
 
 @cython.final
 cdef class BufferView:
     cdef Buffer buffer
     cdef Device device
     cdef VkBufferView handle
+
+    cdef void destroy(self) noexcept
 
 
 @cython.final
@@ -78,3 +84,4 @@ cdef class Image:
 
     # The one view of the whole image, created on first use (after bind).
     cdef VkImageView view(self) except NULL
+    cdef void destroy(self) noexcept

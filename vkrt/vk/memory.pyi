@@ -1,17 +1,13 @@
-from enum import IntFlag
+from enum import IntEnum
 from types import TracebackType
 from typing import Any
 
 from vkrt.vk.device import Device
 
-class MemoryKind(IntFlag):
-    MEMORY_DEVICE = ...
-    MEMORY_STAGING = ...
-    MEMORY_READBACK = ...
-
-MEMORY_DEVICE = MemoryKind.MEMORY_DEVICE
-MEMORY_STAGING = MemoryKind.MEMORY_STAGING
-MEMORY_READBACK = MemoryKind.MEMORY_READBACK
+class MemoryKind(IntEnum):
+    MEMORY_DEVICE = 0
+    MEMORY_STAGING = 1
+    MEMORY_READBACK = 2
 
 def fail_allocation_after(n: int) -> None: ...
 def trim() -> bool: ...

@@ -70,41 +70,44 @@ def trim():
 
 cdef int memory_type_for(Device device, uint32_t type_bits, MemoryKind kind):
     """Index of the memory type for a block, or -1."""
-    cdef VkFlags required = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-    cdef VkFlags wanted = VK_MEMORY_PROPERTY_HOST_CACHED_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-    cdef VkFlags avoided = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    cdef VkFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+    cdef VkFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+    cdef VkFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
+    cdef VkFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+    cdef VkFlags never = (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
+                          | VK_MEMORY_PROPERTY_PROTECTED_BIT)
+    cdef VkFlags required, wanted, avoided
     if kind == MEMORY_STAGING:
         # The host only writes it, in order: memory without a cache is as good.
-        required = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-        wanted = 0
-        avoided = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-    elif kind == MEMORY_DEVICE:
-        required = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-        avoided = 0
-        if device.unified:
-            wanted |= VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-        else:
-            # Device-local memory that the host sees is scarce on discrete GPUs.
-            wanted = 0
-            avoided = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        required, wanted, avoided = visible | coherent, 0, local | cached
+    elif kind == MEMORY_READBACK:
+        required, wanted, avoided = visible, cached, local
+    elif device.unified:
+        required, wanted, avoided = local, visible | cached, 0
+    else:
+        # Device-local memory that the host sees is scarce on discrete GPUs.
+        required, wanted, avoided = local, 0, visible
     cdef int best = -1
     cdef int best_score = 0
     cdef int score
-    cdef uint32_t i, bit
+    cdef uint32_t i
     cdef VkFlags flags
     for i in range(device.memory_properties.memoryTypeCount):
         flags = device.memory_properties.memoryTypes[i].propertyFlags
-        if not type_bits >> i & 1 or flags & required != required:
+        if not type_bits >> i & 1 or flags & required != required or flags & never:
             continue
-        if flags & (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT | VK_MEMORY_PROPERTY_PROTECTED_BIT):
-            continue
-        score = 0
-        for bit in range(8):
-            score += ((flags & wanted) >> bit & 1) * 2
-            score -= (flags & avoided) >> bit & 1
+        score = 4 * bits(flags & wanted) - 2 * bits(flags & avoided) + bits(flags & coherent)
         if best < 0 or score > best_score:
             best, best_score = i, score
     return best
+
+
+cdef int bits(VkFlags flags) noexcept nogil:
+    cdef int found = 0
+    while flags:
+        flags &= flags - 1
+        found += 1
+    return found
 
 
 @cython.no_gc_clear
@@ -156,7 +159,9 @@ cdef class Allocator:
         cdef VmaAllocation allocation = NULL
         cdef VkResult result
         cdef Block block
-        cdef bint refuse = False
+        cdef bint refuse
+        cdef uint32_t heap
+        cdef VkFlags flags
         if self.closed:
             raise ValueError("the allocator is closed")
         if size == 0:
@@ -173,11 +178,14 @@ cdef class Allocator:
         info.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT
         info.memoryTypeBits = required.memoryTypeBits
         flags = self.device.memory_properties.memoryTypes[memory_type].propertyFlags
+        heap = self.device.memory_properties.memoryTypes[memory_type].heapIndex
         if flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT:
             info.flags |= VMA_ALLOCATION_CREATE_MAPPED_BIT
+        # More than the whole heap may not even be asked of the driver.
+        refuse = size > self.device.memory_properties.memoryHeaps[heap].size
         if failing > 0:
             failing -= 1
-            refuse = failing == 0
+            refuse |= failing == 0
         self.children += 1
         with nogil:  # some drivers fill the memory with zeros here
             if refuse:
@@ -245,9 +253,9 @@ cdef class Allocator:
         """Ends the account; at once, or when its last block is closed."""
         self.closed = True
         if self.children == 0:
-            self._destroy()
+            self.destroy()
 
-    def _destroy(self):
+    cdef void destroy(self) noexcept:
         cdef void* handle = self.handle
         self.handle = NULL
         if handle != NULL:
@@ -257,7 +265,7 @@ cdef class Allocator:
     cdef void release(self) noexcept:
         self.children -= 1
         if self.closed and self.children == 0:
-            self._destroy()
+            self.destroy()
 
     def __enter__(self):
         return self
@@ -266,7 +274,7 @@ cdef class Allocator:
         self.close()
 
     def __dealloc__(self):
-        self._destroy()
+        self.destroy()
 
 
 cdef VmaStatistics sum_of_heaps(Allocator allocator) noexcept:
@@ -352,14 +360,19 @@ cdef class Block:
 
     def close(self):
         """Frees the memory."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef void* handle = self.handle
         if handle == NULL:
             return
         self.handle = NULL
-        if self.mapped != NULL and self.allocator.device.remove_on_free:
-            return_pages(self.mapped, self.size)
+        cdef void* mapped = self.mapped
         self.mapped = NULL
-        vmaFreeMemory(self.allocator.handle, handle)
+        with nogil:
+            if mapped != NULL and self.allocator.device.remove_on_free:
+                return_pages(mapped, self.size)
+            vmaFreeMemory(self.allocator.handle, handle)
         count(BLOCK, -1)
         self.allocator.release()
 
@@ -370,7 +383,7 @@ cdef class Block:
         self.close()
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 cdef int check_place(Device device, const VkMemoryRequirements* required, Block block,
@@ -437,6 +450,9 @@ cdef class Buffer:
 
     def close(self):
         """Destroys the buffer; its block stays."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkBuffer handle = self.handle
         if handle == NULL:
             return
@@ -446,7 +462,7 @@ cdef class Buffer:
         self.device.destroyed(BUFFER)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -481,6 +497,9 @@ cdef class BufferView:
 
     def close(self):
         """Destroys the view."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkBufferView handle = self.handle
         if handle == NULL:
             return
@@ -489,7 +508,7 @@ cdef class BufferView:
         self.device.destroyed(BUFFER_VIEW)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -511,6 +530,8 @@ cdef class Image:
         info.imageType = VK_IMAGE_TYPE_3D
         info.format = format
         info.extent.width, info.extent.height, info.extent.depth = extent
+        if 0 in tuple(extent):
+            raise ValueError(f"an image of {extent} texels")
         info.mipLevels = 1
         info.arrayLayers = 1
         info.samples = VK_SAMPLE_COUNT_1_BIT
@@ -569,6 +590,9 @@ cdef class Image:
 
     def close(self):
         """Destroys the image and its view; its block stays."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkImage handle = self.handle
         if handle == NULL:
             return
@@ -582,7 +606,7 @@ cdef class Image:
         self.device.destroyed(IMAGE)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 def buffer_requirements(Device device not None, uint64_t size, uint32_t usage):

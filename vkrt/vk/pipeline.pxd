@@ -18,6 +18,8 @@ cdef class ShaderModule:
     cdef Device device
     cdef VkShaderModule handle
 
+    cdef void destroy(self) noexcept
+
 
 # The types of the bindings 0, 1, .. of set 0 and the size of the push constants: what a set and a
 # pipeline have to agree on.
@@ -30,12 +32,16 @@ cdef class DescriptorLayout:
     cdef readonly tuple types
     cdef readonly uint32_t push_constant_size
 
+    cdef void destroy(self) noexcept
+
 
 @cython.final
 cdef class Pipeline:
     cdef readonly DescriptorLayout layout
     cdef Device device
     cdef VkPipeline handle
+
+    cdef void destroy(self) noexcept
 
 
 # A pool with exactly the room of its sets, which are allocated with it and live as long.
@@ -53,5 +59,6 @@ cdef class DescriptorPool:
     cpdef int write_texel(self, uint32_t index, uint32_t binding, BufferView view) except -1
     cpdef int write_image(self, uint32_t index, uint32_t binding, Image image) except -1
     cdef int start_write(self, VkWriteDescriptorSet* write, uint32_t index,
-                         uint32_t binding) except -1
+                         uint32_t binding, possible) except -1
     cdef void update(self, const VkWriteDescriptorSet* write) noexcept
+    cdef void destroy(self) noexcept

@@ -5,7 +5,7 @@ All of it is made while a program is loaded; an inference only uses the handles.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -15,6 +15,12 @@ from vkrt.vk.check cimport (
 )
 
 from vkrt.vk.capability import check_capabilities
+
+# Descriptor types that each write_ method fills
+BUFFERS = (VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,)
+TEXELS = (VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER)
+IMAGES = (VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE)
+TYPES = frozenset(BUFFERS + TEXELS + IMAGES)
 
 cdef int MAX_BINDINGS = 64
 cdef int MAX_CONSTANTS = 64
@@ -52,6 +58,9 @@ cdef class ShaderModule:
 
     def close(self):
         """Destroys the module; pipelines made of it stay."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkShaderModule handle = self.handle
         if handle == NULL:
             return
@@ -60,7 +69,7 @@ cdef class ShaderModule:
         self.device.destroyed(SHADER_MODULE)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -85,9 +94,12 @@ cdef class DescriptorLayout:
         self.types = tuple(types)
         if len(self.types) > MAX_BINDINGS:
             raise ValueError(f"{len(self.types)} bindings; at most {MAX_BINDINGS} are possible")
+        if not TYPES.issuperset(self.types):
+            raise ValueError(f"descriptor types {self.types}; possible are {sorted(TYPES)}")
         limit = device.info.limits["maxPushConstantsSize"]
         if push_constant_size > limit:
-            raise ValueError(f"{push_constant_size} bytes of push constants; the device has {limit}")
+            raise ValueError(f"{push_constant_size} bytes of push constants; the device allows "
+                             f"{limit}")
         memset(bindings, 0, sizeof(bindings))
         for i, kind in enumerate(self.types):
             bindings[i].binding = i
@@ -122,6 +134,9 @@ cdef class DescriptorLayout:
 
     def close(self):
         """Destroys the layouts; pipelines and sets made with them stay."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkDescriptorSetLayout set_layout = self.set_layout
         if set_layout == NULL:
             return
@@ -133,7 +148,7 @@ cdef class DescriptorLayout:
         self.device.destroyed(DESCRIPTOR_LAYOUT)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -194,6 +209,9 @@ cdef class Pipeline:
 
     def close(self):
         """Destroys the pipeline; the device must be done with it."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkPipeline handle = self.handle
         if handle == NULL:
             return
@@ -202,7 +220,7 @@ cdef class Pipeline:
         self.device.destroyed(PIPELINE)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()
 
 
 @cython.no_gc_clear
@@ -215,7 +233,7 @@ cdef class DescriptorPool:
     """
 
     def __cinit__(self, Device device not None, layouts):
-        cdef VkDescriptorPoolSize sizes[16]
+        cdef VkDescriptorPoolSize sizes[8]  # as many as TYPES has, and some
         cdef VkDescriptorPoolCreateInfo info
         cdef VkDescriptorSetAllocateInfo allocate
         cdef VkDescriptorSetLayout* handles = NULL
@@ -266,12 +284,15 @@ cdef class DescriptorPool:
             free(handles)
 
     cdef int start_write(self, VkWriteDescriptorSet* write, uint32_t index,
-                         uint32_t binding) except -1:
+                         uint32_t binding, possible) except -1:
         if self.handle == NULL or index >= self.size:
             raise IndexError(f"set {index} of a pool of {self.size if self.handle else 0}")
         types = (<DescriptorLayout>self.layouts[index]).types
         if binding >= <uint32_t>len(types):
             raise IndexError(f"binding {binding} of a set of {len(types)}")
+        if types[binding] not in possible:
+            raise ValueError(f"binding {binding} is of descriptor type {types[binding]}, not one "
+                             f"of {possible}")
         memset(write, 0, sizeof(VkWriteDescriptorSet))
         write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
         write.dstSet = self.sets[index]
@@ -292,7 +313,7 @@ cdef class DescriptorPool:
             raise ValueError("the buffer is not bound")
         if offset > buffer.size or range > buffer.size - offset:
             raise ValueError(f"bytes {offset} to {offset + range} of a buffer of {buffer.size}")
-        self.start_write(&write, index, binding)
+        self.start_write(&write, index, binding, BUFFERS)
         info.buffer = buffer.handle
         info.offset = offset
         info.range = range
@@ -305,7 +326,7 @@ cdef class DescriptorPool:
         cdef VkWriteDescriptorSet write
         if view is None or view.handle == NULL:
             raise ValueError("the view is closed")
-        self.start_write(&write, index, binding)
+        self.start_write(&write, index, binding, TEXELS)
         write.pTexelBufferView = &view.handle
         self.update(&write)
         return 0
@@ -316,7 +337,7 @@ cdef class DescriptorPool:
         cdef VkDescriptorImageInfo info
         if image is None:
             raise ValueError("there is no image")
-        self.start_write(&write, index, binding)
+        self.start_write(&write, index, binding, IMAGES)
         info.sampler = NULL
         if write.descriptorType == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
             info.sampler = self.device.sampler()
@@ -328,6 +349,9 @@ cdef class DescriptorPool:
 
     def close(self):
         """Destroys the pool with its sets; the device must be done with them."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
         cdef VkDescriptorPool handle = self.handle
         free(self.sets)
         self.sets = NULL
@@ -339,4 +363,4 @@ cdef class DescriptorPool:
         self.device.destroyed(DESCRIPTOR_POOL)
 
     def __dealloc__(self):
-        self.close()
+        self.destroy()

@@ -40,12 +40,15 @@ cdef int fill_instance_table(InstanceTable* table, PFN_vkGetInstanceProcAddr loo
         lookup, instance, b"vkGetPhysicalDeviceProperties2")
     table.vkGetPhysicalDeviceFeatures2 = <PFN_vkGetPhysicalDeviceFeatures2>of_instance(
         lookup, instance, b"vkGetPhysicalDeviceFeatures2")
-    table.vkGetPhysicalDeviceMemoryProperties = <PFN_vkGetPhysicalDeviceMemoryProperties>of_instance(
-        lookup, instance, b"vkGetPhysicalDeviceMemoryProperties")
-    table.vkGetPhysicalDeviceQueueFamilyProperties = <PFN_vkGetPhysicalDeviceQueueFamilyProperties>of_instance(
-        lookup, instance, b"vkGetPhysicalDeviceQueueFamilyProperties")
-    table.vkEnumerateDeviceExtensionProperties = <PFN_vkEnumerateDeviceExtensionProperties>of_instance(
-        lookup, instance, b"vkEnumerateDeviceExtensionProperties")
+    table.vkGetPhysicalDeviceMemoryProperties = (
+        <PFN_vkGetPhysicalDeviceMemoryProperties>of_instance(
+            lookup, instance, b"vkGetPhysicalDeviceMemoryProperties"))
+    table.vkGetPhysicalDeviceQueueFamilyProperties = (
+        <PFN_vkGetPhysicalDeviceQueueFamilyProperties>of_instance(
+            lookup, instance, b"vkGetPhysicalDeviceQueueFamilyProperties"))
+    table.vkEnumerateDeviceExtensionProperties = (
+        <PFN_vkEnumerateDeviceExtensionProperties>of_instance(
+            lookup, instance, b"vkEnumerateDeviceExtensionProperties"))
     table.vkCreateDevice = <PFN_vkCreateDevice>of_instance(lookup, instance, b"vkCreateDevice")
     # NULL without their extension
     table.vkCreateDebugUtilsMessengerEXT = <PFN_vkCreateDebugUtilsMessengerEXT>lookup(

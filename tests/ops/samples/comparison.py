@@ -24,7 +24,6 @@ SAMPLES = [
     *(bool_sample(f"aten.{name}.Tensor", [integers(3, 70, high=0), integers(70, high=0, seed=1)],
                   function, name="int32") for name, function in COMPARISONS.items()),
     bool_sample("aten.eq.Tensor", [booleans(3, 9), booleans(9, seed=1)], np.equal, name="bool"),
-    bool_sample("aten.lt.Tensor", [integers(3, 9), normal(9, scale=5.0)], np.less, name="mixed"),
     bool_sample("aten.ne.Tensor", [SPECIAL, SPECIAL], np.not_equal, name="special"),
     *(bool_sample(f"aten.{name}.Scalar", [np.append(normal(3, 5, 9), SPECIAL), number], function,
                   name=str(number))
@@ -37,8 +36,8 @@ SAMPLES = [
     *(bool_sample(f"aten.logical_{name}.default", [booleans(2, 5, 6, 7),
                                                    booleans(5, 1, 7, seed=1)], function)
       for name, function in LOGIC.items()),
-    bool_sample("aten.logical_and.default", [np.round(normal(5, 9)), integers(9, low=0, high=2)],
-                np.logical_and, name="numbers"),
+    bool_sample("aten.logical_and.default", [np.round(normal(5, 9)), np.round(normal(9))],
+                np.logical_and, name="float"),
     *(bool_sample(f"aten.bitwise_{name}.Tensor", [booleans(5, 9), booleans(5, 9, seed=1)],
                   function) for name, function in BITS.items()),
     *(Sample(f"aten.bitwise_{name}.Tensor", [integers(5, 9), integers(5, 9, seed=1)], function,

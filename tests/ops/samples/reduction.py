@@ -24,8 +24,8 @@ def positive(*sizes):
 
 
 SIZES = (2, 6, 5, 7)
-SETS = [[0], [1], [2], [3], [2, 3], [1, 2], [0, 3], [1, 3], [-1, -2], [0, 2], [0, 1, 2, 3], [], None,
-        [0, 2, 3]]
+SETS = [[0], [1], [2], [3], [2, 3], [1, 2], [0, 3], [1, 3], [-1, -2], [0, 2], [0, 2, 3],
+        [0, 1, 2, 3], [], None]
 FUNCTIONS = {"mean.dim": np.mean, "sum.dim_IntList": np.sum, "amax.default": np.max,
              "amin.default": np.min}
 ARGS = {"argmax": np.argmax, "argmin": np.argmin}

@@ -132,7 +132,8 @@ SAMPLES = [
              dtype=dtype, name=dtype)
       for value, dtype in ((0.1, "float32"), (-7, "int32"), (True, "bool"), (-3, "int8"),
                            (7, "uint8"), (-math.inf, "float32"), (0.5, "float16"))),
-    Sample("aten.full_like.default", [normal(2, 3, 5), 2, None], lambda x, v, _: np.full_like(x, v)),
+    Sample("aten.full_like.default", [normal(2, 3, 5), 2, None],
+           lambda x, v, _: np.full_like(x, v)),
     Sample("aten.zeros.default", [[3, 5], None], lambda s, _: np.zeros(s), dtype="float32"),
     Sample("aten.ones.default", [[3, 5], None], lambda s, _: np.ones(s), dtype="float32"),
     Sample("aten.zeros_like.default", [normal(3, 5), None], lambda x, _: np.zeros_like(x)),

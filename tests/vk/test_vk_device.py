@@ -1,0 +1,192 @@
+"""Listing, choosing, opening, adopting and closing devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import pickle
+import random
+
+import pytest
+from vk_bench import BUFFER_USAGE, DEVICE, STORAGE_BUFFER, Bench
+from vk_shaders import LINEAR
+
+from vkrt.errors import InputError
+from vkrt.vk import live_objects
+from vkrt.vk.device import Device, choose, devices
+from vkrt.vk.info import DeviceInfo
+from vkrt.vk.memory import Allocator, Buffer
+
+pytestmark = pytest.mark.driver
+
+
+def test_devices_are_described(device):
+    found = devices()
+    assert [d.index for d in found] == list(range(len(found)))
+    info = device.info
+    assert info in found
+    assert info.name and info.type in ("cpu", "integrated", "discrete", "virtual", "other")
+    assert [int(n) for n in info.api_version.split(".")] >= [1, 1, 0]
+    assert all(heap["size"] > 0 for heap in info.heaps)
+    assert any("device_local" in flags for _, flags in info.memory_types)
+    limits = info.limits
+    # the least that Vulkan allows
+    assert limits["maxStorageBufferRange"] >= 1 << 27
+    assert limits["maxTexelBufferElements"] >= 65536
+    assert limits["maxImageDimension3D"] >= 256
+    assert len(limits["maxComputeWorkGroupCount"]) == 3
+    assert min(limits["maxComputeWorkGroupCount"]) >= 65535
+    assert limits["maxComputeWorkGroupInvocations"] >= 128
+    assert limits["maxPushConstantsSize"] >= 128
+    assert limits["maxMemoryAllocationSize"] >= 1 << 30
+    assert limits["subgroupSize"] >= 1
+    assert all(isinstance(value, bool) for value in info.features.values())
+    assert device.features <= {name for name, has in info.features.items() if has}
+    assert pickle.loads(pickle.dumps(info)) == info
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        info.name = "other"
+
+
+def test_selectors(device):
+    info = device.info
+    for selector in (info.index, info.name, info.name[1:5].upper(), info):
+        with Device.open(selector) as opened:
+            assert opened.info == info
+    for selector in (99, -1, "no such device", dataclasses.replace(info, name="another")):
+        with pytest.raises(InputError, match="there are 0: "):
+            Device.open(selector)
+    with pytest.raises(InputError, match="expected an index"):
+        Device.open(1.5)
+    with pytest.raises(TypeError, match="open"):
+        Device()
+
+
+def test_default_prefers_gpus():
+    def entry(index, kind, name="x"):
+        return index, DeviceInfo(index, name, kind, 1, 1, 0, "", "", "1.1.0")
+
+    found = [entry(0, "cpu"), entry(1, "integrated"), entry(2, "discrete"), entry(3, "discrete")]
+    assert choose(found, None)[0] == 2
+    assert choose(found[:2], None)[0] == 1
+    assert choose(found[:1], None)[0] == 0
+    # two equal cards
+    assert choose(found, found[3][1])[0] == 3
+
+
+def test_close_is_idempotent_and_waits_for_children():
+    before = live_objects()
+    device = Device.open()
+    allocator = Allocator(device)
+    block = allocator.allocate(1024, 16, 0xFFFFFFFF, DEVICE)
+    buffer = Buffer(device, 64, BUFFER_USAGE)
+    device.close()
+    device.close()
+    assert device.closed
+    with pytest.raises(ValueError, match="closed"):
+        Buffer(device, 64, BUFFER_USAGE)
+    assert live_objects()["device"] == before["device"] + 1
+    buffer.close()
+    buffer.close()
+    allocator.close()
+    assert live_objects()["allocator"] == before["allocator"] + 1
+    block.close()
+    block.close()
+    assert live_objects() == before
+
+
+def test_dropping_everything_releases_it():
+    before = live_objects()
+    device = Device.open()
+    bench = Bench(device)
+    bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8)
+    bench.host_buffer(bytes(64))
+    bench.image((3, 3, 3))
+    bench.begin()
+    cycle = [bench, device]
+    cycle.append(cycle)
+    del bench, device, cycle
+    gc.collect()
+    assert live_objects() == before
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_closing_in_any_order(seed):
+    before = live_objects()
+    device = Device.open()
+    bench = Bench(device)
+    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8)
+    buffer = bench.host_buffer(bytes(64))
+    sets = bench.sets(pipeline.layout)
+    sets.write_buffer(0, 0, buffer, 0, 64)
+    sets.write_buffer(0, 1, buffer, 0, 64)
+    bench.view(buffer)
+    bench.image((3, 3, 3))
+    commands = bench.begin()
+    commands.record_dispatch(pipeline, sets, 0, (1, 1, 1), bytes(8))
+    bench.finish(commands)
+    things = [*bench.owned, device]
+    random.Random(seed).shuffle(things)
+    for thing in things:
+        thing.close()
+        thing.close()
+    assert live_objects() == before
+
+
+def test_two_devices_at_once():
+    with Device.open() as one, Device.open() as two:
+        buffer = Buffer(one, 64, BUFFER_USAGE)
+        size, alignment, types = buffer.requirements
+        with Allocator(two) as allocator, \
+                allocator.allocate(size, alignment, types, DEVICE) as block, \
+                pytest.raises(ValueError, match="another device"):
+            buffer.bind(block, 0)
+        buffer.close()
+
+
+@pytest.fixture
+def foreign():
+    """Instance, physical device, device and queue of the PyPI package `vulkan`."""
+    vk = pytest.importorskip("vulkan", reason="the PyPI package vulkan is not installed")
+    application = vk.VkApplicationInfo(pApplicationName="host", applicationVersion=0,
+                                       pEngineName="", engineVersion=0,
+                                       apiVersion=vk.VK_MAKE_VERSION(1, 1, 0))
+    instance = vk.vkCreateInstance(
+        vk.VkInstanceCreateInfo(pApplicationInfo=application, ppEnabledLayerNames=[],
+                                ppEnabledExtensionNames=[]), None)
+    physical = vk.vkEnumeratePhysicalDevices(instance)[0]
+    queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1, pQueuePriorities=[1.0])
+    device = vk.vkCreateDevice(
+        physical, vk.VkDeviceCreateInfo(pQueueCreateInfos=[queue], ppEnabledExtensionNames=[]),
+        None)
+    yield instance, physical, device, vk.vkGetDeviceQueue(device, 0, 0)
+    vk.vkDeviceWaitIdle(device)
+    vk.vkDestroyDevice(device, None)
+    vk.vkDestroyInstance(instance, None)
+
+
+@pytest.mark.parametrize("form", ["cffi", "int"])
+def test_adopted_device_runs_a_shader_and_is_left_alone(foreign, form):
+    vk = pytest.importorskip("vulkan")
+    handles = foreign
+    if form == "int":
+        handles = [int(vk.ffi.cast("uintptr_t", handle)) for handle in foreign]
+    before = live_objects()
+    with Device.adopt(*handles, 0) as device:
+        assert device.features == frozenset()
+        with Bench(device) as bench:
+            source = bench.host_buffer(bytes(range(64)))
+            target = bench.host_buffer(bytes(64))
+            commands = bench.begin()
+            commands.record_copy(source, 0, target, 0, 64)
+            bench.finish(commands)
+            assert target.block.read(0, 64) == bytes(range(64))
+    assert live_objects() == before
+    vk.vkDeviceWaitIdle(foreign[2])  # still the application's
+
+
+def test_adopt_checks_its_arguments(foreign):
+    for bad in (0, None, "device"):
+        with pytest.raises(InputError, match="device: "):
+            Device.adopt(foreign[0], foreign[1], bad, foreign[3], 0)
+    with pytest.raises(InputError, match="no_such_feature"):
+        Device.adopt(*foreign, 0, features=["no_such_feature"])

@@ -1,0 +1,104 @@
+"""Library, instance and validation messages, each in a process of its own."""
+
+from __future__ import annotations
+
+import pytest
+from vk_bench import run_python
+
+FAILING_OPEN = """
+    from vkrt.errors import LoaderError
+    from vkrt.vk.device import Device, devices
+    for what in (devices, Device.open):
+        try:
+            what()
+        except LoaderError as error:
+            assert isinstance(error, OSError) and isinstance(error, RuntimeError)
+            print(error.call, error)
+    from vkrt.vk import live_objects
+    assert not any(live_objects().values()), live_objects()
+"""
+
+
+def test_bad_library_names_the_path():
+    lines = run_python(FAILING_OPEN, VKRT_VULKAN_LIBRARY="/nowhere/libvulkan.so").splitlines()
+    assert len(lines) == 2
+    assert all("/nowhere/libvulkan.so" in line and "VKRT_VULKAN_LIBRARY" in line for line in lines)
+
+
+def test_library_that_is_not_vulkan():
+    lines = run_python(FAILING_OPEN, VKRT_VULKAN_LIBRARY="libm.so.6").splitlines()
+    assert len(lines) == 2 and all("vkGetInstanceProcAddr" in line for line in lines)
+
+
+@pytest.mark.driver
+def test_no_driver_says_what_to_install():
+    missing = "/nowhere/icd.json"
+    lines = run_python(FAILING_OPEN, VK_DRIVER_FILES=missing, VK_ICD_FILENAMES=missing,
+                       VKRT_VALIDATION="0").splitlines()
+    assert len(lines) == 2 and all("mesa-vulkan-drivers" in line for line in lines)
+
+
+def test_import_opens_no_library():
+    run_python("""
+        import vkrt.vk.command, vkrt.vk.device, vkrt.vk.memory, vkrt.vk.pipeline
+        with open("/proc/self/maps") as maps:
+            assert "libvulkan" not in maps.read()
+        """)
+
+
+@pytest.mark.driver
+def test_one_instance_as_long_as_a_device_is_open():
+    run_python("""
+        from vkrt.vk import live_objects
+        from vkrt.vk.device import Device, devices
+        assert devices() and live_objects()["instance"] == 0
+        first, second = Device.open(), Device.open()
+        assert live_objects()["instance"] == 1 and live_objects()["device"] == 2
+        first.close()
+        assert live_objects()["instance"] == 1 and live_objects()["device"] == 1
+        second.close()
+        assert not any(live_objects().values())
+        with Device.open():
+            assert live_objects()["instance"] == 1
+        """)
+
+
+@pytest.mark.driver
+def test_validation_messages_are_collected():
+    out = run_python("""
+        import sys
+        from vkrt.errors import LoaderError
+        from vkrt.vk import clear_validation_messages, validation_messages
+        from vkrt.vk.command import CommandBuffer, CommandPool
+        from vkrt.vk.device import Device
+        from vkrt.vk.memory import Buffer
+        try:
+            device = Device.open()
+        except LoaderError as error:
+            assert "vulkan-validationlayers" in str(error)
+            print("skip")
+            sys.exit()
+        assert validation_messages() == []
+        Buffer(device, 16, 0).close()  # a usage of 0 is not allowed
+        assert any("usage" in m for m in validation_messages()), validation_messages()
+        clear_validation_messages()
+        assert validation_messages() == []
+        device.close()
+        """, VKRT_VALIDATION="1")
+    if "skip" in out:
+        pytest.skip("the Khronos validation layer is not installed")
+
+
+@pytest.mark.driver
+def test_leaving_everything_open_at_exit_is_harmless():
+    run_python("""
+        from vkrt.vk.command import CommandBuffer, CommandPool, Fence
+        from vkrt.vk.device import Device
+        from vkrt.vk.memory import Allocator, Buffer, MemoryKind
+        device = Device.open()
+        allocator = Allocator(device)
+        block = allocator.allocate(4096, 256, 0xFFFFFFFF, MemoryKind.MEMORY_DEVICE)
+        buffer = Buffer(device, 64, 0x20)
+        commands = CommandBuffer(CommandPool(device))
+        fence = Fence(device)
+        """)
