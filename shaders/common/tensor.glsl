@@ -57,8 +57,14 @@ ivec4 unpack_i8(uint w) {
 uvec4 unpack_u8(uint w) { return uvec4(w & 255u, (w >> 8) & 255u, (w >> 16) & 255u, w >> 24); }
 
 vec4 pack_f32(vec4 v) { return v; }
-// packHalf2x16 of a value beyond the largest half is undefined in some drivers.
-uvec2 pack_f16(vec4 v) { return uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw)); }
+// Values that a half cannot hold are infinite; packHalf2x16 makes NaN of them in SwiftShader.
+uvec2 pack_f16(vec4 v) {
+  uvec4 infinite = (floatBitsToUint(v) >> 16 & 0x8000u) | 0x7c00u;
+  uvec2 pairs = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));
+  uvec4 halves = uvec4(pairs.x & 0xffffu, pairs.x >> 16, pairs.y & 0xffffu, pairs.y >> 16);
+  halves = mix(halves, infinite, greaterThanEqual(abs(v), vec4(65520.0)));
+  return halves.xz | halves.yw << 16;
+}
 ivec4 pack_i32(ivec4 v) { return v; }
 uint pack_i8(ivec4 v) {
   return uint(v.x & 255) | uint(v.y & 255) << 8 | uint(v.z & 255) << 16 | uint(v.w & 255) << 24;
