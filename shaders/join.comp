@@ -27,17 +27,17 @@ PARAM(10, a_Z)
 PARAM(11, b_Z)
 PARAM(12, c_Z)
 PARAM(13, d_Z)
-// 1: every beginning is a multiple of 4.
-CASE(14, aligned)
+// How many of them there are.
+CASE(14, inputs)
 
 T4 texel(int element, int row) {
-  if (element >= start_d) {
+  if (inputs >= 4 && element >= start_d) {
     return LOAD(d, AT_LINEAR(row * d_Z + ((element - start_d) >> 2), X, Y, d_Z));
   }
-  if (element >= start_c) {
+  if (inputs >= 3 && element >= start_c) {
     return LOAD(c, AT_LINEAR(row * c_Z + ((element - start_c) >> 2), X, Y, c_Z));
   }
-  if (element >= start_b) {
+  if (inputs >= 2 && element >= start_b) {
     return LOAD(b, AT_LINEAR(row * b_Z + ((element - start_b) >> 2), X, Y, b_Z));
   }
   return LOAD(a, AT_LINEAR(row * a_Z + ((element - start_a) >> 2), X, Y, a_Z));
@@ -54,13 +54,9 @@ void main() {
   int z = first + i % texels;
   int row = i / texels;
   T4 v = T4(0);
-  if (aligned != 0) {
-    v = texel(4 * z, row);
-  } else {
-    for (int lane = 0; lane < 4; lane++) {
-      int element = 4 * z + lane;
-      if (element < size) v[lane] = texel(element, row)[lane_of(element)];
-    }
+  for (int lane = 0; lane < 4; lane++) {
+    int element = 4 * z + lane;
+    if (element < size) v[lane] = texel(element, row)[lane_of(element)];
   }
   STORE(result, AT_LINEAR(row * Z + z, X, Y, Z), mask_padding(v, VALID(z, size)));
 }

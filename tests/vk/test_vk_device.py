@@ -15,7 +15,8 @@ from vkrt.errors import InputError
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device, choose, devices
 from vkrt.vk.info import DeviceInfo
-from vkrt.vk.memory import Allocator, Buffer
+from vkrt.vk.memory import Allocator
+from vkrt.vk.resource import Buffer
 
 pytestmark = pytest.mark.driver
 

@@ -71,7 +71,7 @@ def test_validation_messages_are_collected():
         from vkrt.vk import clear_validation_messages, validation_messages
         from vkrt.vk.command import CommandBuffer, CommandPool
         from vkrt.vk.device import Device
-        from vkrt.vk.memory import Buffer
+        from vkrt.vk.resource import Buffer
         try:
             device = Device.open()
         except LoaderError as error:
@@ -94,7 +94,8 @@ def test_leaving_everything_open_at_exit_is_harmless():
     run_python("""
         from vkrt.vk.command import CommandBuffer, CommandPool, Fence
         from vkrt.vk.device import Device
-        from vkrt.vk.memory import Allocator, Buffer, MemoryKind
+        from vkrt.vk.memory import Allocator, MemoryKind
+        from vkrt.vk.resource import Buffer
         device = Device.open()
         allocator = Allocator(device)
         block = allocator.allocate(4096, 256, 0xFFFFFFFF, MemoryKind.MEMORY_DEVICE)

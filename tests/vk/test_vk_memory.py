@@ -7,17 +7,8 @@ from vk_bench import BUFFER_USAGE, DEVICE, IMAGE_USAGE, READBACK, RGBA32F, STAGI
 
 from vkrt.errors import DeviceMemoryError, VulkanError
 from vkrt.vk import live_objects
-from vkrt.vk.memory import (
-    Allocator,
-    Block,
-    Buffer,
-    BufferView,
-    Image,
-    buffer_requirements,
-    fail_allocation_after,
-    image_requirements,
-    trim,
-)
+from vkrt.vk.memory import Allocator, Block, fail_allocation_after, trim
+from vkrt.vk.resource import Buffer, BufferView, Image, buffer_requirements, image_requirements
 
 pytestmark = pytest.mark.driver
 

@@ -13,7 +13,7 @@ from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 from vkrt.errors import UnsupportedError
 from vkrt.vk import live_objects
 from vkrt.vk.capability import check_capabilities, required_capabilities
-from vkrt.vk.memory import Buffer
+from vkrt.vk.resource import Buffer
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
 
 pytestmark = pytest.mark.driver

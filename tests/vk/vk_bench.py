@@ -8,7 +8,8 @@ import sys
 import textwrap
 
 from vkrt.vk.command import CommandBuffer, CommandPool, Fence
-from vkrt.vk.memory import Allocator, Buffer, BufferView, Image, MemoryKind
+from vkrt.vk.memory import Allocator, MemoryKind
+from vkrt.vk.resource import Buffer, BufferView, Image
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
 
 DEVICE, STAGING, READBACK = MemoryKind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
@@ -26,35 +27,33 @@ def _cat(cx, node):
     tensors = [t for t in node.args[0] if t.numel > 0]
     dim = dimension(argument(node, 1, 0), out.rank)
     order = result_order(cx, tensors, out.sizes)
-    if order[-1] == dim:
-        _join(cx, tensors, out, order, dim)
+    starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
+    packed = order[-1] == dim
+    if packed and any(start % 4 for start in starts[:-1]):
+        _join(cx, tensors, out, order, starts)
         return
     result = cx.write(out, order)
-    inside = [d for d in order if order.index(d) > order.index(dim)]
-    # Texels of one index of the dimension.
-    inner = math.prod(out.sizes[d] for d in inside[:-1]) * result.grid[2]
-    start = 0
-    for tensor in tensors:
+    inside = order[order.index(dim) + 1:]
+    # Texels of one index of the dimension (of 4 of the packed one).
+    inner = 1 if packed else math.prod(out.sizes[d] for d in inside[:-1]) * result.grid[2]
+    unit = 4 if packed else 1
+    total = -(-out.sizes[dim] // unit)
+    for tensor, start in zip(tensors, starts):
         source = cx.operand(tensor)
         if source.dtype != out.dtype:
             source = convert(cx, cx.read(tensor), out.dtype)
         strides = source.strides()
-        size = tensor.sizes[dim]
         walk = Walk(tuple(tensor.sizes[d] for d in order), tuple(strides[d] for d in order))
-        emit(cx, result, source, walk, run=size * inner, gap=(out.sizes[dim] - size) * inner,
-             offset=start * inner)
-        start += size
+        size = -(-tensor.sizes[dim] // unit)
+        emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
+             offset=start // unit * inner)
 
 
-def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...], dim: int) -> None:
-    """Concatenation along the packed dimension, 4 inputs at a time."""
+def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
+          starts: list[int]) -> None:
+    """Concatenation along the packed dimension where texels are shared, 4 inputs at a time."""
     operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
     result = cx.write(out, order)
-    starts, total = [], 0
-    for tensor in tensors:
-        starts.append(total)
-        total += tensor.sizes[dim]
-    starts.append(total)
     columns, rows, texels = result.grid
     done = 0
     while done < texels:
@@ -64,10 +63,9 @@ def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...], dim: i
         end = texels if last == len(tensors) else starts[last] // 4
         some = operands[first:last]
         missing = JOINED - len(some)
-        aligned = all(start % 4 == 0 for start in starts[first:last])
         cx.dispatch("join", [*result.grid, result.packed, done, end - done, *starts[first:last],
                              *[NOWHERE] * missing, *(o.grid[2] for o in some), *[1] * missing,
-                             aligned],
+                             len(some)],
                     [result], [*some, *some[:1] * missing], columns * rows * (end - done), loops=4)
         done = end
 

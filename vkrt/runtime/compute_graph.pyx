@@ -32,7 +32,8 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block, Buffer, Image
+from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
+from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 cdef unsigned long long FOREVER = 0xFFFFFFFFFFFFFFFF

@@ -2,7 +2,7 @@
 """Descriptor sets: which operand a dispatch reads and writes at which binding."""
 
 from vkrt.runtime.resources cimport Resources
-from vkrt.vk.memory cimport Buffer
+from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool
 
 

@@ -25,7 +25,8 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block, Buffer, Image
+from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
+from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 # How far ahead of the cursor the system is asked to read.

@@ -1,7 +1,7 @@
 # cython: language_level=3
 
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport BufferView
+from vkrt.vk.resource cimport BufferView
 
 
 cdef class Resources:

@@ -4,7 +4,8 @@
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport Block, Buffer, BufferView, Image
+from vkrt.vk.memory cimport Block
+from vkrt.vk.resource cimport Buffer, BufferView, Image
 
 
 cdef class Resources:

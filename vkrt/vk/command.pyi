@@ -1,5 +1,5 @@
 from vkrt.vk.device import Device
-from vkrt.vk.memory import Buffer, Image
+from vkrt.vk.resource import Buffer, Image
 from vkrt.vk.pipeline import DescriptorPool, Pipeline
 
 class CommandPool:

@@ -13,7 +13,7 @@ from libc.string cimport memset
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport COMMAND_BUFFER, COMMAND_POOL, FENCE, QUERY_POOL, check, count
-from vkrt.vk.memory cimport Buffer, Image
+from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 from vkrt.errors import UnsupportedError

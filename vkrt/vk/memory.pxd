@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""Memory blocks of exactly the asked size, and the buffers and images bound into them."""
+"""Memory blocks of exactly the asked size."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from vkrt.vk.api cimport VkBuffer, VkBufferView, VkImage, VkImageView, VkMemoryRequirements
+from vkrt.vk.api cimport VkBuffer, VkImage
 from vkrt.vk.device cimport Device
 
 # What a block is for. DEVICE: device-local (and mapped where the device is unified); STAGING:
@@ -46,42 +46,6 @@ cdef class Block:
     # reads. VK_WHOLE_SIZE as size is the rest.
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil
-    cdef void destroy(self) noexcept
-
-
-@cython.final
-cdef class Buffer:
-    cdef Device device
-    # The block it is bound to, or None; and where
-    cdef readonly Block block
-    cdef readonly uint64_t offset
-    cdef VkBuffer handle
-    cdef readonly uint64_t size
-    cdef VkMemoryRequirements required
-
-    cdef void destroy(self) noexcept
-
-
-@cython.final
-cdef class BufferView:
-    cdef Buffer buffer
-    cdef Device device
-    cdef VkBufferView handle
-
-    cdef void destroy(self) noexcept
-
-
-@cython.final
-cdef class Image:
-    cdef Device device
-    cdef readonly Block block
-    cdef readonly uint64_t offset
-    cdef VkImage handle
-    cdef VkImageView view_handle
-    cdef readonly tuple extent
-    cdef readonly int format
-    cdef VkMemoryRequirements required
-
-    # The one view of the whole image, created on first use (after bind).
-    cdef VkImageView view(self) except NULL
+    cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1
+    cdef int bind_image(self, VkImage image, uint64_t offset) except -1
     cdef void destroy(self) noexcept

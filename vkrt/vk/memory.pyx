@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Memory blocks, and the buffers and images bound into them.
+"""Memory blocks.
 
 A block is one vkAllocateMemory of exactly the bytes asked for: where things lie in it was planned
 before, so the allocator underneath (VMA) fetches, binds and counts, and never pools.
@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 from posix.dlfcn cimport dlsym
 
 from vkrt.vk.api cimport *
-from vkrt.vk.check cimport ALLOCATOR, BLOCK, BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, check, count
+from vkrt.vk.check cimport ALLOCATOR, BLOCK, check, count
 from vkrt.vk.vma cimport *
 
 from vkrt.errors import DeviceMemoryError, VulkanError
@@ -337,6 +337,15 @@ cdef class Block:
         return check(vmaInvalidateAllocation(self.allocator.handle, self.handle, offset, size),
                      b"vkInvalidateMappedMemoryRanges")
 
+    # Called by Buffer and Image, which have checked the place. VMA has to bind what it allocated.
+    cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1:
+        return check(vmaBindBufferMemory2(self.allocator.handle, self.handle, offset, buffer, NULL),
+                     b"vkBindBufferMemory2")
+
+    cdef int bind_image(self, VkImage image, uint64_t offset) except -1:
+        return check(vmaBindImageMemory2(self.allocator.handle, self.handle, offset, image, NULL),
+                     b"vkBindImageMemory2")
+
     def _check_range(self, uint64_t offset, uint64_t size):
         if self.mapped == NULL:
             raise ValueError("the block is closed or not host-visible")
@@ -384,244 +393,3 @@ cdef class Block:
 
     def __dealloc__(self):
         self.destroy()
-
-
-cdef int check_place(Device device, const VkMemoryRequirements* required, Block block,
-                     uint64_t offset) except -1:
-    if block.handle == NULL:
-        raise ValueError("the block is closed")
-    if block.allocator.device is not device:
-        raise ValueError("the block is of another device")
-    if not required.memoryTypeBits >> block.memory_type & 1:
-        raise ValueError(f"memory type {block.memory_type} does not suit")
-    if offset % required.alignment or offset > block.size or (
-            required.size > block.size - offset):
-        raise ValueError(f"{required.size} bytes (alignment {required.alignment}) at {offset} of "
-                         f"a block of {block.size}")
-    return 0
-
-
-@cython.no_gc_clear
-cdef class Buffer:
-    """A linear buffer, without memory until `bind`.
-
-    Args:
-        device: an open device.
-        size: bytes.
-        usage: VkBufferUsageFlags.
-    """
-
-    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage):
-        cdef VkBufferCreateInfo info
-        cdef VkBuffer handle = NULL
-        if size == 0:
-            raise ValueError("a buffer needs at least one byte")
-        device.retain()
-        self.device = device
-        self.size = size
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
-        info.size = size
-        info.usage = usage
-        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
-        device.created(device.vk.vkCreateBuffer(device.handle, &info, NULL, &handle), BUFFER,
-                       b"vkCreateBuffer")
-        self.handle = handle
-        device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &self.required)
-
-    @property
-    def requirements(self):
-        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
-        return self.required.size, self.required.alignment, self.required.memoryTypeBits
-
-    def bind(self, Block block not None, uint64_t offset):
-        """Gives the buffer its memory, once.
-
-        Raises:
-            ValueError: the place does not meet the requirements.
-        """
-        if self.handle == NULL or self.block is not None:
-            raise ValueError("the buffer is closed or bound already")
-        check_place(self.device, &self.required, block, offset)
-        check(vmaBindBufferMemory2(block.allocator.handle, block.handle, offset, self.handle, NULL),
-              b"vkBindBufferMemory2")
-        self.block = block
-        self.offset = offset
-
-    def close(self):
-        """Destroys the buffer; its block stays."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkBuffer handle = self.handle
-        if handle == NULL:
-            return
-        self.handle = NULL
-        self.block = None
-        self.device.vk.vkDestroyBuffer(self.device.handle, handle, NULL)
-        self.device.destroyed(BUFFER)
-
-    def __dealloc__(self):
-        self.destroy()
-
-
-@cython.no_gc_clear
-cdef class BufferView:
-    """A part of a bound buffer, seen as texels.
-
-    Args:
-        buffer: a bound buffer.
-        format: VkFormat of a texel.
-        offset: bytes, a multiple of `minTexelBufferOffsetAlignment`.
-        range: bytes, a multiple of the texel's size.
-    """
-
-    def __cinit__(self, Buffer buffer not None, int format, uint64_t offset, uint64_t range):
-        cdef VkBufferViewCreateInfo info
-        cdef VkBufferView handle = NULL
-        cdef Device device = buffer.device
-        if buffer.block is None:
-            raise ValueError("the buffer is not bound")
-        device.retain()
-        self.device = device
-        self.buffer = buffer
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
-        info.buffer = buffer.handle
-        info.format = format
-        info.offset = offset
-        info.range = range
-        device.created(device.vk.vkCreateBufferView(device.handle, &info, NULL, &handle),
-                       BUFFER_VIEW, b"vkCreateBufferView")
-        self.handle = handle
-
-    def close(self):
-        """Destroys the view."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkBufferView handle = self.handle
-        if handle == NULL:
-            return
-        self.handle = NULL
-        self.device.vk.vkDestroyBufferView(self.device.handle, handle, NULL)
-        self.device.destroyed(BUFFER_VIEW)
-
-    def __dealloc__(self):
-        self.destroy()
-
-
-@cython.no_gc_clear
-cdef class Image:
-    """A 3-D image, without memory until `bind`.
-
-    Args:
-        device: an open device.
-        extent: (width, height, depth) in texels.
-        format: VkFormat.
-        usage: VkImageUsageFlags.
-    """
-
-    def __cinit__(self, Device device not None, extent, int format, uint32_t usage):
-        cdef VkImageCreateInfo info
-        cdef VkImage handle = NULL
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
-        info.imageType = VK_IMAGE_TYPE_3D
-        info.format = format
-        info.extent.width, info.extent.height, info.extent.depth = extent
-        if 0 in tuple(extent):
-            raise ValueError(f"an image of {extent} texels")
-        info.mipLevels = 1
-        info.arrayLayers = 1
-        info.samples = VK_SAMPLE_COUNT_1_BIT
-        info.tiling = VK_IMAGE_TILING_OPTIMAL
-        info.usage = usage
-        info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
-        info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED
-        device.retain()
-        self.device = device
-        self.extent = tuple(extent)
-        self.format = format
-        device.created(device.vk.vkCreateImage(device.handle, &info, NULL, &handle), IMAGE,
-                       b"vkCreateImage")
-        self.handle = handle
-        device.vk.vkGetImageMemoryRequirements(device.handle, handle, &self.required)
-
-    @property
-    def requirements(self):
-        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
-        return self.required.size, self.required.alignment, self.required.memoryTypeBits
-
-    def bind(self, Block block not None, uint64_t offset):
-        """Gives the image its memory, once.
-
-        Raises:
-            ValueError: the place does not meet the requirements.
-        """
-        if self.handle == NULL or self.block is not None:
-            raise ValueError("the image is closed or bound already")
-        check_place(self.device, &self.required, block, offset)
-        check(vmaBindImageMemory2(block.allocator.handle, block.handle, offset, self.handle, NULL),
-              b"vkBindImageMemory2")
-        self.block = block
-        self.offset = offset
-
-    cdef VkImageView view(self) except NULL:
-        cdef VkImageViewCreateInfo info
-        cdef VkImageView view = NULL
-        if self.view_handle != NULL:
-            return self.view_handle
-        if self.block is None:
-            raise ValueError("the image is not bound")
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
-        info.image = self.handle
-        info.viewType = VK_IMAGE_VIEW_TYPE_3D
-        info.format = self.format
-        info.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
-        info.subresourceRange.levelCount = 1
-        info.subresourceRange.layerCount = 1
-        check(self.device.vk.vkCreateImageView(self.device.handle, &info, NULL, &view),
-              b"vkCreateImageView")
-        count(IMAGE_VIEW, 1)
-        self.view_handle = view
-        return view
-
-    def close(self):
-        """Destroys the image and its view; its block stays."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkImage handle = self.handle
-        if handle == NULL:
-            return
-        self.handle = NULL
-        self.block = None
-        if self.view_handle != NULL:
-            self.device.vk.vkDestroyImageView(self.device.handle, self.view_handle, NULL)
-            self.view_handle = NULL
-            count(IMAGE_VIEW, -1)
-        self.device.vk.vkDestroyImage(self.device.handle, handle, NULL)
-        self.device.destroyed(IMAGE)
-
-    def __dealloc__(self):
-        self.destroy()
-
-
-def buffer_requirements(Device device not None, uint64_t size, uint32_t usage):
-    """(size, alignment, memory type bits) that a buffer would need, without keeping one."""
-    buffer = Buffer(device, size, usage)
-    try:
-        return buffer.requirements
-    finally:
-        buffer.close()
-
-
-def image_requirements(Device device not None, extent, int format, uint32_t usage):
-    """(size, alignment, memory type bits) that a 3-D image would need, without keeping one."""
-    image = Image(device, extent, format, usage)
-    try:
-        return image.requirements
-    finally:
-        image.close()

@@ -10,7 +10,7 @@ from vkrt.vk.api cimport (
     VkWriteDescriptorSet,
 )
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport Buffer, BufferView, Image
+from vkrt.vk.resource cimport Buffer, BufferView, Image
 
 
 @cython.final

@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Sequence
 
 from vkrt.vk.device import Device
-from vkrt.vk.memory import Buffer, BufferView, Image
+from vkrt.vk.resource import Buffer, BufferView, Image
 
 class ShaderModule:
     def __init__(self, device: Device, spirv: bytes) -> None: ...
