@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+
 @pytest.fixture(scope="session")
 def device():
     """The device that VK_DRIVER_FILES selects; one for the whole run."""

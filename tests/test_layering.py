@@ -69,5 +69,6 @@ def test_the_check_sees_imports(tmp_path):
     python.write_text("import vkrt.vk\nfrom vkrt import graph\nfrom vkrt.pte import plan\n")
     assert imports_of(python) == {"vkrt.vk", "vkrt.graph", "vkrt.pte.plan"}
     cython = tmp_path / "b.pyx"
-    cython.write_text("from vkrt.vk.device cimport Device\nfrom vkrt import graph\ncimport vkrt.ops\n")
+    cython.write_text("from vkrt.vk.device cimport Device\nfrom vkrt import graph\n"
+                      "cimport vkrt.ops\n")
     assert {"vkrt.vk.device", "vkrt.graph", "vkrt.ops"} <= imports_of(cython)

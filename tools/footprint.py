@@ -76,7 +76,7 @@ def _name(model: str) -> str:
 
 
 def _spawn(model: str, order: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measures in a process of its own: what one model leaves behind must not count for the next."""
+    """Measures in a process of its own: what one model leaves behind must not count elsewhere."""
     command = [sys.executable, __file__, model, "--child", "--order", order,
                "--storage", options.storage, "--repeat", str(options.repeat)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)

@@ -1,4 +1,4 @@
-"""Results, speed and memory of programs that have a reference beside them (NAME.npz: in0.., out0..).
+"""Results, speed and memory of programs with a reference beside them (NAME.npz: in0.., out0..).
 
     python tools/results.py MODEL.pte ...
 

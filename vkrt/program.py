@@ -40,8 +40,8 @@ class Description:
     def __init__(self, source: Any):
         wrap = isinstance(source, (bytes, bytearray, memoryview))
         self.source = Source.wrap(source) if wrap else Source.open(source)
+        self._data = memoryview(self.source)
         try:
-            self._data = memoryview(self.source)
             self.program = pte.read_program(self._data)
         except BaseException:
             self.close()
@@ -69,7 +69,8 @@ class Description:
         return self._graphs[method]
 
     def predict(self, method: str, info: Any, storage: str = "auto", order: str = "lazy",
-                chunk: int = DEFAULT_CHUNK, requirements: Any = None) -> tuple[WorkList, MemoryPlan]:
+                chunk: int = DEFAULT_CHUNK,
+                requirements: Any = None) -> tuple[WorkList, MemoryPlan]:
         """The work list and memory plan of a method, without allocating or running anything.
 
         Args:
@@ -83,7 +84,7 @@ class Description:
 
     def close(self) -> None:
         """Lets go of the file. Graphs stay usable for their metadata."""
-        self._data = None
+        self._data.release()
         self.source.close()
 
 
@@ -99,18 +100,15 @@ class Program:
         if order not in ("lazy", "eager"):
             raise InputError(f"order={order!r}: expected 'lazy' or 'eager'")
         self._report = MemoryReport()
-        self._options = {"storage": storage, "order": order, "chunk": chunk}
+        self._options: dict[str, Any] = {"storage": storage, "order": order, "chunk": chunk}
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
         self._closed = False
-        self._description: Description | None = None
-        self._device, self._owns_device = None, False
+        self._description = Description(source)
+        self._device: Device | None = None
+        self._owns_device = not isinstance(device, Device)
         try:
-            self._description = Description(source)
-            if not isinstance(device, Device):
-                self._device, self._owns_device = Device.open(device), True
-            else:
-                self._device = device
+            self._device = Device.open(device) if self._owns_device else device
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -185,10 +183,8 @@ class Program:
             self._closed = True
             for method in self._methods.values():
                 method.close()
-            if self._description is not None:
-                self._description.close()
-            if self._owns_device:
-                self._owns_device = False
+            self._description.close()
+            if self._owns_device and self._device is not None:
                 self._device.close()
 
     def __enter__(self) -> Program:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from harness import Variant, check, grouped, merged, variants
 
+from vkrt.graph.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
 from vkrt.method import Method
+from vkrt.ops.lowering import lower
 
 STORAGES = ("texel", "buffer", "texture3d")
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
@@ -27,6 +29,13 @@ def _groups() -> list:
             if storage != "buffer" or not (key[1] or key[2] != "plain")]
 
 
+def fits_images(variant: Variant, device) -> bool:
+    """Whether the sample's program needs no buffers instead of images: one that does would send
+    all samples it shares a program with to buffers."""
+    return not lower(variant.case().graph, target_of(device.info, "texture3d")).notes
+
+
+# Not marked `driver`: compiling every sample takes minutes, once has to do.
 @pytest.mark.parametrize("variant", PLAIN, ids=str)
 def test_specialized(variant: Variant, device):
     case = variant.case()
@@ -40,7 +49,9 @@ def test_specialized(variant: Variant, device):
 @pytest.mark.driver
 @pytest.mark.parametrize(("key", "storage"), _groups())
 def test_all_samples(key, storage: str, device):
-    group = GROUPS[key]
+    group = [v for v in GROUPS[key] if storage != "texture3d" or fits_images(v, device)]
+    if not group:
+        pytest.skip("no sample fits this device's images")
     cases = [variant.case() for variant in group]
     graph, data = merged(cases)
     method = Method(graph, [Source.wrap(data)], device, storage=storage, specialize=False)
@@ -52,9 +63,11 @@ def test_all_samples(key, storage: str, device):
             np.testing.assert_array_equal(a, b, err_msg="the second run differs")
     finally:
         method.close()
+    # SwiftShader's half-precision images turn infinities into NaN.
+    infinities = not (key[1] and storage == "texture3d" and device.info.driver_id == SWIFTSHADER)
     results = iter(first)
     for variant, case in zip(group, cases):
         try:
-            check([next(results) for _ in case.expected], case)
+            check([next(results) for _ in case.expected], case, infinities)
         except AssertionError as error:
             raise AssertionError(f"{variant}: {error}") from error

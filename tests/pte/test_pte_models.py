@@ -5,6 +5,7 @@ import re
 import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import pte_writer as w
 import pytest
@@ -61,7 +62,7 @@ def test_weights_are_not_touched(tmp_path):
         program, graphs = read_all(mapping)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        smaps = open("/proc/self/smaps").read()
+        smaps = Path("/proc/self/smaps").read_text()
     assert len(graphs) == 1 and program.named_data[KEY].nbytes == weight
     resident = re.search(r"big\.pte\n(?:.*\n)*?Rss:\s+(\d+) kB", smaps)
     assert int(resident.group(1)) < 1024

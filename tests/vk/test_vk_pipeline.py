@@ -13,8 +13,8 @@ from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 from vkrt.errors import UnsupportedError
 from vkrt.vk import live_objects
 from vkrt.vk.capability import check_capabilities, required_capabilities
-from vkrt.vk.resource import Buffer
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
+from vkrt.vk.resource import Buffer
 
 pytestmark = pytest.mark.driver
 

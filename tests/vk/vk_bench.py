@@ -9,8 +9,8 @@ import textwrap
 
 from vkrt.vk.command import CommandBuffer, CommandPool, Fence
 from vkrt.vk.memory import Allocator, MemoryKind
-from vkrt.vk.resource import Buffer, BufferView, Image
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
+from vkrt.vk.resource import Buffer, BufferView, Image
 
 DEVICE, STAGING, READBACK = MemoryKind
 

@@ -68,7 +68,7 @@ class Graph:
     unsupported: Counter[str] = field(default_factory=Counter)
     _last_use: dict[Tensor, int] = field(default_factory=dict)
 
-    def finish(self) -> "Graph":
+    def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
         needed = {t for t in self.outputs if isinstance(t, Tensor)}
         kept = []

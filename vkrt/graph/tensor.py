@@ -117,6 +117,10 @@ class Storage:
         return self.extents is not None
 
 
+# For an operand of which only the shape matters.
+NOWHERE = Storage(-1, "none", 0, "float32")
+
+
 def row_major(rank: int) -> tuple[int, ...]:
     """The order of a contiguous tensor, the last dimension packed."""
     return tuple(range(rank))
@@ -212,7 +216,7 @@ class Operand:
         """Whether the tensor has exactly `count` elements."""
         return math.prod(self.sizes) == count
 
-    def with_view(self, sizes, order) -> "Operand":
+    def with_view(self, sizes, order) -> Operand:
         """The same bytes under other logical sizes; the caller vouches for it."""
         return replace(self, sizes=tuple(sizes), order=tuple(order))
 

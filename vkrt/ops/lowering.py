@@ -15,6 +15,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.records import Dispatch, HostCall, WorkList
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import (
+    NOWHERE,
     Operand,
     Storage,
     StorageList,
@@ -160,7 +161,7 @@ class Lowering:
 
     def _new(self, role: str, sizes, dtype: str, order, rows: int | None = None,
              flat: bool = False, raw: bool = False) -> Operand:
-        shape = Operand(None, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
+        shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
         image = self.storage == "texture3d" and not flat and not raw
         if image and max(shape.grid) > self.target.max_image_extent:
             raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
@@ -193,7 +194,8 @@ class Lowering:
                tensor.sizes, order, rows, image)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
-            source = Operand(None, tensor.sizes, constant.dtype, row_major(tensor.rank), raw=True)
+            source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
+                             raw=True)
             self.work.prepacks.append(copying.prepack(constant, target, source, tensor.name))
             self._weights[key] = target
         return self._weights[key]
@@ -256,7 +258,7 @@ class Lowering:
             local_size=local_size, groups=groups, loops=loops))
 
     def _variant(self, reads) -> str:
-        """The storage variant for these inputs: a texel view has a largest size, buffers a larger."""
+        """The storage variant for these inputs: texel views have a smaller limit than buffers."""
         if self.storage == "texel" and any(r.texels > self.target.max_texels for r in reads):
             return "buffer"
         return self.storage
@@ -304,7 +306,9 @@ def _lower(graph: Graph, target: Target) -> WorkList:
         if node.is_host:
             _host_call(cx, node)
         else:
-            declaration(node.op)(cx, node)
+            lower_node = declaration(node.op)
+            assert lower_node is not None  # check_supported saw to it
+            lower_node(cx, node)
     cx.node = len(graph.nodes)
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)

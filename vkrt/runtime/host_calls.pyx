@@ -1,9 +1,11 @@
 # cython: language_level=3
 """Host steps: a kernel outside of the delegates, on arrays that lie in the operands' memory."""
 
+import math
+
 import numpy as np
 
-from vkrt.graph.tensor import Tensor
+from vkrt.graph.tensor import Tensor, itemsize
 
 from vkrt.runtime.resources cimport Resources
 
@@ -40,7 +42,7 @@ def _bind(arg, reads):
 
 cdef _array(Resources resources, operand):
     """A numpy array over a raw operand's memory, valid as long as the resources are bound."""
-    cdef size_t nbytes = int(np.prod(operand.sizes, dtype=np.int64)) * np.dtype(operand.dtype).itemsize
+    cdef size_t nbytes = math.prod(operand.sizes) * itemsize(operand.dtype)
     cdef unsigned char* address = <unsigned char*>resources.host_address(operand)
     if not nbytes:
         return np.empty(operand.sizes, operand.dtype)

@@ -2,7 +2,6 @@
 """Pipelines of a program: one per shader variant and specialization, shared by its dispatches."""
 
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER
-from vkrt.shader import catalog
 
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline

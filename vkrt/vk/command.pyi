@@ -1,6 +1,6 @@
 from vkrt.vk.device import Device
-from vkrt.vk.resource import Buffer, Image
 from vkrt.vk.pipeline import DescriptorPool, Pipeline
+from vkrt.vk.resource import Buffer, Image
 
 class CommandPool:
     def __init__(self, device: Device) -> None: ...

@@ -10,8 +10,6 @@ from vkrt.vk.check cimport BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, check, count
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 
-from vkrt.errors import VulkanError
-
 
 cdef int check_place(Device device, const VkMemoryRequirements* required, Block block,
                      uint64_t offset) except -1:
