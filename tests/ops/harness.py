@@ -162,8 +162,14 @@ class _CaseBuilder:
         return result
 
 
-def check(results: Sequence[np.ndarray], case: Case, infinities: bool = True) -> None:
-    """Compares results with a case's expectation; without infinities only where it is finite.
+def is_finite(case: Case) -> bool:
+    """Whether neither the inputs nor the results hold infinities or NaN."""
+    return all(np.isfinite(a).all() for a in (*case.inputs, *map(np.asarray, case.expected))
+               if a.dtype.kind == "f")
+
+
+def check(results: Sequence[np.ndarray], case: Case) -> None:
+    """Compares results with a case's expectation.
 
     Raises:
         AssertionError: saying how far off which result is.
@@ -183,9 +189,8 @@ def check(results: Sequence[np.ndarray], case: Case, infinities: bool = True) ->
             with np.errstate(over="ignore"):
                 expected = expected.astype(np.float32).astype(np.float64)
         finite = np.isfinite(expected)
-        if infinities:
-            np.testing.assert_array_equal(result[~finite], expected[~finite],
-                                          err_msg=f"result {index}: infinities and NaN")
+        np.testing.assert_array_equal(result[~finite], expected[~finite],
+                                      err_msg=f"result {index}: infinities and NaN")
         wanted = expected[finite].astype(np.float64)
         error = result[finite].astype(np.float64) - wanted
         if not error.size:

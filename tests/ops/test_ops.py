@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import Variant, check, grouped, merged, variants
+from harness import Variant, check, grouped, is_finite, merged, variants
 
 from vkrt.graph.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
@@ -50,6 +50,9 @@ def test_specialized(variant: Variant, device):
 @pytest.mark.parametrize(("key", "storage"), _groups())
 def test_all_samples(key, storage: str, device):
     group = [v for v in GROUPS[key] if storage != "texture3d" or fits_images(v, device)]
+    if key[1] and storage == "texture3d" and device.info.driver_id == SWIFTSHADER:
+        # Its half-precision images turn infinities into NaN.
+        group = [v for v in group if is_finite(v.case())]
     if not group:
         pytest.skip("no sample fits this device's images")
     cases = [variant.case() for variant in group]
@@ -63,11 +66,9 @@ def test_all_samples(key, storage: str, device):
             np.testing.assert_array_equal(a, b, err_msg="the second run differs")
     finally:
         method.close()
-    # SwiftShader's half-precision images turn infinities into NaN.
-    infinities = not (key[1] and storage == "texture3d" and device.info.driver_id == SWIFTSHADER)
     results = iter(first)
     for variant, case in zip(group, cases):
         try:
-            check([next(results) for _ in case.expected], case, infinities)
+            check([next(results) for _ in case.expected], case)
         except AssertionError as error:
             raise AssertionError(f"{variant}: {error}") from error
