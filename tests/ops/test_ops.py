@@ -7,6 +7,8 @@ fast enough for every storage, precision and memory order on every driver.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from harness import Variant, check, grouped, is_finite, merged, variants
@@ -22,11 +24,17 @@ GROUPS = grouped()
 
 
 def _groups() -> list:
-    """(group, storage): fp16 and other layouts are left out where they show nothing new."""
+    """(group, storage): fp16 and other layouts are left out where they show nothing new.
+
+    VKRT_TEST_DEPTH=quick runs each group in one storage, taken in turn: for further drivers, when
+    one has run them all.
+    """
+    quick = os.environ.get("VKRT_TEST_DEPTH") == "quick"
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
-            for key in GROUPS for storage in STORAGES
-            if storage != "buffer" or not (key[1] or key[2] != "plain")]
+            for number, key in enumerate(GROUPS) for storage in STORAGES
+            if (storage == STORAGES[number % 3] if quick
+                else storage != "buffer" or not (key[1] or key[2] != "plain"))]
 
 
 def fits_images(variant: Variant, device) -> bool:
