@@ -37,6 +37,15 @@ def test_info(capsys):
     assert data["peak"] >= data["weights"] + data["activations"] > 0
 
 
+@pytest.mark.parametrize("storage", ["texel", "texture3d"])
+def test_info_predicts_what_a_load_takes(capsys, storage):
+    model = str(MODELS / "conv_mix.pte")
+    _, out, _ = run(capsys, "info", model, "--json", "--storage", storage)
+    predicted = json.loads(out)["methods"]["forward"]["peak"]
+    _, out, _ = run(capsys, "run", model, "--json", "--storage", storage)
+    assert json.loads(out)["memory"]["measured_peak"] == predicted
+
+
 def test_info_of_a_kernel_between_delegates(capsys):
     code, out, _ = run(capsys, "info", str(MODELS / "toy.pte"))
     assert code == 0

@@ -28,6 +28,11 @@ ROOT = Path(__file__).parent.parent
 
 def main() -> int:
     options = _options()
+    if options.order is None:
+        options.order = "lazy"
+        if options.check:
+            known = json.loads(Path(options.check).read_text(encoding="utf-8"))["models"].values()
+            options.order = ",".join(dict.fromkeys(o for orders in known for o in orders))
     if options.child:
         print(json.dumps(measure(options.models[0], options.order, options.storage,
                                  options.repeat)))
@@ -60,7 +65,8 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
-    parser.add_argument("--order", default="lazy", help="lazy, eager or lazy,eager")
+    parser.add_argument("--order", help="lazy, eager or lazy,eager; default: lazy, or all that "
+                                        "the baseline has")
     parser.add_argument("--storage", default="auto")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
     parser.add_argument("--json", action="store_true")

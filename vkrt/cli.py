@@ -134,7 +134,7 @@ def _describe(description: Any, name: str, options: Any) -> dict[str, Any]:
     }
     try:
         with Device.open(_device(options)) as device:
-            work, plan = description.predict(name, device.info, options.storage, options.order)
+            work, plan = description.predict(name, device, options.storage, options.order)
             data |= {"device": device.info.name, "storage": work.storage,
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
                      "weights": plan.weight_bytes, "largest_weight": plan.largest_weight,

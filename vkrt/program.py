@@ -23,6 +23,7 @@ from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
 from vkrt.method import DEFAULT_CHUNK, Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
+from vkrt.runtime.resources import requirements_of
 from vkrt.vk.device import Device
 
 
@@ -68,19 +69,18 @@ class Description:
                                  f"{', '.join(self.method_names)}")
         return self._graphs[method]
 
-    def predict(self, method: str, info: Any, storage: str = "auto", order: str = "lazy",
-                chunk: int = DEFAULT_CHUNK,
-                requirements: Any = None) -> tuple[WorkList, MemoryPlan]:
-        """The work list and memory plan of a method, without allocating or running anything.
+    def predict(self, method: str, device: Device, storage: str = "auto", order: str = "lazy",
+                chunk: int = DEFAULT_CHUNK) -> tuple[WorkList, MemoryPlan]:
+        """The work list and memory plan a method would have, without allocating anything.
 
-        Args:
-            info: the device's `DeviceInfo`.
-            requirements: asks a device for a storage's memory requirements; None rounds as CPU
-                drivers do.
+        Raises:
+            InputError: there is no such method.
+            UnsupportedError: it needs what vkrt does not have.
         """
-        work = lower(self.graph(method), target_of(info, storage))
-        keywords = {} if requirements is None else {"requirements": requirements}
-        return work, plan(work, order=order, chunk=chunk, **keywords)
+        work = lower(self.graph(method), target_of(device.info, storage))
+        return work, plan(work, requirements_of(device), order=order, chunk=chunk,
+                          unified=device.unified,
+                          granularity=device.info.limits["bufferImageGranularity"])
 
     def close(self) -> None:
         """Lets go of the file. Graphs stay usable for their metadata."""

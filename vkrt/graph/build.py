@@ -259,7 +259,11 @@ class _DelegateNodes:
             self.written.add(out_id)
         outs = tuple(self.local[i] for i in out_ids)
         if not all(isinstance(o, Tensor) for o in outs):
+            # The graph will be refused; a number in its place lets the other nodes be listed too.
             self.builder.unsupported[call.name] += 1
+            for out_id in out_ids:
+                if isinstance(self.local[out_id], pte.SymInt):
+                    self.local[out_id] = 0
             return
         if call.name == PREPACK and len(args) == 1:
             source = args[0]

@@ -2,10 +2,24 @@
 """The buffers and images behind a work list's storages, created unallocated."""
 
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
+from vkrt.vk.resource import buffer_requirements, image_requirements
 
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, BufferView, Image
+
+
+def requirements_of(Device device):
+    """What a storage will need on a device, for plans made before anything exists.
+
+    Returns a function: storage -> (size, alignment, memory type bits).
+    """
+    def requirements(storage):
+        if storage.is_image:
+            return image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
+                                      IMAGE_USAGE)
+        return buffer_requirements(device, storage.nbytes, BUFFER_USAGE)
+    return requirements
 
 
 cdef class Resources:
