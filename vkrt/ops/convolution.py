@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor, channels_last
+from vkrt.graph.tensor import Operand, Tensor, channels_last, row_major
 from vkrt.ops import matmul, tiles
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
@@ -48,6 +48,10 @@ class Convolution:
     @property
     def taps(self) -> int:
         return math.prod(self.kernel)
+
+    @property
+    def is_single(self) -> bool:
+        return self.inputs == 1 and self.taps > 1
 
     @property
     def is_pointwise(self) -> bool:
@@ -109,9 +113,12 @@ def convolution(cx, node: Node) -> None:
     output padding, groups, and of conv_with_clamp low and high."""
     conv = _read_arguments(cx, node)
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    bias = cx.vector(argument(node, 2), x.dtype)
+    if conv.is_single and cx.order_of(x) == row_major(x.rank):
+        _single(cx, node, conv, bias)
+        return
     order = channels_last(x.rank)
     source = cx.read(x, order)
-    bias = cx.vector(argument(node, 2), x.dtype)
     if conv.is_pointwise:
         matrix = cx.weight(weight, order, rows=1)
         result = cx.write(out, order)
@@ -139,6 +146,22 @@ def _sides(source: Operand, result: Operand, height: int, out_height: int) -> li
 
 def _height(tensor: Tensor) -> int:
     return tensor.sizes[2] if tensor.rank == 4 else 1
+
+
+def _single(cx, node: Node, conv: Convolution, bias: Operand) -> None:
+    """One input channel, left row-major: neither it nor the weights are padded to 4 channels."""
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    source = cx.read(x, row_major(x.rank))
+    matrix = cx.weight(weight, row_major(weight.rank), rows=1)
+    result = cx.write(out, channels_last(out.rank))
+    aligned = (conv.dilation[1] == 1 and conv.stride[1] % 4 == 0 and conv.padding[1] % 4 == 0)
+    width, rows, texels = result.grid
+    params = [x.sizes[-1], _height(x), width, _height(out), rows, conv.channels,
+              conv.kernel[1], conv.kernel[0], conv.stride[1], conv.stride[0],
+              conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
+              _has(node, 2), *_limits(conv), int(aligned)]
+    cx.dispatch("conv2d_single", params, [result], [source, matrix, bias], width * rows * texels,
+                loops=conv.kernel[0] * (1 + -(-conv.kernel[1] // 4)))
 
 
 def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:
