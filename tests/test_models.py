@@ -15,7 +15,7 @@ SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_smal
          "shapes", "batch2", "lstm_cell"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
-         "lstm-base", "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
+         "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
          "realesr-animevideov3", "realesr-animevideov3-fp16", "efficientnet-lite0",
          "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
@@ -69,6 +69,22 @@ def test_large(name, device):
     check(path, device)
 
 
+@pytest.mark.parametrize(("name", "missing"), [
+    ("lstm-base", ["aten.arange.start_step x1", "aten.index.Tensor x1", "aten::abs.out x2"]),
+    ("mlp_q8-base", ["et_vk.q8ta_linear.default x3", "quantized_decomposed.quantize_per_tensor"]),
+    ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
+    ("kvbuf-alias", ["buffer mutated in place by aten.add.Tensor"]),
+])
+def test_unsupported_names_everything_at_once(name, missing, device):
+    path = find_model(f"{name}.pte")
+    if path is None:
+        pytest.skip("not in VKRT_MODELS")
+    with pytest.raises(vkrt.UnsupportedError) as raised:
+        vkrt.load(path, device)
+    for words in missing:
+        assert words in str(raised.value)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_eager_order(name, device):
     """The older order gives the same results and a peak that is as planned and never lower."""
@@ -78,11 +94,19 @@ def test_eager_order(name, device):
     assert eager.measured_peak >= lazy.measured_peak
 
 
-@pytest.mark.parametrize("name", SMALL + ["realesr-animevideov3", "resnet18-base"])
-def test_arena_is_no_worse_than_the_file_plan(name, device):
+@pytest.mark.parametrize("name", [*SMALL, "realesr-animevideov3", "efficientnet-lite0",
+                                  "superres-base", "conv1d_wav-base", "silero-vad",
+                                  "digit-recognizer"])
+def test_arena(name, device):
+    """The arena is as small as what is alive at once, and no larger than the file's own plan."""
     path = find_model(f"{name}.pte")
     if path is None:
         pytest.skip("not in VKRT_MODELS")
     with vkrt.load(path, device) as program:
         memory = program.memory
-        assert memory.activations <= 1.03 * memory.lower_bound + 4096
+        # A few alignments count in an arena of a few kilobytes.
+        assert memory.activations <= max(1.03 * memory.lower_bound, memory.lower_bound + 4096)
+        if memory.file_plan > 1 << 16:
+            # The file does not count what brings inputs in and outputs out, which decides for
+            # programs of a few kilobytes.
+            assert memory.activations <= memory.file_plan

@@ -3,7 +3,6 @@
 import mmap
 import re
 import sys
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -20,10 +19,7 @@ MODELS = model_files()
 def test_model(path):
     external = external_of(path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        start = time.perf_counter()
         program, graphs = read_all(data, external)
-        seconds = time.perf_counter() - start
-    assert seconds < 1.0
     plan = program.plan("forward")
     assert plan and plan.instructions and plan.inputs and plan.outputs and graphs
     assert program.nbytes == path.stat().st_size

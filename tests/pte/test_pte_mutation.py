@@ -23,13 +23,10 @@ def load(path):
 
 def attempt(data):
     """Read everything; a refusal is as good as a success, anything else escapes."""
-    start = time.perf_counter()
     try:
         read_all(data)
     except (FormatError, UnsupportedError) as error:
         assert len(str(error)) < 1000
-    seconds = time.perf_counter() - start
-    assert seconds < 2.0, f"{seconds} s for {len(data)} bytes"
 
 
 def regions(data):
