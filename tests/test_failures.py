@@ -30,6 +30,7 @@ def test_out_of_memory_at_every_allocation(device, order, storage):
             break
         except vkrt.DeviceMemoryError as error:
             assert error.asked > 0
+            assert error.breakdown["peak_bytes"] >= error.breakdown["weight_bytes"] > 0
             assert isinstance(error, MemoryError)
         finally:
             fail_allocation_after(-1)

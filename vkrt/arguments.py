@@ -50,11 +50,12 @@ def as_array(value: Any, label: str) -> np.ndarray:
                          "__dlpack__ or the buffer protocol in host memory") from error
 
 
-def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str) -> None:
-    """Raises InputError unless there is one argument for every input."""
+def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str,
+                what: str = "inputs") -> None:
+    """Raises InputError unless there is one argument for every input (or output)."""
     if len(given) != len(infos):
         wanted = ", ".join(f"'{i.name}' {i}" for i in infos) or "none"
-        raise InputError(f"method '{method}': expected {len(infos)} inputs ({wanted}), got "
+        raise InputError(f"method '{method}': expected {len(infos)} {what} ({wanted}), got "
                          f"{len(given)}")
 
 

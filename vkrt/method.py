@@ -10,7 +10,7 @@ import numpy as np
 
 from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
-from vkrt.errors import UnsupportedError
+from vkrt.errors import DeviceMemoryError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import plan
 from vkrt.graph.policy import policy_of, target_of
@@ -98,6 +98,10 @@ class Method:
                              unified=self._compute.unified,
                              granularity=self._compute.granularity)
             self._load(sources)
+        except DeviceMemoryError as error:
+            error.breakdown = self.plan.summary()
+            self._compute.close()
+            raise
         except BaseException:
             self._compute.close()
             raise
@@ -158,7 +162,7 @@ class Method:
     def _results(self, out: Sequence[np.ndarray] | None) -> list[Any]:
         infos, values = self.metadata.outputs, self.graph.outputs
         if out is not None:
-            check_count(out, infos, f"{self.metadata.name}' (out) '")
+            check_count(out, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index)
                     for index, (array, info) in enumerate(zip(out, infos))]
         return [np.empty(info.sizes, info.dtype) if isinstance(value, Tensor) else value
