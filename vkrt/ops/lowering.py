@@ -10,11 +10,12 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from vkrt.errors import UnsupportedError
+from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.records import Dispatch, HostCall, WorkList
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import (
+    DTYPES,
     NOWHERE,
     Operand,
     Storage,
@@ -188,6 +189,9 @@ class Lowering:
         constant = tensor.constant
         if constant is None:
             raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
+        if constant.dtype not in DTYPES:
+            raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
+                                   f"constants are {', '.join(DTYPES)}")
         order = tuple(order)
         image = self.storage == "texture3d" and not flat
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
@@ -301,19 +305,30 @@ def _lower(graph: Graph, target: Target) -> WorkList:
             cx.work.inputs.append(None)
     for index, node in enumerate(graph.nodes):
         cx.node = index
-        # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
-        shapes.check(node)
-        if node.is_host:
-            _host_call(cx, node)
-        else:
-            lower_node = declaration(node.op)
-            assert lower_node is not None  # check_supported saw to it
-            lower_node(cx, node)
+        _lower_node(cx, node)
     cx.node = len(graph.nodes)
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
     cx.work.prepacks.sort(key=lambda p: (p.constant.source, p.constant.offset))
     return cx.work
+
+
+def _lower_node(cx: Lowering, node: Node) -> None:
+    # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
+    shapes.check(node)
+    try:
+        if node.is_host:
+            _host_call(cx, node)
+            return
+        declared = declaration(node.op)
+        assert declared is not None  # check_supported saw to it
+        declared(cx, node)
+    except (VkrtError, ImageTooLarge):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # What the rules of shapes let pass and a declaration still cannot use.
+        raise FormatError(f"{node}: arguments that do not fit together "
+                          f"({type(error).__name__}: {error})") from error
 
 
 def _output(cx: Lowering, tensor: Tensor) -> Operand:
