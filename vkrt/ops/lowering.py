@@ -64,9 +64,14 @@ class Lowering:
         """
         if tensor not in self._operands and tensor.constant is not None:
             return self.weight(tensor, order or row_major(tensor.rank))
-        operand = self._operands[tensor]
+        operand = self._placed(tensor)
         wanted = order or (row_major(tensor.rank) if operand.raw else operand.order)
         return self._as(tensor, operand, tensor.dtype, wanted)
+
+    def _placed(self, tensor: Tensor) -> Operand:
+        if tensor not in self._operands:
+            raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
+        return self._operands[tensor]
 
     def _as(self, tensor: Tensor, operand: Operand, dtype: str, order) -> Operand:
         image = self.storage == "texture3d"
@@ -86,7 +91,7 @@ class Lowering:
         """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
         if tensor not in self._operands and tensor.constant is not None:
             return self.weight(tensor, row_major(tensor.rank))
-        return self._operands[tensor]
+        return self._placed(tensor)
 
     def is_constant(self, tensor: Tensor) -> bool:
         """Whether a tensor is a constant that no node has made another value of."""
@@ -106,7 +111,7 @@ class Lowering:
         # The tensor lacks the packed dimension: its elements lie a texel apart.
         if self.is_constant(tensor):
             return self.weight(replace(tensor, sizes=sizes), order)
-        operand = self._operands[tensor]
+        operand = self._placed(tensor)
         lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
         return self._as(tensor, lifted, tensor.dtype, tuple(order))
 
