@@ -98,11 +98,9 @@ class Method:
                              unified=self._compute.unified,
                              granularity=self._compute.granularity)
             self._load(sources)
-        except DeviceMemoryError as error:
-            error.breakdown = self.plan.summary()
-            self._compute.close()
-            raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, DeviceMemoryError):
+                error.breakdown = self.plan.summary()
             self._compute.close()
             raise
 
