@@ -32,12 +32,27 @@ class Phase:
     process: dict[str, int]
 
 
+@dataclass(frozen=True)
+class WeightRecord:
+    """One weight: its name, bytes in the file, users (steps), way (`vkrt.graph.ways`) and why."""
+
+    name: str
+    nbytes: int
+    way: str
+    why: str
+
+
 @dataclass
 class MemoryReport:
     """Bytes on the device, planned and measured.
 
     Attributes:
-        weights: of all weights.
+        weights: of all weights that have device memory to themselves.
+        mapped: of weights that are read in place in the file (they take no device memory).
+        direct: of weights that the host writes to their place without staging.
+        streamed: of weights that are read from the file anew in every run.
+        pool: of the memory they are streamed through.
+        ways: a `WeightRecord` for each weight.
         staging: of the staging buffer while weights are packed.
         activations: of the shared arena (inputs and outputs included).
         host: of host memory the device reads inputs from and writes outputs to, where the device
@@ -50,6 +65,10 @@ class MemoryReport:
     """
 
     weights: int = 0
+    mapped: int = 0
+    direct: int = 0
+    streamed: int = 0
+    pool: int = 0
     staging: int = 0
     activations: int = 0
     host: int = 0
@@ -58,19 +77,26 @@ class MemoryReport:
     file_plan: int = 0
     lower_bound: int = 0
     phases: list[Phase] = field(default_factory=list)
+    ways: list[WeightRecord] = field(default_factory=list)
 
     def __post_init__(self):
         self.phases.append(Phase("before load", 0, 0, resident()))
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
-        self.planned_peak = max(self.planned_peak,
-                                self.weights + self.activations + self.host + plan.peak_bytes)
+        before = self.weights + self.pool + self.activations + self.host
+        self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
         self.weights += plan.weight_bytes
+        self.pool += plan.pool_bytes
         self.activations += plan.activation_bytes
         self.host += plan.host_bytes
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
+        for weight, way in zip(plan.placement.catalog, plan.placement.ways):
+            self.ways.append(WeightRecord(weight.name, weight.nbytes, way.kind, way.why))
+        self.mapped, self.direct, self.streamed = (
+            sum(record.nbytes for record in self.ways if record.way == kind)
+            for kind in ("map", "direct", "stream"))
 
     def phase(self, name: str, compute: Any) -> None:
         """Notes a checkpoint; the same name replaces the former one."""
@@ -85,15 +111,23 @@ class MemoryReport:
 
     def table(self) -> str:
         """The figures as lines of text."""
-        rows = [("weights", self.weights), ("staging", self.staging),
-                ("activations", self.activations), ("planned peak", self.planned_peak),
-                ("measured peak", self.measured_peak)]
-        if self.host:
-            rows.insert(3, ("host-visible", self.host))
-        lines = [f"{name:<14}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value in rows]
+        rows = [("weights", self.weights, True), ("pool", self.pool, self.pool),
+                ("staging", self.staging, True), ("activations", self.activations, True),
+                ("host-visible", self.host, self.host),
+                ("planned peak", self.planned_peak, True),
+                ("measured peak", self.measured_peak, True),
+                ("mapped, no copy", self.mapped, self.mapped),
+                ("read each run", self.streamed, self.streamed)]
+        lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
+                 if shown]
         lines.append("")
         lines.append(f"{'phase':<16}{'device bytes':>14}{'VmRSS':>12}{'VmHWM':>12}")
         for phase in self.phases:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
         return "\n".join(lines)
+
+    def weights_table(self) -> str:
+        """The weights with their ways and the reasons, as lines of text."""
+        return "\n".join(f"{record.nbytes:>14,} B  {record.way:<7} {record.name}: {record.why}"
+                         for record in self.ways)

@@ -12,14 +12,13 @@ from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
 from vkrt.errors import DeviceMemoryError, UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.graph.plan import plan
 from vkrt.graph.policy import policy_of, target_of
 from vkrt.graph.tensor import Tensor
 from vkrt.memory_report import MemoryReport
 from vkrt.ops.lowering import lower
+from vkrt.options import LoadOptions
+from vkrt.placing import place
 from vkrt.runtime.compute_graph import ComputeGraph
-
-DEFAULT_CHUNK = 8 << 20
 
 
 class MethodMetadata:
@@ -64,9 +63,7 @@ class Method:
         graph: the method's graph.
         sources: `vkrt.memory.Source`s, the program's first, then external data.
         device: an open device.
-        storage: "auto", "texel", "buffer" or "texture3d".
-        order: "lazy" (weights first, then activations) or "eager" (everything before prepack).
-        chunk: largest staging buffer in bytes.
+        options: see `vkrt.load`.
         specialize: whether sizes become specialization constants of the pipelines (True) or push
             constants (False: samples of one shader share a pipeline); the driver's policy by
             default.
@@ -77,10 +74,11 @@ class Method:
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
-                 storage: str = "auto", order: str = "lazy", chunk: int = DEFAULT_CHUNK,
-                 specialize: bool | None = None, report: MemoryReport | None = None):
+                 options: LoadOptions | None = None, specialize: bool | None = None,
+                 report: MemoryReport | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
+        self.options = options or LoadOptions()
         self.report = report or MemoryReport()
         self._lock = threading.Lock()
         self._closed = False
@@ -89,17 +87,17 @@ class Method:
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
-        self.work = lower(graph, target_of(device.info, storage))
+        self.work = lower(graph, target_of(device.info, self.options.storage))
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
         self._compute = ComputeGraph(device, self.work, specialize=specialize)
         try:
-            self.plan = plan(self.work, self._compute.requirements, order=order, chunk=chunk,
-                             unified=self._compute.unified,
-                             granularity=self._compute.granularity)
+            self.plan, mapper = place(self.work, device, sources, self.options,
+                                      self._compute.requirements)
+            self._compute.set_plan(self.plan, mapper)
             self._load(sources)
         except BaseException as error:
-            if isinstance(error, DeviceMemoryError):
+            if isinstance(error, DeviceMemoryError) and hasattr(self, "plan"):
                 error.breakdown = self.plan.summary()
             self._compute.close()
             raise
@@ -108,7 +106,6 @@ class Method:
         compute, report = self._compute, self.report
         debug.describe(self.graph, self.work, self.plan)
         report.planned(self.plan)
-        compute.set_plan(self.plan)
         compute.prepare()
         self._phase("graph built")
         compute.allocate_early()

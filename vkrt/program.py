@@ -16,13 +16,15 @@ from vkrt import pte
 from vkrt.errors import InputError
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
-from vkrt.graph.plan import MemoryPlan, plan
+from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
 from vkrt.graph.policy import target_of
 from vkrt.graph.records import WorkList
 from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
-from vkrt.method import DEFAULT_CHUNK, Method, MethodMetadata, metadata_of
+from vkrt.method import Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
+from vkrt.options import LoadOptions
+from vkrt.placing import place
 from vkrt.runtime.resources import requirements_of
 from vkrt.vk.device import Device
 
@@ -69,18 +71,19 @@ class Description:
                                  f"{', '.join(self.method_names)}")
         return self._graphs[method]
 
-    def predict(self, method: str, device: Device, storage: str = "auto", order: str = "lazy",
-                chunk: int = DEFAULT_CHUNK) -> tuple[WorkList, MemoryPlan]:
+    def predict(self, method: str, device: Device, options: LoadOptions | None = None,
+                ) -> tuple[WorkList, MemoryPlan]:
         """The work list and memory plan a method would have, without allocating anything.
 
         Raises:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
-        work = lower(self.graph(method), target_of(device.info, storage))
-        return work, plan(work, requirements_of(device), order=order, chunk=chunk,
-                          unified=device.unified,
-                          granularity=device.info.limits["bufferImageGranularity"])
+        options = options or LoadOptions()
+        work = lower(self.graph(method), target_of(device.info, options.storage))
+        plan, mapper = place(work, device, [self.source], options, requirements_of(device))
+        mapper.close()
+        return work, plan
 
     def close(self) -> None:
         """Lets go of the file. Graphs stay usable for their metadata."""
@@ -95,12 +98,9 @@ class Program:
     one) at once. One run at a time per method; several programs and threads work side by side.
     """
 
-    def __init__(self, source: Any, device: Any = None, *, storage: str = "auto",
-                 order: str = "lazy", chunk: int = DEFAULT_CHUNK):
-        if order not in ("lazy", "eager"):
-            raise InputError(f"order={order!r}: expected 'lazy' or 'eager'")
+    def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None):
         self._report = MemoryReport()
-        self._options: dict[str, Any] = {"storage": storage, "order": order, "chunk": chunk}
+        self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
         self._closed = False
@@ -157,7 +157,7 @@ class Program:
                 graph = self._description.graph(name)
                 self._report.file_plan += graph.file_arena
                 self._methods[name] = Method(graph, [self._description.source], self._device,
-                                             report=self._report, **self._options)
+                                             options=self._options, report=self._report)
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
@@ -194,7 +194,9 @@ class Program:
         self.close()
 
 
-def load(source: Any, device: Any = None, *, storage: str = "auto", order: str = "lazy",
+def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
+         memory_budget: int | str | None = None, stream_lookahead: int | None = None,
+         prefetch: str = "auto", keep_cached: bool | None = None, order: str = "lazy",
          chunk: int = DEFAULT_CHUNK) -> Program:
     """Loads a program onto a device.
 
@@ -204,6 +206,21 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", order: str =
             open `vkrt.Device`, which stays the caller's.
         storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
             row in `vkrt.graph.policy`).
+        weights: the way of the weights from the file to the kernels. "auto" reads them in place
+            where the device can import the file's mapping and they lie there as the kernels want
+            them, and else copies them once with as few steps as the device allows; "map" is the
+            same and insists that something can be mapped; "direct" copies everything without
+            staging where the host sees the device's memory; "copy" takes the way through staging
+            that devices with memory of their own need; "stream" is "direct" with all weights
+            loaded anew in every run, as far as no budget leaves room for them.
+        memory_budget: the most bytes vkrt may allocate on the device, staging included, as a number
+            or such as "300MB". Weights that do not fit are streamed through a pool in every run.
+        stream_lookahead: how many layers ahead of its use a streamed weight begins to load; the
+            plan's choice by default, 0 for no overlap.
+        prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
+            or "auto".
+        keep_cached: whether the system's cache may keep what was copied from the file; by default
+            only for files that are small beside it.
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -215,7 +232,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", order: str =
     Raises:
         OSError: the file cannot be read.
         FormatError: a byte of it is not what the format allows.
+        InputError: an option is none of those allowed, or the budget is too small (the message
+            says which is the smallest possible).
         UnsupportedError: it needs what vkrt or the device does not have.
         VulkanError: LoaderError without a driver, DeviceMemoryError when memory runs out, ...
     """
-    return Program(source, device, storage=storage, order=order, chunk=chunk)
+    return Program(source, device, LoadOptions(
+        storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
+        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached))

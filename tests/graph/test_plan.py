@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from plan_samples import Maker, bytes_of, exact_requirements, random_work
 
 from vkrt.errors import InputError
-from vkrt.graph.plan import default_requirements, lifetimes, plan, simulate
+from vkrt.graph.blocks import lifetimes
+from vkrt.graph.plan import default_requirements, plan, simulate
 from vkrt.graph.records import WorkList
 
 

@@ -17,6 +17,7 @@ from vkrt.graph.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
 from vkrt.method import Method
 from vkrt.ops.lowering import lower
+from vkrt.options import LoadOptions
 
 STORAGES = ("texel", "buffer", "texture3d")
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
@@ -65,7 +66,8 @@ def test_all_samples(key, storage: str, device):
         pytest.skip("no sample fits this device's images")
     cases = [variant.case() for variant in group]
     graph, data = merged(cases)
-    method = Method(graph, [Source.wrap(data)], device, storage=storage, specialize=False)
+    method = Method(graph, [Source.wrap(data)], device,
+                    options=LoadOptions(storage=storage), specialize=False)
     try:
         inputs = [array for case in cases for array in case.inputs]
         first = method.execute(inputs)

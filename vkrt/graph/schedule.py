@@ -65,7 +65,7 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
 
 
 def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int],
-             ) -> tuple[tuple[Batch, ...], int]:
+             wanted: Sequence[int] | None = None) -> tuple[tuple[Batch, ...], int]:
     """Cuts constants into slices and gathers them in batches.
 
     A constant that fits the chunk is never cut; a larger one is cut at rows.
@@ -75,13 +75,14 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
         chunk: bytes the slices of a batch may take, see `chunk_for`.
         block_of: index of the memory block by the id of a weight's storage; what is in there is
             allocated by the first batch that needs it. Empty when all are allocated beforehand.
+        wanted: indices of the prepacks to schedule, in the order of the file; all by default.
 
     Returns:
         The batches, and the bytes of staging that the largest takes.
     """
     maker = _Batches(chunk, block_of)
-    for index, record in enumerate(prepacks):
-        maker.add(index, record)
+    for index in range(len(prepacks)) if wanted is None else wanted:
+        maker.add(index, prepacks[index])
     maker.finish()
     return tuple(maker.batches), maker.largest
 

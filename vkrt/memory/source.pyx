@@ -73,6 +73,16 @@ cdef class Source:
         self.nbytes = self.held.len
         return self
 
+    @property
+    def is_mapped(self):
+        """Whether the bytes are a mapping of a file."""
+        return bool(self.mapped)
+
+    @property
+    def address(self):
+        """Of the first byte."""
+        return <size_t>self.data
+
     cdef void release_pages(self, size_t offset, size_t nbytes) noexcept nogil:
         """Gives back the whole pages inside the range; touching them again reads the file again."""
         cdef size_t start, end

@@ -54,6 +54,7 @@ cdef class ComputeGraph:
     cdef Pipelines pipelines
     cdef object work
     cdef object plan
+    cdef object mapper
     cdef bint specialize
     cdef list blocks
     cdef list steps
@@ -93,10 +94,18 @@ cdef class ComputeGraph:
         """Bytes that keep buffers and images apart in one block."""
         return self.device.info.limits["bufferImageGranularity"]
 
-    def set_plan(self, plan):
-        """Takes the plan that the following phases carry out."""
+    def set_plan(self, plan, mapper=None):
+        """Takes the plan that the following phases carry out.
+
+        Args:
+            plan: a `MemoryPlan`.
+            mapper: the `Mapper` that holds its mapped weights; closed with this object.
+        """
         self.plan = plan
+        self.mapper = mapper
         self.blocks = [None] * len(plan.blocks)
+        for weight in plan.placement.weights("map"):
+            self.resources.place(weight.storage, *mapper.place(weight))
 
     def prepare(self):
         """Creates all pipelines."""
@@ -225,7 +234,7 @@ cdef class ComputeGraph:
             return
         self.closed = True
         for thing in (*self.sections, self.pool, self.fence, self.sets, self.pipelines,
-                      self.resources, *reversed(self.blocks), self.allocator):
+                      self.resources, self.mapper, *reversed(self.blocks), self.allocator):
             if thing is not None and not isinstance(thing, HostStep):
                 thing.close()
         self.sections = []

@@ -1,5 +1,7 @@
 # cython: language_level=3
 
+from libc.stdint cimport uint64_t
+
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport BufferView
 
@@ -7,8 +9,11 @@ from vkrt.vk.resource cimport BufferView
 cdef class Resources:
     cdef Device device
     cdef readonly list handles
+    # Of each storage in its handle's buffer, in bytes
+    cdef list offsets
     cdef dict views
     cdef object storages
 
+    cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF
     cdef BufferView texel_view(self, operand)
     cdef void* host_address(self, operand) except NULL

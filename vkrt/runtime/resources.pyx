@@ -1,6 +1,8 @@
 # cython: language_level=3
 """The buffers and images behind a work list's storages, created unallocated."""
 
+from libc.stdint cimport uint64_t
+
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
@@ -33,6 +35,7 @@ cdef class Resources:
         self.device = device
         self.storages = storages
         self.handles = []
+        self.offsets = [0] * len(storages)
         self.views = {}
 
     def create(self):
@@ -54,13 +57,23 @@ cdef class Resources:
         for place in block_places:
             self.handles[place.storage].bind(block, place.offset)
 
+    def place(self, int storage, Buffer buffer, offset):
+        """Makes a storage a part of a bound buffer that is somebody else's."""
+        self.handles[storage].close()
+        self.handles[storage] = buffer
+        self.offsets[storage] = offset
+
+    cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF:
+        """Where an operand starts in its storage's buffer."""
+        return self.offsets[operand.storage.id] + operand.offset
+
     cdef BufferView texel_view(self, operand):
         """A view of a buffer operand as texels of its dtype."""
         key = (operand.storage.id, operand.offset, operand.nbytes, operand.dtype)
         view = self.views.get(key)
         if view is None:
             view = BufferView(self.handles[operand.storage.id], TEXEL_FORMATS[operand.dtype],
-                              operand.offset, operand.nbytes)
+                              self.offset_of(operand), operand.nbytes)
             self.views[key] = view
         return view
 

@@ -31,6 +31,8 @@ cdef extern from * nogil:
     ctypedef void* VkPipeline
     ctypedef void* VkCommandPool
     ctypedef void* VkFence
+    ctypedef void* VkSemaphore
+    ctypedef void* VkDeviceMemory
     ctypedef void* VkQueryPool
     ctypedef void* VkDebugUtilsMessengerEXT
 
@@ -76,6 +78,8 @@ cdef extern from * nogil:
         VK_API_VERSION_1_3
         VK_QUEUE_FAMILY_IGNORED
         VK_QUEUE_COMPUTE_BIT
+        VK_QUEUE_GRAPHICS_BIT
+        VK_QUEUE_TRANSFER_BIT
 
         VK_STRUCTURE_TYPE_APPLICATION_INFO
         VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
@@ -96,6 +100,16 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
         VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
         VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
+        VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
+        VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO
+        VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT
+        VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT
+        VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
+        VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
+        VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
+        VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
+        VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
+        VK_SEMAPHORE_TYPE_TIMELINE
         VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
         VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
         VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
@@ -136,6 +150,7 @@ cdef extern from * nogil:
         VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
         VK_MEMORY_PROPERTY_PROTECTED_BIT
 
+        VK_SHARING_MODE_CONCURRENT
         VK_SHARING_MODE_EXCLUSIVE
         VK_IMAGE_TYPE_3D
         VK_IMAGE_VIEW_TYPE_3D
@@ -161,6 +176,7 @@ cdef extern from * nogil:
         VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT
         VK_QUERY_TYPE_TIMESTAMP
         VK_QUERY_RESULT_64_BIT
+        VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
         VK_PIPELINE_STAGE_TRANSFER_BIT
         VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
@@ -343,6 +359,26 @@ cdef extern from * nogil:
         VkDeviceSize size
         VkFlags usage
         int sharingMode
+        uint32_t queueFamilyIndexCount
+        const uint32_t* pQueueFamilyIndices
+    ctypedef struct VkExternalMemoryBufferCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags handleTypes
+    ctypedef struct VkMemoryAllocateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkDeviceSize allocationSize
+        uint32_t memoryTypeIndex
+    ctypedef struct VkImportMemoryHostPointerInfoEXT:
+        VkStructureType sType
+        const void* pNext
+        VkFlags handleType
+        void* pHostPointer
+    ctypedef struct VkMemoryHostPointerPropertiesEXT:
+        VkStructureType sType
+        void* pNext
+        uint32_t memoryTypeBits
     ctypedef struct VkBufferViewCreateInfo:
         VkStructureType sType
         VkBuffer buffer
@@ -498,8 +534,37 @@ cdef extern from * nogil:
         VkDeviceSize size
     ctypedef struct VkSubmitInfo:
         VkStructureType sType
+        const void* pNext
+        uint32_t waitSemaphoreCount
+        const VkSemaphore* pWaitSemaphores
+        const VkFlags* pWaitDstStageMask
         uint32_t commandBufferCount
         const VkCommandBuffer* pCommandBuffers
+        uint32_t signalSemaphoreCount
+        const VkSemaphore* pSignalSemaphores
+    ctypedef struct VkSemaphoreTypeCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        int semaphoreType
+        uint64_t initialValue
+    ctypedef struct VkSemaphoreCreateInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+    ctypedef struct VkSemaphoreWaitInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+        uint32_t semaphoreCount
+        const VkSemaphore* pSemaphores
+        const uint64_t* pValues
+    ctypedef struct VkTimelineSemaphoreSubmitInfo:
+        VkStructureType sType
+        const void* pNext
+        uint32_t waitSemaphoreValueCount
+        const uint64_t* pWaitSemaphoreValues
+        uint32_t signalSemaphoreValueCount
+        const uint64_t* pSignalSemaphoreValues
     ctypedef struct VkFenceCreateInfo:
         VkStructureType sType
         VkFlags flags
@@ -637,6 +702,24 @@ cdef extern from * nogil:
         VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy*) noexcept nogil
     ctypedef void (*PFN_vkCmdFillBuffer)(
         VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkAllocateMemory)(
+        VkDevice, const VkMemoryAllocateInfo*, const VkAllocationCallbacks*,
+        VkDeviceMemory*) noexcept nogil
+    ctypedef void (*PFN_vkFreeMemory)(
+        VkDevice, VkDeviceMemory, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkBindBufferMemory)(
+        VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) noexcept nogil
+    ctypedef VkResult (*PFN_vkGetMemoryHostPointerPropertiesEXT)(
+        VkDevice, VkFlags, const void*, VkMemoryHostPointerPropertiesEXT*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreateSemaphore)(
+        VkDevice, const VkSemaphoreCreateInfo*, const VkAllocationCallbacks*,
+        VkSemaphore*) noexcept nogil
+    ctypedef void (*PFN_vkDestroySemaphore)(
+        VkDevice, VkSemaphore, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkWaitSemaphores)(
+        VkDevice, const VkSemaphoreWaitInfo*, uint64_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkGetSemaphoreCounterValue)(
+        VkDevice, VkSemaphore, uint64_t*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateFence)(
         VkDevice, const VkFenceCreateInfo*, const VkAllocationCallbacks*, VkFence*) noexcept nogil
     ctypedef void (*PFN_vkDestroyFence)(

@@ -21,6 +21,8 @@ cdef enum Kind:
     COMMAND_BUFFER
     FENCE
     QUERY_POOL
+    SEMAPHORE
+    IMPORT
     KINDS
 
 # Raises for a negative result, returns a non-negative one (VK_SUCCESS, VK_TIMEOUT, ..).

@@ -33,15 +33,16 @@ cdef class CommandPool:
 
     Args:
         device: an open device.
+        uploads: for the queue for copies.
     """
 
-    def __cinit__(self, Device device not None):
+    def __cinit__(self, Device device not None, bint uploads=False):
         cdef VkCommandPoolCreateInfo info
         cdef VkCommandPool handle = NULL
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
         info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT
-        info.queueFamilyIndex = device.queue_family
+        info.queueFamilyIndex = device.upload_family if uploads else device.queue_family
         device.retain()
         self.device = device
         device.created(device.vk.vkCreateCommandPool(device.handle, &info, NULL, &handle),

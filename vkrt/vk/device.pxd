@@ -23,6 +23,10 @@ cdef class Device:
     cdef VkDevice handle
     cdef VkQueue queue
     cdef readonly uint32_t queue_family
+    # Where copies go that run beside dispatches: a queue of its own where the device has one, else
+    # the compute queue
+    cdef VkQueue upload_queue
+    cdef readonly uint32_t upload_family
     # Version both the instance and the device speak (VK_API_VERSION_..)
     cdef readonly uint32_t api_version
     cdef VkPhysicalDeviceMemoryProperties memory_properties
@@ -54,6 +58,7 @@ cdef class Device:
     cdef VkSampler sampler(self) except NULL
     # vkQueueSubmit and vkQueueWaitIdle, one thread at a time.
     cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil
+    cdef VkResult submit_upload(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil
     cdef VkResult wait_idle(self) noexcept nogil
 
     cdef int start(self, uint32_t family) except -1

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Devices: listing them, opening one, using one that somebody else opened.
 
-A device has one compute queue. Its children (buffers, pipelines, ..) hold it, so `close()` is safe
+A device has one compute queue, and one for copies where there is such a family. Its children (buffers, pipelines, ..) hold it, so `close()` is safe
 at any time: what is still in use is destroyed when the last child is closed.
 """
 
@@ -20,14 +20,26 @@ from vkrt.vk.check cimport DEVICE, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
     FeatureChain, common_version, compute_family, describe, link_features, set_features,
-    usable_devices, wanted_extensions,
+    upload_family, usable_devices, wanted_extensions,
 )
 from vkrt.vk.table cimport fill_device_table
 
 from vkrt.errors import InputError, LoaderError
 from vkrt.vk.info import DeviceInfo
 
+# For tests, see treat_as_discrete.
+cdef bint discrete = False
+
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
+
+
+def treat_as_discrete(bint wanted):
+    """Devices opened from now on count as having memory of their own, whatever they have.
+
+    For tests of that case on drivers that share the host's memory.
+    """
+    global discrete
+    discrete = wanted
 
 
 def devices():
@@ -89,7 +101,7 @@ def address_of(handle, str name):
 
 @cython.no_gc_clear
 cdef class Device:
-    """A Vulkan device and its compute queue. Made by `open` or `adopt`; a context manager.
+    """A Vulkan device, its compute queue and, where it has one, a queue for copies. Made by `open` or `adopt`; a context manager.
 
     Submissions from several threads are put one after another.
 
@@ -97,7 +109,8 @@ cdef class Device:
         info: the `DeviceInfo`.
         features: names of the enabled features.
         unified: whether host and device share one memory.
-        queue_family: index of the queue's family.
+        queue_family: index of the compute queue's family.
+        upload_family: index of the family of the queue for copies; the same where there is none.
         api_version: Vulkan version in use, as Vulkan encodes it.
         timestamp_period: nanoseconds per tick of a timestamp.
         timestamp_bits: valid bits of a timestamp, 0 when there are none.
@@ -181,27 +194,30 @@ cdef class Device:
     cdef int create(self) except -1:
         """Creates the VkDevice with the features vkrt uses, as far as they are there."""
         cdef FeatureChain chain
-        cdef VkDeviceQueueCreateInfo queue
+        cdef VkDeviceQueueCreateInfo queues[2]
         cdef VkDeviceCreateInfo info
         cdef const char* names[16]
+        cdef int i
         cdef float priority = 1
         cdef uint32_t version = common_version(self.instance, self.physical)
         cdef int family = compute_family(self.instance, self.physical, NULL)
+        cdef int other = upload_family(self.instance, self.physical, family)
         cdef VkDevice handle = NULL
 
         available = [name for name, has in self.info.features.items() if has]
         link_features(&chain, version, self.info.extensions)
         set_features(&chain, available)
-        memset(&queue, 0, sizeof(queue))
+        memset(queues, 0, sizeof(queues))
         memset(&info, 0, sizeof(info))
-        queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
-        queue.queueFamilyIndex = family
-        queue.queueCount = 1
-        queue.pQueuePriorities = &priority
+        for i in range(2):
+            queues[i].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
+            queues[i].queueFamilyIndex = other if i else family
+            queues[i].queueCount = 1
+            queues[i].pQueuePriorities = &priority
         info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
         info.pNext = &chain.core
-        info.queueCreateInfoCount = 1
-        info.pQueueCreateInfos = &queue
+        info.queueCreateInfoCount = 1 if other == family else 2
+        info.pQueueCreateInfos = queues
         extensions = wanted_extensions(version, self.info.extensions)
         for name in extensions:
             names[info.enabledExtensionCount] = <bytes>name
@@ -213,7 +229,11 @@ cdef class Device:
         self.owned = True
         count(DEVICE, 1)
         self.features = frozenset(available)
-        return self.start(family)
+        self.start(family)
+        if other != family:
+            self.upload_family = other
+            self.vk.vkGetDeviceQueue(handle, other, 0, &self.upload_queue)
+        return 0
 
     cdef int start(self, uint32_t family) except -1:
         """What an opened and an adopted device have in common."""
@@ -228,11 +248,12 @@ cdef class Device:
         self.api_version = common_version(self.instance, self.physical)
         if self.owned:
             self.vk.vkGetDeviceQueue(self.handle, family, 0, &self.queue)
+        self.upload_family, self.upload_queue = family, self.queue
         compute_family(self.instance, self.physical, &self.timestamp_bits)
         self.timestamp_period = self.info.limits["timestampPeriod"]
         self.instance.vk.vkGetPhysicalDeviceMemoryProperties(self.physical,
                                                              &self.memory_properties)
-        if self.info.type in ("cpu", "integrated"):
+        if self.info.type in ("cpu", "integrated") and not discrete:
             for i in range(self.memory_properties.memoryTypeCount):
                 flags = self.memory_properties.memoryTypes[i].propertyFlags
                 self.unified |= flags & shared == shared
@@ -305,6 +326,13 @@ cdef class Device:
         cdef VkResult result
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
         result = self.vk.vkQueueSubmit(self.queue, 1, info, fence)
+        PyThread_release_lock(self.queue_lock)
+        return result
+
+    cdef VkResult submit_upload(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
+        cdef VkResult result
+        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
+        result = self.vk.vkQueueSubmit(self.upload_queue, 1, info, fence)
         PyThread_release_lock(self.queue_lock)
         return result
 

@@ -34,5 +34,7 @@ cdef list usable_devices(Instance instance)
 cdef object describe(Instance instance, VkPhysicalDevice physical, int index)
 # The first queue family with compute; timestamp_bits may be NULL. -1 when there is none.
 cdef int compute_family(Instance instance, VkPhysicalDevice physical, uint32_t* timestamp_bits)
+# A queue family that only copies, beside which the compute family goes on; else `compute`.
+cdef int upload_family(Instance instance, VkPhysicalDevice physical, int compute)
 # Version that both the instance and the device speak
 cdef uint32_t common_version(Instance instance, VkPhysicalDevice physical) except 0

@@ -130,6 +130,18 @@ cdef int compute_family(Instance instance, VkPhysicalDevice physical, uint32_t* 
     return -1
 
 
+cdef int upload_family(Instance instance, VkPhysicalDevice physical, int compute):
+    cdef VkQueueFamilyProperties families[32]
+    cdef uint32_t number = 32
+    cdef uint32_t i
+    instance.vk.vkGetPhysicalDeviceQueueFamilyProperties(physical, &number, families)
+    for i in range(number):
+        if (families[i].queueFlags & VK_QUEUE_TRANSFER_BIT and not families[i].queueFlags
+                & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)):
+            return i
+    return compute
+
+
 cdef set device_extensions(Instance instance, VkPhysicalDevice physical):
     cdef uint32_t number = 0
     check(instance.vk.vkEnumerateDeviceExtensionProperties(physical, NULL, &number, NULL),

@@ -309,7 +309,7 @@ cdef class DescriptorPool:
         """Puts a part of a bound buffer (offset and range in bytes) at a binding of set `index`."""
         cdef VkWriteDescriptorSet write
         cdef VkDescriptorBufferInfo info
-        if buffer is None or buffer.block is None:
+        if buffer is None or not buffer.bound:
             raise ValueError("the buffer is not bound")
         if offset > buffer.size or range > buffer.size - offset:
             raise ValueError(f"bytes {offset} to {offset + range} of a buffer of {buffer.size}")

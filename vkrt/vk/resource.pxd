@@ -17,6 +17,8 @@ cdef class Buffer:
     cdef readonly uint64_t offset
     cdef VkBuffer handle
     cdef readonly uint64_t size
+    # Bound to a block or, without one, to imported memory
+    cdef readonly bint bound
     cdef VkMemoryRequirements required
 
     cdef void destroy(self) noexcept

@@ -34,10 +34,15 @@ cdef class Buffer:
         device: an open device.
         size: bytes.
         usage: VkBufferUsageFlags.
+        imported: its memory will be the host's, see `vkrt.vk.imported.HostImport`.
+        shared: the queue for copies uses it as well.
     """
 
-    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage):
+    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage,
+                  bint imported=False, bint shared=False):
+        cdef uint32_t[2] families
         cdef VkBufferCreateInfo info
+        cdef VkExternalMemoryBufferCreateInfo external
         cdef VkBuffer handle = NULL
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
@@ -49,6 +54,16 @@ cdef class Buffer:
         info.size = size
         info.usage = usage
         info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
+        if imported:
+            memset(&external, 0, sizeof(external))
+            external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
+            external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
+            info.pNext = &external
+        families[0], families[1] = device.queue_family, device.upload_family
+        if shared and families[0] != families[1]:
+            info.sharingMode = VK_SHARING_MODE_CONCURRENT
+            info.queueFamilyIndexCount = 2
+            info.pQueueFamilyIndices = families
         device.created(device.vk.vkCreateBuffer(device.handle, &info, NULL, &handle), BUFFER,
                        b"vkCreateBuffer")
         self.handle = handle
@@ -65,12 +80,13 @@ cdef class Buffer:
         Raises:
             ValueError: the place does not meet the requirements.
         """
-        if self.handle == NULL or self.block is not None:
+        if self.handle == NULL or self.bound:
             raise ValueError("the buffer is closed or bound already")
         check_place(self.device, &self.required, block, offset)
         block.bind_buffer(self.handle, offset)
         self.block = block
         self.offset = offset
+        self.bound = True
 
     def close(self):
         """Destroys the buffer; its block stays."""
@@ -82,6 +98,7 @@ cdef class Buffer:
             return
         self.handle = NULL
         self.block = None
+        self.bound = False
         self.device.vk.vkDestroyBuffer(self.device.handle, handle, NULL)
         self.device.destroyed(BUFFER)
 
@@ -104,7 +121,7 @@ cdef class BufferView:
         cdef VkBufferViewCreateInfo info
         cdef VkBufferView handle = NULL
         cdef Device device = buffer.device
-        if buffer.block is None:
+        if not buffer.bound:
             raise ValueError("the buffer is not bound")
         device.retain()
         self.device = device

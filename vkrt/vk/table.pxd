@@ -64,6 +64,16 @@ cdef struct DeviceTable:
     PFN_vkCmdPipelineBarrier vkCmdPipelineBarrier
     PFN_vkCmdCopyBuffer vkCmdCopyBuffer
     PFN_vkCmdFillBuffer vkCmdFillBuffer
+    PFN_vkAllocateMemory vkAllocateMemory
+    PFN_vkFreeMemory vkFreeMemory
+    PFN_vkBindBufferMemory vkBindBufferMemory
+    PFN_vkCreateSemaphore vkCreateSemaphore
+    PFN_vkDestroySemaphore vkDestroySemaphore
+    # NULL without timeline semaphores
+    PFN_vkWaitSemaphores vkWaitSemaphores
+    PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue
+    # NULL without VK_EXT_external_memory_host
+    PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT
     PFN_vkCreateFence vkCreateFence
     PFN_vkDestroyFence vkDestroyFence
     PFN_vkResetFences vkResetFences

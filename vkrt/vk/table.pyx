@@ -25,6 +25,12 @@ cdef PFN_vkVoidFunction of_device(PFN_vkGetDeviceProcAddr lookup, VkDevice devic
     return found
 
 
+cdef PFN_vkVoidFunction either(PFN_vkGetDeviceProcAddr lookup, VkDevice device,
+                               const char* name, const char* other) noexcept:
+    cdef PFN_vkVoidFunction found = lookup(device, name)
+    return found if found != NULL else lookup(device, other)
+
+
 cdef int fill_instance_table(InstanceTable* table, PFN_vkGetInstanceProcAddr lookup,
                              VkInstance instance) except -1:
     table.vkGetInstanceProcAddr = lookup
@@ -127,6 +133,21 @@ cdef int fill_device_table(DeviceTable* table, PFN_vkGetDeviceProcAddr lookup,
         lookup, device, b"vkCmdPipelineBarrier")
     table.vkCmdCopyBuffer = <PFN_vkCmdCopyBuffer>of_device(lookup, device, b"vkCmdCopyBuffer")
     table.vkCmdFillBuffer = <PFN_vkCmdFillBuffer>of_device(lookup, device, b"vkCmdFillBuffer")
+    table.vkAllocateMemory = <PFN_vkAllocateMemory>of_device(lookup, device, b"vkAllocateMemory")
+    table.vkFreeMemory = <PFN_vkFreeMemory>of_device(lookup, device, b"vkFreeMemory")
+    table.vkBindBufferMemory = <PFN_vkBindBufferMemory>of_device(
+        lookup, device, b"vkBindBufferMemory")
+    table.vkCreateSemaphore = <PFN_vkCreateSemaphore>of_device(
+        lookup, device, b"vkCreateSemaphore")
+    table.vkDestroySemaphore = <PFN_vkDestroySemaphore>of_device(
+        lookup, device, b"vkDestroySemaphore")
+    # NULL before Vulkan 1.2, which may know them by the extension's names
+    table.vkWaitSemaphores = <PFN_vkWaitSemaphores>either(
+        lookup, device, b"vkWaitSemaphores", b"vkWaitSemaphoresKHR")
+    table.vkGetSemaphoreCounterValue = <PFN_vkGetSemaphoreCounterValue>either(
+        lookup, device, b"vkGetSemaphoreCounterValue", b"vkGetSemaphoreCounterValueKHR")
+    table.vkGetMemoryHostPointerPropertiesEXT = <PFN_vkGetMemoryHostPointerPropertiesEXT>lookup(
+        device, b"vkGetMemoryHostPointerPropertiesEXT")
     table.vkCreateFence = <PFN_vkCreateFence>of_device(lookup, device, b"vkCreateFence")
     table.vkDestroyFence = <PFN_vkDestroyFence>of_device(lookup, device, b"vkDestroyFence")
     table.vkResetFences = <PFN_vkResetFences>of_device(lookup, device, b"vkResetFences")

@@ -1,0 +1,92 @@
+"""Host memory read in place by the device, and timelines."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+from vk_bench import BUFFER_USAGE, Bench
+
+from vkrt.vk import live_objects
+from vkrt.vk.device import Device
+from vkrt.vk.imported import HostImport, import_alignment
+from vkrt.vk.timeline import Timeline
+
+pytestmark = pytest.mark.driver
+
+PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture
+def bench(device):
+    with Bench(device) as opened:
+        yield opened
+
+
+@pytest.fixture
+def mapping(tmp_path, device):
+    """A read-only mapping of a file of 4 pages, and what is in it."""
+    if import_alignment(device) not in (PAGE, 1):
+        pytest.skip("the device imports no host memory, or not by pages")
+    content = np.random.default_rng(1).integers(0, 256, 4 * PAGE, np.uint8)
+    path = tmp_path / "weights"
+    path.write_bytes(content.tobytes())
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    return np.frombuffer(mapped, np.uint8), content
+
+
+def test_a_read_only_mapping_is_read_in_place(device, bench, mapping):
+    array, content = mapping
+    with HostImport(device, array.ctypes.data, array.size, BUFFER_USAGE, array) as imported:
+        assert imported.size == imported.buffer.size == 4 * PAGE
+        assert imported.buffer.bound and imported.buffer.block is None
+        result = bench.host_buffer(bytes(2 * PAGE))
+        commands = bench.begin()
+        commands.record_copy(imported.buffer, PAGE, result, 0, 2 * PAGE)
+        bench.finish(commands)
+        assert result.block.read(0, 2 * PAGE) == content[PAGE:3 * PAGE].tobytes()
+
+
+def test_an_import_is_no_device_memory_and_leaves_nothing(device, mapping):
+    array, _ = mapping
+    before = live_objects()
+    imported = HostImport(device, array.ctypes.data + PAGE, PAGE, BUFFER_USAGE)
+    assert live_objects()["import"] == before["import"] + 1
+    assert live_objects()["block"] == before["block"]
+    imported.close()
+    imported.close()
+    assert live_objects() == before
+
+
+@pytest.mark.parametrize("offset, size", [(16, PAGE), (0, 100), (0, 0)])
+def test_only_whole_pages_are_imported(device, mapping, offset, size):
+    array, _ = mapping
+    before = live_objects()
+    with pytest.raises(ValueError, match="multiples of"):
+        HostImport(device, array.ctypes.data + offset, size, BUFFER_USAGE)
+    assert live_objects() == before
+
+
+def test_an_import_keeps_a_closed_device(mapping):
+    array, _ = mapping
+    before = live_objects()
+    device = Device.open()
+    imported = HostImport(device, array.ctypes.data, PAGE, BUFFER_USAGE)
+    device.close()
+    assert live_objects()["device"] == before["device"] + 1
+    imported.close()
+    assert live_objects() == before
+
+
+def test_timeline(device):
+    timeline = Timeline(device)
+    assert timeline.value == 0
+    assert timeline.wait(0, 0)
+    assert not timeline.wait(1, 0.001)
+    timeline.close()
+    timeline.close()
+    with pytest.raises(ValueError, match="closed"):
+        timeline.wait(0)
+

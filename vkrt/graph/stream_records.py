@@ -1,0 +1,157 @@
+"""What streaming weights through a pool is planned to be, as plain data.
+
+Time is counted in sections: runs of steps that are submitted together. It is cyclic, since the
+program runs again and again: behind the last section of a run comes the first of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+MOST_LOOKAHEAD = 4
+
+
+@dataclass(frozen=True)
+class Section:
+    """Steps that are submitted together.
+
+    Attributes:
+        first, end: its steps are `first` .. `end` - 1. A host call is the last of its section.
+        waits: streamed weights that must have arrived before it starts, in the order they do.
+    """
+
+    first: int
+    end: int
+    waits: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reload:
+    """A weight's bytes are brought to its place; from here on the place is its own.
+
+    Attributes:
+        weight: index in the catalog.
+        ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
+            before, or before the first run.
+        after: the transfer may start once the device has completed this section of that run;
+            -1 (only with `ahead` 0) is the moment the run begins.
+    """
+
+    weight: int
+    ahead: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A section may not start before a weight has arrived."""
+
+    weight: int
+    section: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """A weight's place is free once a section is complete."""
+
+    weight: int
+    section: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take.
+
+    Attributes:
+        step_seconds: of every step, without transfers.
+        bytes_per_second: of a transfer from the file to the pool.
+        reload_seconds: of every reload, whatever its size.
+    """
+
+    step_seconds: tuple[float, ...]
+    bytes_per_second: float
+    reload_seconds: float = 0.0
+
+    def weight_seconds(self, nbytes: int) -> float:
+        """Seconds that the reload of so many bytes takes."""
+        return self.reload_seconds + nbytes / self.bytes_per_second
+
+    def section_seconds(self, sections: tuple[Section, ...]) -> tuple[float, ...]:
+        """Seconds that the steps of each section take."""
+        return tuple(sum(self.step_seconds[s.first:s.end]) for s in sections)
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """Which weights are streamed, through which places, and when.
+
+    Attributes:
+        resident: weights that stay on the device, as indices in the catalog.
+        streamed: weights that are reloaded in every run, in the order they are waited for.
+        sections: all steps, in order.
+        offsets: of each streamed weight in the pool, in bytes, by its index in the catalog.
+        records: everything that happens in a run, in order: what is waited for before a section,
+            what is released after it, what may be reloaded then. First the reloads that start as
+            the run begins (`after` -1).
+        pool_bytes: of the one pool: exactly to the end of its last place.
+        alignment: of the pool's memory.
+        type_bits: memory types that suit every streamed weight.
+        bytes_per_run: bytes of the file that one run reads.
+        lookahead: reloads may start this many layers (sections that wait for weights) ahead.
+        fixed_bytes, resident_bytes: of what is not streamed.
+        minimum_budget: the smallest budget that can be planned for, in bytes.
+        notes: decisions worth telling the user, in plain words.
+    """
+
+    resident: tuple[int, ...]
+    streamed: tuple[int, ...]
+    sections: tuple[Section, ...]
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    records: tuple[Reload | Wait | Release, ...] = ()
+    pool_bytes: int = 0
+    alignment: int = 1
+    type_bits: int = 0xFFFFFFFF
+    bytes_per_run: int = 0
+    lookahead: int = 0
+    fixed_bytes: int = 0
+    resident_bytes: int = 0
+    minimum_budget: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Device bytes while the program runs."""
+        return self.fixed_bytes + self.resident_bytes + self.pool_bytes
+
+    @property
+    def reloads(self) -> tuple[Reload, ...]:
+        """The reloads in the order of the waits, which is the order of the transfers too.
+
+        Those with `ahead` 1 come first: they are what is transferred before the first run.
+        """
+        found = {r.weight: r for r in self.records if isinstance(r, Reload)}
+        return tuple(found[weight] for weight in self.streamed)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The sections that wait for at least one weight."""
+        return tuple(i for i, section in enumerate(self.sections) if section.waits)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures, in bytes and counts."""
+        return {"resident": len(self.resident), "streamed": len(self.streamed),
+                "sections": len(self.sections), "lookahead": self.lookahead,
+                "bytes_per_run": self.bytes_per_run, "pool_bytes": self.pool_bytes,
+                "resident_bytes": self.resident_bytes, "fixed_bytes": self.fixed_bytes,
+                "peak_bytes": self.peak_bytes, "minimum_budget": self.minimum_budget}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {**self.summary(), "notes": list(self.notes),
+                "weights": {"resident": list(self.resident), "streamed": list(self.streamed)},
+                "offsets": {str(weight): offset for weight, offset in self.offsets.items()},
+                "sections_of_steps": [asdict(section) for section in self.sections],
+                "records": [{"kind": type(record).__name__.lower(), **asdict(record)}
+                            for record in self.records]}

@@ -1,0 +1,61 @@
+"""The options of loading a program, in one place: `vkrt.load` and the command take the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vkrt.errors import InputError
+from vkrt.graph.plan import DEFAULT_CHUNK, ORDERS
+from vkrt.graph.ways import check_weights
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(value: int | str) -> int:
+    """Bytes from a number or a text such as "300MB" (10^6) or "256MiB" (2^20).
+
+    Raises:
+        InputError: it is neither, or not positive.
+    """
+    number = value
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        unit = _UNITS.get(match[2].upper()) if match else None
+        if match is None or unit is None:
+            raise InputError(f"{value!r}: expected bytes, such as 300MB, 1.5GB or 256MiB")
+        number = int(float(match[1]) * unit)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise InputError(f"{value!r}: expected a positive number of bytes")
+    return number
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a program is loaded; see `vkrt.load` for what each means.
+
+    Raises:
+        InputError: a value is not one of those allowed.
+    """
+
+    storage: str = "auto"
+    order: str = "lazy"
+    chunk: int = DEFAULT_CHUNK
+    weights: str = "auto"
+    memory_budget: int | str | None = None
+    stream_lookahead: int | None = None
+    prefetch: str = "auto"
+    keep_cached: bool | None = None
+
+    def __post_init__(self):
+        if self.order not in ORDERS:
+            raise InputError(f"order={self.order!r}: expected one of {', '.join(ORDERS)}")
+        check_weights(self.weights)
+        if self.stream_lookahead is not None and self.stream_lookahead < 0:
+            raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
+
+    @property
+    def budget(self) -> int | None:
+        """The memory budget in bytes."""
+        return None if self.memory_budget is None else parse_bytes(self.memory_budget)

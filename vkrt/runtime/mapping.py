@@ -1,0 +1,111 @@
+"""Mapped weights: the mapping of a program's file imported into the device, window by window.
+
+An import takes no device memory. A window holds neighbouring weights, as many as the driver lets
+one import hold, from page to page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.graph.arena import round_up
+from vkrt.graph.weights import Weight
+from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.vk.imported import HostImport, import_alignment
+
+# Drivers have been seen to refuse imports of 1 GiB and more.
+WINDOW_BYTES = 512 << 20
+
+
+class Mapper:
+    """Which weights of a method can be read in place, and the imports they are read through.
+
+    Args:
+        device: an open device.
+        sources: `Source`s by number.
+        offset_alignment: bytes that a weight's offset in its import must be a multiple of.
+    """
+
+    def __init__(self, device: Any, sources: Sequence[Any], offset_alignment: int):
+        self._device = device
+        self._sources = sources
+        self._offset_alignment = offset_alignment
+        self._alignment = import_alignment(device)
+        self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
+        self._refused: dict[int, str] = {}
+        self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
+
+    def cannot_map(self, weight: Weight) -> str:
+        """Why a weight that lies in its file as the kernels read it cannot be mapped, or ""."""
+        if not self._alignment:
+            return "the device has no VK_EXT_external_memory_host"
+        source = self._sources[weight.source]
+        if not source.is_mapped:
+            return "the program is in memory, not in a file"
+        if weight.source in self._refused:
+            return self._refused[weight.source]
+        if not weight.nbytes:
+            return "it is empty"
+        if weight.offset % self._offset_alignment:
+            return (f"offset {weight.offset} in the file is not a multiple of the "
+                    f"{self._offset_alignment} bytes that the device asks for")
+        start, end = self._span(weight)
+        if start < 0 or end > round_up(source.nbytes, 4096) or end - start > self._limit:
+            return f"{end - start} bytes around it cannot be imported"
+        end = weight.offset + weight.nbytes
+        tail = memoryview(source)[end:end + weight.tail]
+        if len(tail) < weight.tail or any(tail):
+            return "the bytes behind it are not zero, and kernels read whole texels"
+        return ""
+
+    def _span(self, weight: Weight) -> tuple[int, int]:
+        """First and last byte of the file that an import of the weight has to hold."""
+        base = self._sources[weight.source].address
+        first = (base + weight.offset) // self._alignment * self._alignment - base
+        last = base + weight.offset + weight.nbytes + weight.tail
+        return first, round_up(last, self._alignment) - base
+
+    def acquire(self, weights: Sequence[Weight]) -> None:
+        """Imports what these weights lie in.
+
+        A refusal of the driver is remembered: `cannot_map` then says so for all weights of the
+        file, and `UnsupportedError` is raised.
+        """
+        for source, start, end in self._windows(weights):
+            mapping = self._sources[source]
+            try:
+                made = HostImport(self._device, mapping.address + start, end - start,
+                                  BUFFER_USAGE, memoryview(mapping))
+            except (VulkanError, UnsupportedError) as error:
+                self._refused[source] = f"the driver refuses the import ({error})"
+                self.close()
+                raise UnsupportedError(self._refused[source]) from error
+            self._imports.append((source, start, made))
+
+    def _windows(self, weights: Sequence[Weight]) -> list[tuple[int, int, int]]:
+        """(source, first byte, end) of the imports that hold these weights."""
+        windows: list[tuple[int, int, int]] = []
+        for weight in sorted(weights, key=lambda w: (w.source, w.offset)):
+            start, end = self._span(weight)
+            if windows:
+                source, first, last = windows[-1]
+                if source == weight.source and max(last, end) - first <= self._limit:
+                    windows[-1] = source, first, max(last, end)
+                    continue
+            windows.append((weight.source, start, end))
+        return windows
+
+    def place(self, weight: Weight) -> tuple[Any, int]:
+        """(buffer, offset in bytes) where the device reads a weight that was acquired."""
+        for source, start, made in self._imports:
+            if source == weight.source and start <= weight.offset < start + made.size:
+                return made.buffer, weight.offset - start
+        raise LookupError(f"{weight.name} was not acquired")
+
+    def close(self) -> None:
+        """Ends the imports; the device must be done with them."""
+        for _, _, made in self._imports:
+            made.close()
+        self._imports = []

@@ -1,0 +1,26 @@
+# cython: language_level=3
+"""Counters on the device's clock of events: what orders submissions, uploads and the host."""
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from vkrt.vk.api cimport VkSemaphore
+from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.device cimport Device
+
+
+@cython.final
+cdef class Timeline:
+    cdef Device device
+    cdef VkSemaphore handle
+
+    # Whether the value was reached within so many nanoseconds.
+    cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil
+    cdef void destroy(self) noexcept
+
+
+# Submits commands that begin once `before` has reached its value (None: at once) and bring `after`
+# to its value when they are done; on the queue for copies or on the compute queue.
+cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
+                         uint64_t before_value, Timeline after, uint64_t after_value,
+                         bint upload) except -1 nogil

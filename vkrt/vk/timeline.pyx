@@ -1,0 +1,124 @@
+# cython: language_level=3
+"""Timeline semaphores."""
+
+cimport cython
+from libc.stdint cimport uint64_t
+from libc.string cimport memset
+
+from vkrt.vk.api cimport *
+from vkrt.vk.check cimport SEMAPHORE, check
+from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.device cimport Device
+
+from vkrt.errors import UnsupportedError
+
+
+@cython.no_gc_clear
+cdef class Timeline:
+    """A counter that submissions raise and that host and device wait for.
+
+    Args:
+        device: an open device.
+
+    Raises:
+        UnsupportedError: the device has no timeline semaphores.
+    """
+
+    def __cinit__(self, Device device not None):
+        cdef VkSemaphoreTypeCreateInfo kind
+        cdef VkSemaphoreCreateInfo info
+        cdef VkSemaphore handle = NULL
+        if "timeline" not in device.features or device.vk.vkWaitSemaphores == NULL:
+            raise UnsupportedError(f"{device.info.name} has no timeline semaphores "
+                                   "(Vulkan 1.2 or VK_KHR_timeline_semaphore)")
+        memset(&kind, 0, sizeof(kind))
+        memset(&info, 0, sizeof(info))
+        kind.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
+        kind.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE
+        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
+        info.pNext = &kind
+        device.retain()
+        self.device = device
+        device.created(device.vk.vkCreateSemaphore(device.handle, &info, NULL, &handle),
+                       SEMAPHORE, b"vkCreateSemaphore")
+        self.handle = handle
+
+    @property
+    def value(self):
+        """What has been reached."""
+        cdef uint64_t now = 0
+        if self.handle == NULL:
+            raise ValueError("the timeline is closed")
+        check(self.device.vk.vkGetSemaphoreCounterValue(self.device.handle, self.handle, &now),
+              b"vkGetSemaphoreCounterValue")
+        return now
+
+    def wait(self, uint64_t value, seconds=10.0):
+        """Whether `value` is reached within so many seconds.
+
+        Raises:
+            DeviceLostError: the device was lost.
+        """
+        cdef uint64_t timeout = <uint64_t>(max(seconds, 0) * 1e9)
+        cdef int done
+        with nogil:
+            done = self.reached(value, timeout)
+        return bool(done)
+
+    cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil:
+        cdef VkSemaphoreWaitInfo info
+        if self.handle == NULL:
+            with gil:
+                raise ValueError("the timeline is closed")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
+        info.semaphoreCount = 1
+        info.pSemaphores = &self.handle
+        info.pValues = &value
+        return check(self.device.vk.vkWaitSemaphores(self.device.handle, &info, timeout),
+                     b"vkWaitSemaphores") == VK_SUCCESS
+
+    def close(self):
+        """Destroys it; no submission may still use it."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
+        cdef VkSemaphore handle = self.handle
+        if handle == NULL:
+            return
+        self.handle = NULL
+        self.device.vk.vkDestroySemaphore(self.device.handle, handle, NULL)
+        self.device.destroyed(SEMAPHORE)
+
+    def __dealloc__(self):
+        self.destroy()
+
+
+cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
+                         uint64_t before_value, Timeline after, uint64_t after_value,
+                         bint upload) except -1 nogil:
+    cdef VkTimelineSemaphoreSubmitInfo values
+    cdef VkSubmitInfo info
+    cdef VkFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+    if commands.handle == NULL or after.handle == NULL:
+        with gil:
+            raise ValueError("an object of this submission is closed")
+    memset(&values, 0, sizeof(values))
+    memset(&info, 0, sizeof(info))
+    values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
+    values.signalSemaphoreValueCount = 1
+    values.pSignalSemaphoreValues = &after_value
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    info.pNext = &values
+    if before is not None:
+        values.waitSemaphoreValueCount = 1
+        values.pWaitSemaphoreValues = &before_value
+        info.waitSemaphoreCount = 1
+        info.pWaitSemaphores = &before.handle
+        info.pWaitDstStageMask = &stage
+    info.commandBufferCount = 1
+    info.pCommandBuffers = &commands.handle
+    info.signalSemaphoreCount = 1
+    info.pSignalSemaphores = &after.handle
+    return check(device.submit_upload(&info, NULL) if upload else device.submit(&info, NULL),
+                 b"vkQueueSubmit")
