@@ -14,11 +14,13 @@ from vkrt.errors import DeviceMemoryError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.policy import policy_of, target_of
 from vkrt.graph.tensor import Tensor
+from vkrt.memory.reader import Reader
 from vkrt.memory_report import MemoryReport
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.placing import place
 from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.vk.memory import trim
 
 
 class MethodMetadata:
@@ -83,6 +85,7 @@ class Method:
         self._lock = threading.Lock()
         self._closed = False
         self._has_run = False
+        self._reader: Reader | None = None
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
@@ -99,7 +102,7 @@ class Method:
         except BaseException as error:
             if isinstance(error, DeviceMemoryError) and hasattr(self, "plan"):
                 error.breakdown = self.plan.summary()
-            self._compute.close()
+            self._release()
             raise
 
     def _load(self, sources: Sequence[Any]) -> None:
@@ -110,10 +113,16 @@ class Method:
         self._phase("graph built")
         compute.allocate_early()
         self._phase("prepack start")
-        compute.prepack(sources)
+        self._reader = Reader(sources, self.options.prefetch,
+                              keep_cached=self.options.keep_cached)
+        compute.prepack(self._reader)
         self._phase("after prepack")
         compute.allocate_activations()
         compute.encode()
+        compute.stream(self._reader)
+        if not self.plan.streams:
+            self._reader.close()
+        trim()
         self._phase("before execute")
 
     def _phase(self, name: str) -> None:
@@ -176,7 +185,12 @@ class Method:
         """Releases everything of the device. May be called twice, waits for a run in progress."""
         with self._lock:
             self._closed = True
-            self._compute.close()
+            self._release()
+
+    def _release(self) -> None:
+        self._compute.close()
+        if self._reader is not None:
+            self._reader.close()
 
 
 # dtypes that the device holds in 32 bits

@@ -7,7 +7,9 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.blocks import Requirements
+from vkrt.graph.budget import Budget
 from vkrt.graph.plan import MemoryPlan, plan
+from vkrt.graph.policy import policy_of
 from vkrt.graph.records import WorkList
 from vkrt.graph.ways import Placement, ways_of
 from vkrt.graph.weights import catalog_of
@@ -43,9 +45,15 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
             except UnsupportedError:
                 continue  # the mapper has noted which file: its weights go another way now
         result = plan(work, requirements, order=options.order, chunk=options.chunk,
-                      unified=device.unified, placement=placement,
+                      unified=device.unified, placement=placement, budget=_budget(device, options),
                       granularity=device.info.limits["bufferImageGranularity"])
     except BaseException:
         mapper.close()
         raise
     return result, mapper
+
+
+def _budget(device: Any, options: LoadOptions) -> Budget | None:
+    if options.budget is None and options.weights != "stream":
+        return None
+    return Budget(options.budget, options.stream_lookahead, policy_of(device.info.driver_id).speed)

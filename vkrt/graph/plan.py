@@ -17,6 +17,7 @@ the predicted bytes (`simulate`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -31,8 +32,10 @@ from vkrt.graph.blocks import (
     activation_blocks,
     weight_blocks,
 )
-from vkrt.graph.records import WorkList
+from vkrt.graph.budget import Budget, Fit, fit
+from vkrt.graph.records import HostCall, WorkList
 from vkrt.graph.schedule import Batch, chunk_for, schedule
+from vkrt.graph.stream_records import StreamPlan
 from vkrt.graph.tensor import Storage
 from vkrt.graph.ways import Placement
 
@@ -56,6 +59,10 @@ class MemoryPlan:
         host_bytes: of the host block, 0 where inputs and outputs are in the arena.
         staging_bytes: of the staging buffer while prepacking.
         pool_bytes: of the pool that weights are streamed through.
+        upload_bytes: of the staging buffer they pass on the way there, on devices with memory of
+            their own.
+        stream: the plan of streamed weights, None where there are none.
+        sections: (first step, end) of what is submitted at once; a host call ends its section.
         peak_bytes: the most that is allocated at once.
         lower_bound: bytes of activations alive at once: no arena can be smaller.
         packing: which way of packing gave the arena, for reports.
@@ -74,12 +81,20 @@ class MemoryPlan:
     lower_bound: int
     packing: str = ""
     pool_bytes: int = 0
+    upload_bytes: int = 0
+    stream: StreamPlan | None = None
+    sections: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Place]]:
         """(index of the block, place) by the id of the storage; untouched storages have none."""
         return {place.storage: (index, place) for index, block in enumerate(self.blocks)
                 for place in block.places}
+
+    @property
+    def streams(self) -> bool:
+        """Whether weights are streamed."""
+        return self.stream is not None
 
     @cached_property
     def direct_blocks(self) -> tuple[int, ...]:
@@ -91,19 +106,22 @@ class MemoryPlan:
     def phases(self) -> tuple[tuple[str, int], ...]:
         """(checkpoint, device bytes allocated then), in order."""
         weights, everything = self.weight_bytes, self.weight_bytes + self.run_bytes
-        early, late = (0, weights) if self.order == "lazy" else (everything, everything)
+        blocks = everything - self.upload_bytes
+        early, late = (0, weights) if self.order == "lazy" else (blocks, blocks)
         return (("graph built", 0), ("prepack start", early), ("after prepack", late),
                 ("before execute", everything), ("end of execute", everything))
 
     @property
     def run_bytes(self) -> int:
-        """Bytes of activations in any kind of memory."""
-        return self.activation_bytes + self.host_bytes
+        """Bytes beside the weights' while the program runs: activations in any kind of memory, and
+        what weights are streamed through."""
+        return self.activation_bytes + self.host_bytes + self.pool_bytes + self.upload_bytes
 
     def summary(self) -> dict[str, Any]:
         """The figures in bytes, without blocks and batches."""
         return {"order": self.order, "weight_bytes": self.weight_bytes,
-                "largest_weight": self.largest_weight, "activation_bytes": self.activation_bytes,
+                "largest_weight": self.largest_weight, "pool_bytes": self.pool_bytes,
+                "upload_bytes": self.upload_bytes, "activation_bytes": self.activation_bytes,
                 "host_bytes": self.host_bytes, "staging_bytes": self.staging_bytes,
                 "peak_bytes": self.peak_bytes, "lower_bound": self.lower_bound}
 
@@ -120,16 +138,18 @@ class MemoryPlan:
         slices = sum(len(batch.items) for batch in self.batches)
         notes = {
             "weights": f"{weights} blocks, largest weight {self.largest_weight:,} B",
+            "pool": f"{len(self.placement.weights('stream'))} weights streamed",
+            "uploads": "staging of streamed weights",
             "activations": f"alive at once {self.lower_bound:,} B, packed {self.packing}",
             "host": "inputs and outputs",
             "staging": f"{slices} slices in {len(self.batches)} batches",
             "peak": f"{self.order} order",
         }
-        figures = (self.weight_bytes, self.activation_bytes, self.host_bytes, self.staging_bytes,
-                   self.peak_bytes)
+        figures = (self.weight_bytes, self.pool_bytes, self.upload_bytes, self.activation_bytes,
+                   self.host_bytes, self.staging_bytes, self.peak_bytes)
         return "\n".join(f"{name:<12}{nbytes:>14,} B  {note}"
                          for (name, note), nbytes in zip(notes.items(), figures)
-                         if nbytes or name != "host")
+                         if nbytes or name not in ("pool", "uploads", "host"))
 
 
 def default_requirements(storage: Storage) -> tuple[int, int, int]:
@@ -140,7 +160,7 @@ def default_requirements(storage: Storage) -> tuple[int, int, int]:
 def plan(work: WorkList, requirements: Requirements = default_requirements, *,
          order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
          granularity: int = 1, block_bytes: int = BLOCK_BYTES,
-         placement: Placement | None = None) -> MemoryPlan:
+         placement: Placement | None = None, budget: Budget | None = None) -> MemoryPlan:
     """Places every storage of a work list.
 
     Args:
@@ -153,9 +173,10 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
             bufferImageGranularity).
         block_bytes: the most bytes of a block that several weights share.
         placement: the ways of the weights; all staged by default.
+        budget: the most that may be allocated; weights that do not fit are streamed.
 
     Raises:
-        InputError: unknown order, or sizes that are not positive.
+        InputError: the budget is too small, unknown order, or sizes that are not positive.
     """
     if order not in ORDERS:
         raise InputError(f"order={order!r}: expected one of {', '.join(ORDERS)}")
@@ -164,28 +185,86 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         if value < 1:
             raise InputError(f"{name}={value}: expected a positive number of bytes")
     placement = placement or Placement.staged(work)
-    weights, largest = weight_blocks(work, requirements, granularity, block_bytes,
-                                     placement.storages("map", "stream"))
     arena, packings = activation_blocks(work, requirements, granularity, unified)
-    blocks = weights + arena
-    weight_bytes = sum(block.nbytes for block in weights)
     activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
     host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
-
-    block_of = {} if order == "eager" else {
-        place.storage: index for index, block in enumerate(weights) for place in block.places}
-    staged = placement.prepacks("staged")
-    chunk = chunk_for([work.prepacks[i] for i in staged], chunk, activation_bytes + host_bytes)
-    batches, staging = schedule(work.prepacks, chunk, block_of, staged)
     run_bytes = activation_bytes + host_bytes
-    peak = weight_bytes + (run_bytes + staging if order == "eager" else max(run_bytes, staging))
+
+    def blocks_of(placement: Placement) -> tuple[list[Block], int]:
+        return weight_blocks(work, requirements, granularity, block_bytes,
+                             placement.storages("map", "stream"))
+
+    def batches_of(placement: Placement, blocks: list[Block], beside: int,
+                   ) -> tuple[tuple[Batch, ...], int]:
+        block_of = {} if order == "eager" else {
+            place.storage: index for index, block in enumerate(blocks) for place in block.places}
+        staged = placement.prepacks("staged")
+        most = chunk_for([work.prepacks[i] for i in staged], chunk, beside)
+        return schedule(work.prepacks, most, block_of, staged)
+
+    def peak_of(weights: int, staging: int, beside: int) -> int:
+        return weights + (beside + staging if order == "eager" else max(beside, staging))
+
+    weights, largest = blocks_of(placement)
+    batches, staging = batches_of(placement, weights, run_bytes)
+    weight_bytes = _total(weights)
+    peak = peak_of(weight_bytes, staging, run_bytes)
+    found = Fit(placement, None)
+    if budget is not None and (budget.nbytes is None or peak > budget.nbytes):
+        # Staging comes and goes before activations and the pool exist.
+        _, least = batches_of(placement, weights, 0)
+        found = fit(work, placement, requirements, budget, unified=unified,
+                    fixed_bytes=peak_of(0, least, run_bytes),
+                    resident_bytes=lambda placed: _total(blocks_of(placed)[0]))
+        weights, largest = blocks_of(found.placement)
+        weight_bytes = _total(weights)
+    pool = _pool(work, requirements, found)
+    pool_bytes = _total(pool)
+    if found.stream is not None:
+        beside = run_bytes + pool_bytes + found.upload_bytes
+        batches, staging = batches_of(found.placement, weights, beside)
+        peak = peak_of(weight_bytes, staging, beside)
+    if budget is not None and budget.nbytes is not None and peak > budget.nbytes:
+        raise InputError(f"memory_budget={budget.nbytes:,}: {peak:,} bytes are needed to load "
+                         f"({weight_bytes:,} of weights, {staging:,} of staging)")
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
+    sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
+                else sections_of(work))
     return MemoryPlan(
-        order=order, placement=placement, blocks=tuple(blocks), batches=batches, weight_bytes=weight_bytes,
-        largest_weight=largest, activation_bytes=activation_bytes, host_bytes=host_bytes,
-        staging_bytes=staging, peak_bytes=peak,
+        order=order, placement=found.placement, blocks=(*weights, *pool, *arena), batches=batches,
+        weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
+        host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
-        packing="; ".join(packing.method for packing in measured))
+        packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
+        upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections))
+
+
+def _total(blocks: Iterable[Block]) -> int:
+    return sum(block.nbytes for block in blocks)
+
+
+def _pool(work: WorkList, requirements: Requirements, found: Fit) -> list[Block]:
+    """The block that streamed weights share over time."""
+    if found.stream is None:
+        return []
+    catalog = found.placement.catalog
+    places = tuple(Place(catalog[i].storage, offset,
+                         requirements(work.storages[catalog[i].storage])[0])
+                   for i, offset in sorted(found.stream.offsets.items()))
+    return [Block("pool", found.stream.pool_bytes, found.stream.alignment,
+                  found.stream.type_bits, places)]
+
+
+def sections_of(work: WorkList) -> list[tuple[int, int]]:
+    """(first step, end) of what is submitted at once: a host call is the last step of a section."""
+    result, first = [], 0
+    for index, step in enumerate(work.steps):
+        if isinstance(step, HostCall):
+            result.append((first, index + 1))
+            first = index + 1
+    if first < len(work.steps):
+        result.append((first, len(work.steps)))
+    return result
 
 
 def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
@@ -209,7 +288,7 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
     note("graph built")
     if plan.order == "eager":
         allocate(("weight",))
-        allocate(("activation", "host"))
+        allocate(("pool", "activation", "host"))
     note("prepack start")
     if plan.order == "lazy":
         for index in plan.direct_blocks:
@@ -225,7 +304,9 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
         note("release staging", -plan.staging_bytes)
     note("after prepack")
     if plan.order == "lazy":
-        allocate(("activation", "host"))
+        allocate(("pool", "activation", "host"))
+    if plan.upload_bytes:
+        note("allocate uploads", plan.upload_bytes)
     note("before execute")
     note("end of execute")
     return events

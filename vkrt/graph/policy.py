@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vkrt.errors import InputError
+from vkrt.graph.cost import Speed
 from vkrt.graph.target import LOOP_LIMIT, Target
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -25,20 +26,23 @@ class Policy:
         storage: the default storage, see `Target`.
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes become specialization constants (True) or push constants.
+        speed: for choosing how far ahead weights are streamed.
         why: what was measured.
     """
 
     storage: str = "texel"
     max_texels: int | None = None
     specialize: bool = True
+    speed: Speed = Speed(multiply_adds=2e11, bytes=3e10, dispatch=5e-6)
     why: str = "not measured"
 
 
 DEFAULT = Policy()
 POLICIES = {
-    LLVMPIPE: Policy(why="texel views read 1.4 to 4 times as fast as storage buffers"),
+    LLVMPIPE: Policy(speed=Speed(multiply_adds=1.2e10, bytes=5e9),
+                     why="texel views read 1.4 to 4 times as fast as storage buffers"),
     # It reports the specification's minimum of 65536 and reads larger views right.
-    SWIFTSHADER: Policy(max_texels=1 << 22,
+    SWIFTSHADER: Policy(max_texels=1 << 22, speed=Speed(multiply_adds=3e9, bytes=2e9),
                         why="texel views read 1.5 to 2.5 times as fast as storage buffers"),
 }
 

@@ -5,17 +5,22 @@
     prepare                  pipelines
     allocate_early           order "eager" only: all blocks
     prepack                  weight blocks as they are reached, one staging buffer, freed at the end
-    allocate_activations     the arena, once
-    encode                   descriptor sets and command buffers
+    allocate_activations     the arena, once, and the pool of streamed weights
+    encode                   descriptor sets and command buffers, one per section
+    stream                   starts the reloads of streamed weights, if there are any
     run                      submit, wait; the only part that repeats
 """
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch
+from vkrt.graph.uploads import SLOTS
+from vkrt.runtime.carriers import HostCarrier, UploadCarrier
 from vkrt.runtime.prepack import Prepacker
+from vkrt.runtime.streaming import Streamer
+from vkrt.runtime.transfers import transfer_of
 from vkrt.shader import catalog
 
 from vkrt.runtime.descriptors cimport write_set
@@ -30,13 +35,15 @@ from vkrt.vk.api cimport (
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_HOST_BIT,
 )
-from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
-cdef unsigned long long FOREVER = 0xFFFFFFFFFFFFFFFF
+
+# The rest of a block
+cdef uint64_t WHOLE = 0xFFFFFFFFFFFFFFFF
 
 
 cdef class ComputeGraph:
@@ -62,6 +69,7 @@ cdef class ComputeGraph:
     cdef CommandPool pool
     cdef Fence fence
     cdef list sections
+    cdef object streamer
     cdef readonly bint closed
 
     def __cinit__(self, Device device, work, bint specialize=True):
@@ -106,6 +114,8 @@ cdef class ComputeGraph:
         self.blocks = [None] * len(plan.blocks)
         for weight in plan.placement.weights("map"):
             self.resources.place(weight.storage, *mapper.place(weight))
+        for weight in plan.placement.weights("stream"):
+            self.resources.share(weight.storage)
 
     def prepare(self):
         """Creates all pipelines."""
@@ -117,12 +127,12 @@ cdef class ComputeGraph:
                     shader, step.params, step.local_size, self.specialize)))
             else:
                 self.steps.append((step, None, None))
-        self._prepacker(()).prepare()
+        self._prepacker(None).prepare()
         self.pipelines.drop_modules()
 
-    def _prepacker(self, sources):
+    def _prepacker(self, reader):
         return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
-                         self.resources, sources)
+                         self.resources, reader)
 
     def _allocate(self, index):
         """Allocates a block of the plan, if it is not there yet, and binds its storages."""
@@ -142,14 +152,48 @@ cdef class ComputeGraph:
             for index in range(len(self.plan.blocks)):
                 self._allocate(index)
 
-    def prepack(self, sources):
-        """Brings every constant into its weight. Needs the phases before."""
-        self._prepacker(sources).run(self._allocate)
+    def prepack(self, reader):
+        """Brings every constant into its weight, but for those that are mapped or streamed.
+
+        Args:
+            reader: a `vkrt.memory.reader.Reader` of the program's sources.
+        """
+        self._write_directly(reader)
+        self._prepacker(reader).run(self._allocate)
+
+    def _write_directly(self, reader):
+        """Weights whose memory the host sees are read, and packed, straight into it."""
+        cdef Block block
+        for index in self.plan.direct_blocks:
+            self._allocate(index)
+        reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
+                    for weight in self.plan.placement.weights("direct")])
+        for index in self.plan.direct_blocks:
+            block = self.blocks[index]
+            block.flush(0, WHOLE)
 
     def allocate_activations(self):
-        """Allocates what is not there yet: the arena (and host-visible inputs and outputs)."""
+        """Allocates what is not there yet: the arena, the pool (and host-visible inputs and
+        outputs)."""
         for index in range(len(self.plan.blocks)):
             self._allocate(index)
+
+    def stream(self, reader):
+        """Starts the reloads of a plan with streamed weights. Needs the pool."""
+        if not self.plan.streams:
+            return
+        weights = [self.plan.placement.catalog[i] for i in self.plan.stream.streamed]
+        if self.plan.upload_bytes:
+            carrier = UploadCarrier(self.device, self.allocator, reader, self.work, weights,
+                                    self.resources, self.plan.upload_bytes // SLOTS)
+        else:
+            carrier = HostCarrier(reader, self.work, weights, self.resources)
+        try:
+            self.streamer = Streamer(self.device, self.plan.stream, carrier)
+        except BaseException:
+            carrier.close()
+            raise
+        self.streamer.start()
 
     def encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
@@ -165,25 +209,27 @@ cdef class ComputeGraph:
         self._record()
 
     def _record(self):
-        cdef CommandBuffer commands = None
+        cdef CommandBuffer commands
         cdef uint32_t index = 0
         needed = barriers(self.work, self.plan)
         new_images = transitions(self.work, self.plan)
-        for number, (step, shader, pipeline) in enumerate(self.steps):
-            if shader is None:
-                self._finish(commands)
-                commands = None
-                self.sections.append(HostStep(step, self.resources))
-                continue
-            if commands is None:
-                commands = self._begin()
-            if needed[number]:
-                commands.compute_barrier()
-            for storage in new_images.get(number, ()):
-                commands.prepare_image((<Image>self.resources.handles[storage]).handle)
-            record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
-            index += 1
-        self._finish(commands)
+        for first, end in self.plan.sections:
+            commands = self._begin()
+            host_step = None
+            for number in range(first, end):
+                step, shader, pipeline = self.steps[number]
+                if shader is None:
+                    host_step = HostStep(step, self.resources)
+                    continue
+                if needed[number]:
+                    commands.compute_barrier()
+                for storage in new_images.get(number, ()):
+                    commands.prepare_image((<Image>self.resources.handles[storage]).handle)
+                record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
+                index += 1
+            commands.device_to_host()
+            commands.end()
+            self.sections.append((commands, host_step))
 
     def _begin(self):
         cdef CommandBuffer commands = CommandBuffer(self.pool)
@@ -195,12 +241,6 @@ cdef class ComputeGraph:
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
         return commands
-
-    def _finish(self, CommandBuffer commands):
-        if commands is not None:
-            commands.device_to_host()
-            commands.end()
-            self.sections.append(commands)
 
     def write_input(self, int index, array):
         """Copies a contiguous array of the staging dtype to an input's memory."""
@@ -215,14 +255,15 @@ cdef class ComputeGraph:
     def run(self, run_kernel):
         """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels."""
         cdef CommandBuffer commands
-        for section in self.sections:
-            if isinstance(section, CommandBuffer):
-                commands = section
-                with nogil:
-                    submit(self.device, commands, self.fence)
-                    wait(self.fence, FOREVER)
-            else:
-                (<HostStep>section).run(run_kernel)
+        if self.streamer is not None:
+            self.streamer.run(self.sections, run_kernel)
+            return
+        for commands, host_step in self.sections:
+            with nogil:
+                submit(self.device, commands, self.fence)
+                wait(self.fence, FOREVER)
+            if host_step is not None:
+                (<HostStep>host_step).run(run_kernel)
 
     def statistics(self):
         """Bytes on the device now and at most, see `vkrt.vk.memory.Allocator.statistics`."""
@@ -233,9 +274,10 @@ cdef class ComputeGraph:
         if self.closed:
             return
         self.closed = True
-        for thing in (*self.sections, self.pool, self.fence, self.sets, self.pipelines,
+        commands = [commands for commands, _ in self.sections]
+        for thing in (self.streamer, *commands, self.pool, self.fence, self.sets, self.pipelines,
                       self.resources, self.mapper, *reversed(self.blocks), self.allocator):
-            if thing is not None and not isinstance(thing, HostStep):
+            if thing is not None:
                 thing.close()
         self.sections = []
         self.blocks = []
@@ -252,7 +294,7 @@ cdef int _copy_in(Resources resources, operand, array) except -1:
             memcpy(target, &data[0], nbytes)
         # The rest of the last texel is padding, which kernels take to be zero.
         memset(<char*>target + nbytes, 0, <size_t>operand.nbytes - nbytes)
-        _block(resources, operand).flush(0, 0xFFFFFFFFFFFFFFFF)
+        _block(resources, operand).flush(0, WHOLE)
     return 0
 
 
@@ -263,7 +305,7 @@ cdef int _copy_out(Resources resources, operand, array) except -1:
     if nbytes > <size_t>operand.nbytes:
         raise ValueError(f"{nbytes} bytes of an operand of {operand.nbytes}")
     if nbytes:
-        _block(resources, operand).invalidate(0, 0xFFFFFFFFFFFFFFFF)
+        _block(resources, operand).invalidate(0, WHOLE)
         with nogil:
             memcpy(&data[0], source, nbytes)
     return 0

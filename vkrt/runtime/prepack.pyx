@@ -2,18 +2,17 @@
 """Prepack: constants of the file, slice by slice, through one staging buffer into their weights.
 
 The order is the file's. Before each batch the memory blocks of the weights it reaches are
-allocated; behind each batch the pages it read from the file are given back.
+allocated.
 """
 
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy
 
-from vkrt.errors import FormatError
+from vkrt.memory.reader import Transfer
 from vkrt.ops.copying import COUNT, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.shader import catalog
 
-from vkrt.memory.source cimport Source
+from vkrt.memory.reader cimport Reader
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.recording cimport record_dispatch
 from vkrt.runtime.resources cimport Resources
@@ -23,15 +22,12 @@ from vkrt.vk.api cimport (
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_HOST_BIT,
 )
-from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
-# How far ahead of the cursor the system is asked to read.
-cdef size_t WINDOW = 32 << 20
-cdef unsigned long long FOREVER = 0xFFFFFFFFFFFFFFFF
 
 
 cdef class Prepacker:
@@ -41,7 +37,7 @@ cdef class Prepacker:
         device, allocator: where.
         work, plan: the work list and its plan.
         pipelines, resources: of the compute graph.
-        sources: `Source`s by number.
+        reader: of the program's sources; None to create pipelines only.
     """
 
     cdef Device device
@@ -50,7 +46,7 @@ cdef class Prepacker:
     cdef object plan
     cdef Pipelines pipelines
     cdef Resources resources
-    cdef list sources
+    cdef Reader reader
     cdef Block block
     cdef Buffer staging
     cdef CommandBuffer commands
@@ -59,21 +55,22 @@ cdef class Prepacker:
     cdef set prepared_images
 
     def __cinit__(self, Device device, Allocator allocator, work, plan, Pipelines pipelines,
-                  Resources resources, sources):
+                  Resources resources, Reader reader):
         self.device = device
         self.allocator = allocator
         self.work = work
         self.plan = plan
         self.pipelines = pipelines
         self.resources = resources
-        self.sources = list(sources)
+        self.reader = reader
         self.owned = []
         self.prepared_images = set()
 
     def prepare(self):
         """Creates the pipelines (no device memory)."""
-        for record in self.work.prepacks:
-            self._pipeline(record)
+        for batch in self.plan.batches:
+            for item in batch.items:
+                self._pipeline(self.work.prepacks[item.prepack])
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
@@ -124,6 +121,7 @@ cdef class Prepacker:
         pipelines = [self._pipeline(self.work.prepacks[item.prepack]) for item in batch.items]
         pool = DescriptorPool(self.device, [(<Pipeline>p).layout for p in pipelines])
         try:
+            self._read(batch)
             self.commands.begin(True)
             self.commands.barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
                                   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT)
@@ -136,23 +134,24 @@ cdef class Prepacker:
                 wait(self.fence, FOREVER)
         finally:
             pool.close()
+
+    def _read(self, batch):
+        """Reads the slices of a batch into staging, and asks for those behind them."""
+        cdef size_t base = <size_t>self.block.mapped
+        transfers = []
         for item in batch.items:
-            (<Source>self.sources[self.work.prepacks[item.prepack].constant.source]
-             ).release_pages(item.file_offset, item.nbytes)
+            record = self.work.prepacks[item.prepack]
+            transfers.append(Transfer(record.constant.source, item.file_offset, item.nbytes,
+                                      base + item.staging_offset, name=record.name))
+        self.reader.run(transfers)
+        if transfers:
+            last = transfers[-1]
+            self.reader.start_ahead(last.source, last.offset + last.nbytes)
 
     cdef int _item(self, item, Pipeline pipeline, DescriptorPool pool, uint32_t index) except -1:
-        """Copies a slice into staging and records the dispatch that unpacks it."""
-        cdef size_t offset = item.file_offset, nbytes = item.nbytes, place = item.staging_offset
-        cdef char* target = <char*>self.block.mapped + place
-        cdef Source source
+        """Records the dispatch that unpacks a slice."""
+        cdef size_t nbytes = item.nbytes, place = item.staging_offset
         record = self.work.prepacks[item.prepack]
-        source = self.sources[record.constant.source]
-        if offset + nbytes > source.nbytes:
-            raise FormatError(f"{record.name}: bytes {offset} to {offset + nbytes} are beyond the "
-                              f"end of {source.name} ({source.nbytes} bytes)")
-        with nogil:
-            source.want_pages(offset + nbytes, WINDOW)
-            memcpy(target, source.data + offset, nbytes)
         self._bind(pool, index, record, place, nbytes)
         params = slice_params(record, item.first_row, item.rows)
         _, groups = self.work.target.cover(params[COUNT], 64)

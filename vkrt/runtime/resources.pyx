@@ -63,6 +63,20 @@ cdef class Resources:
         self.handles[storage] = buffer
         self.offsets[storage] = offset
 
+    def share(self, int storage):
+        """Makes a buffer, unbound yet, one that the queue for copies may write."""
+        if self.device.upload_family != self.device.queue_family:
+            self.handles[storage].close()
+            self.handles[storage] = Buffer(self.device, self.storages[storage].nbytes,
+                                           BUFFER_USAGE, False, True)
+
+    def address_of(self, int storage):
+        """Where the host writes a buffer that it sees, as a number."""
+        cdef Buffer buffer = self.handles[storage]
+        if buffer.block is None or buffer.block.mapped == NULL:
+            raise RuntimeError(f"storage {storage} is not host-visible")
+        return <size_t>buffer.block.mapped + buffer.offset
+
     cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF:
         """Where an operand starts in its storage's buffer."""
         return self.offsets[operand.storage.id] + operand.offset
@@ -79,10 +93,7 @@ cdef class Resources:
 
     cdef void* host_address(self, operand) except NULL:
         """Where the host reads and writes a raw operand."""
-        cdef Buffer buffer = self.handles[operand.storage.id]
-        if buffer.block is None or buffer.block.mapped == NULL:
-            raise RuntimeError(f"storage {operand.storage.id} is not host-visible")
-        return <char*>buffer.block.mapped + buffer.offset + <size_t>operand.offset
+        return <char*><size_t>self.address_of(operand.storage.id) + <size_t>operand.offset
 
     def close(self):
         """Releases every view and handle; memory blocks are the owner's."""

@@ -22,6 +22,14 @@ cdef class CommandPool:
     cdef void destroy(self) noexcept
 
 
+cdef extern from * nogil:
+    """
+    #include <stdint.h>
+    #define VKRT_FOREVER UINT64_MAX
+    """
+    uint64_t FOREVER "VKRT_FOREVER"  # nanoseconds
+
+
 @cython.final
 cdef class CommandBuffer:
     cdef CommandPool pool

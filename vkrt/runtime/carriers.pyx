@@ -1,0 +1,163 @@
+# cython: language_level=3
+"""Carriers: how a streamed weight gets to its place in the pool.
+
+Both have `carry(number)`, which the transfer thread calls with the weight's number in the order of
+the plan; `uploads`, the timeline of copies that the device has to wait for (None when the bytes are
+there as soon as `carry` returns); and `settle()`, which waits for all of them.
+"""
+
+from libc.stdint cimport uint64_t
+
+from vkrt.graph.uploads import SLOTS, pieces_of
+from vkrt.memory.reader import Transfer as make_transfer
+from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.runtime.transfers import packing_of, transfer_of
+
+from vkrt.memory.reader cimport Reader, Transfer
+from vkrt.runtime.resources cimport Resources
+from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
+from vkrt.vk.resource cimport Buffer
+from vkrt.vk.timeline cimport Timeline, submit_in_order
+
+
+cdef class HostCarrier:
+    """Reads weights, packing them, straight into a pool that the host sees.
+
+    Args:
+        reader: of the program's sources.
+        work: the work list.
+        weights: the streamed weights, in the order of the plan.
+        resources: with the pool bound.
+    """
+
+    cdef Reader reader
+    cdef list transfers
+    cdef list places
+    cdef readonly object uploads
+
+    def __init__(self, Reader reader, work, weights, Resources resources):
+        self.reader = reader
+        self.transfers, self.places = [], []
+        for weight in weights:
+            self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
+            buffer = <Buffer>resources.handles[weight.storage]
+            self.places.append((buffer.block, buffer.offset, buffer.size))
+
+    def carry(self, int number):
+        """Brings a weight to its place. Returns 0: there is no upload to wait for."""
+        cdef Transfer transfer = self.transfers[number]
+        cdef Block block
+        cdef uint64_t offset, size
+        block, offset, size = self.places[number]
+        with nogil:
+            self.reader.read(transfer)
+            block.flush(offset, size)
+        return 0
+
+    def settle(self):
+        """Nothing is under way between two calls of `carry`."""
+
+    def close(self):
+        """Owns nothing."""
+
+
+cdef class UploadCarrier:
+    """Reads weights into a staging buffer of two slots, from where the device copies them.
+
+    Args:
+        device, allocator: where.
+        reader, work, weights, resources: as for `HostCarrier`.
+        slot_bytes: of each slot.
+    """
+
+    cdef Device device
+    cdef Reader reader
+    cdef list pieces  # for each weight a list of (slot, transfer, copy)
+    cdef list handles
+    cdef list slots  # (commands, value of the timeline when it is free again)
+    cdef list owned
+    cdef Buffer staging
+    cdef Block block
+    cdef uint64_t slot_bytes
+    cdef uint64_t submitted
+    cdef readonly Timeline uploads
+
+    def __init__(self, Device device, Allocator allocator, Reader reader, work, weights,
+                 Resources resources, uint64_t slot_bytes):
+        cdef CommandPool pool
+        self.device, self.reader = device, reader
+        self.owned, self.pieces, self.handles, self.slots = [], [], [], []
+        self.slot_bytes = slot_bytes
+        try:
+            self.staging = Buffer(device, SLOTS * slot_bytes, BUFFER_USAGE, False, True)
+            self.owned.append(self.staging)
+            size, alignment, types = self.staging.requirements
+            self.block = allocator.allocate(size, alignment, types, MEMORY_STAGING)
+            self.owned.append(self.block)
+            self.staging.bind(self.block, 0)
+            self.uploads = Timeline(device)
+            self.owned.append(self.uploads)
+            pool = CommandPool(device, True)
+            self.owned.append(pool)
+            for _ in range(SLOTS):
+                self.slots.append([CommandBuffer(pool), 0])
+                self.owned.append(self.slots[-1][0])
+            self._plan(work, weights, resources)
+        except BaseException:
+            self.close()
+            raise
+
+    def _plan(self, work, weights, Resources resources):
+        cdef size_t base = <size_t>self.block.mapped
+        slot = 0
+        for weight in weights:
+            packing = packing_of(work, weight)
+            pieces = []
+            for piece in pieces_of(work, weight):
+                # A packed transfer counts its target from the start of the weight.
+                address = base + slot * self.slot_bytes
+                address -= piece.target if packing is not None else 0
+                transfer = make_transfer(weight.source, piece.offset, piece.nbytes,
+                                         address % 2**64, packing, piece.first_row,
+                                         piece.rows if packing is not None else None, weight.name)
+                pieces.append((slot, transfer, piece.target, piece.target_bytes))
+                slot = (slot + 1) % SLOTS
+            self.pieces.append(pieces)
+            self.handles.append(resources.handles[weight.storage])
+
+    def carry(self, int number):
+        """Reads a weight and submits its copies. Returns the timeline's value behind them."""
+        cdef Buffer target = self.handles[number]
+        cdef CommandBuffer commands
+        cdef Transfer transfer
+        cdef uint64_t free, start, to, size
+        for slot, transfer, to, size in self.pieces[number]:
+            commands, free = self.slots[slot]
+            start = slot * self.slot_bytes
+            with nogil:
+                self.uploads.reached(free, FOREVER)
+                self.reader.read(transfer)
+                self.block.flush(start, size)
+                commands.begin(True)
+                commands.copy_buffer(self.staging.handle, start, target.handle, to, size)
+                commands.end()
+                submit_in_order(self.device, commands, None, 0, self.uploads, self.submitted + 1,
+                                True)
+            self.submitted += 1
+            self.slots[slot][1] = self.submitted
+        return self.submitted
+
+    def settle(self):
+        """Waits for all copies."""
+        with nogil:
+            self.uploads.reached(self.submitted, FOREVER)
+
+    def close(self):
+        """Waits for the copies and releases everything; idempotent."""
+        if self.owned and self.submitted:
+            self.settle()
+        for thing in reversed(self.owned):
+            thing.close()
+        self.owned = []

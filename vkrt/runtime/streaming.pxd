@@ -1,0 +1,40 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint64_t
+
+from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.device cimport Device
+from vkrt.vk.timeline cimport Timeline
+
+
+cdef class Streamer:
+    cdef Device device
+    cdef object carrier
+    cdef tuple reloads
+    cdef list needed
+    cdef int sections
+    cdef Timeline computed
+    cdef object thread
+    # Guards everything below, and tells of its changes.
+    cdef object changed
+    # Reloads carried out and runs begun, in this epoch
+    cdef uint64_t arrived
+    cdef uint64_t started
+    # Values of the timeline: where this epoch began, and the last that was submitted
+    cdef uint64_t base
+    cdef uint64_t submitted
+    # Of each reload: the value of the carrier's timeline behind its copies
+    cdef list values
+    cdef object error
+    # The thread has nothing to do until the next epoch.
+    cdef bint idle
+    # This epoch is to end; everything is.
+    cdef bint ending
+    cdef bint stopping
+
+    cdef int _carry_on(self) except -1
+    cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1
+    cdef int _arrival(self, uint64_t number) except -1
+    cdef int _submit(self, CommandBuffer commands, int needed, uint64_t value) except -1
+    cdef int _complete(self, uint64_t value) except -1
+    cdef int _restart(self) except -1

@@ -1,0 +1,199 @@
+# cython: language_level=3
+"""Streaming: a thread brings weights to their places in the pool while the device computes.
+
+The plan (`vkrt.graph.streaming`) says which weight may be reloaded when which section is complete,
+and which sections wait for which weight. Here are the two sides of that:
+
+* The thread carries out the reloads in order, over and over: for each it waits until the section
+  that frees its place is complete on the device, then brings the bytes there.
+* `run` submits the sections in order, each as soon as its weights have arrived (or, where copies
+  run on the device, have been submitted: the device then waits for them itself).
+
+A timeline counts the sections that are complete: section s of run r of n sections is at
+base + r * n + s + 1. When something fails, the run that needed it raises, what the pool holds is
+forgotten, and counting starts anew from where the device is.
+"""
+
+import threading
+
+from libc.stdint cimport uint64_t
+
+from vkrt.vk.command cimport FOREVER, CommandBuffer
+from vkrt.vk.device cimport Device
+from vkrt.vk.timeline cimport Timeline, submit_in_order
+
+# So often, in nanoseconds, a wait for the device looks whether it should go on.
+cdef uint64_t PATIENCE = 50_000_000
+
+
+cdef class Streamer:
+    """Runs the sections of a plan with streamed weights.
+
+    Args:
+        device: an open device.
+        plan: a `StreamPlan` that streams something.
+        carrier: brings a weight to its place: `HostCarrier` or `UploadCarrier`.
+    """
+
+    def __cinit__(self, Device device, plan, carrier):
+        self.device = device
+        self.carrier = carrier
+        self.sections = len(plan.sections)
+        self.reloads = plan.reloads
+        places = {weight: i for i, weight in enumerate(plan.streamed)}
+        # How many reloads of its run a section needs: all up to the last one it waits for.
+        self.needed = []
+        most = 0
+        for section in plan.sections:
+            most = max([most, *(places[weight] + 1 for weight in section.waits)])
+            self.needed.append(most)
+        self.values = [0] * len(self.reloads)
+        self.changed = threading.Condition()
+        self.thread = None
+        self.error = None
+        self.computed = Timeline(device)
+
+    def start(self):
+        """Starts the thread, which begins with what the first run needs first."""
+        self.thread = threading.Thread(target=self._work, name="vkrt-stream", daemon=True)
+        self.thread.start()
+
+    def _work(self):
+        """The thread: one epoch after the other, until it is to stop."""
+        while True:
+            with self.changed:
+                while self.idle and not self.stopping:
+                    self.changed.wait()
+                if self.stopping:
+                    return
+            try:
+                self._carry_on()
+            except BaseException as error:  # for the run that needs it
+                with self.changed:
+                    self.error = error
+            with self.changed:
+                self.idle = True
+                self.changed.notify_all()
+
+    cdef int _carry_on(self) except -1:
+        """Reloads, in order, until this epoch ends."""
+        cdef uint64_t number = 0
+        cdef uint64_t run
+        cdef int place
+        cdef int count = len(self.reloads)
+        while True:
+            run, place = number // count, number % count
+            reload = self.reloads[place]
+            if not self._may_start(run, reload.ahead, reload.after):
+                return 0
+            upload = self.carrier.carry(place)
+            with self.changed:
+                if self.stopping or self.ending:
+                    return 0
+                self.values[place] = upload
+                number += 1
+                self.arrived = number
+                self.changed.notify_all()
+
+    cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1:
+        """Waits until a reload may start; False when the epoch ends instead."""
+        cdef uint64_t value
+        cdef int reached = 0
+        if run < <uint64_t>ahead:
+            return not (self.stopping or self.ending)
+        with self.changed:
+            while self.started <= run - ahead and not self.stopping and not self.ending:
+                self.changed.wait()
+        value = self.base + (run - ahead) * self.sections + after + 1
+        while not reached:
+            if self.stopping or self.ending:
+                return False
+            with nogil:
+                reached = self.computed.reached(value, PATIENCE)
+        return True
+
+    def run(self, sections, run_kernel):
+        """Runs all sections once.
+
+        Args:
+            sections: for each section of the plan its command buffer, and a host step or None.
+            run_kernel: see `ComputeGraph.run`.
+
+        Raises:
+            OSError, FormatError: a weight could not be read; the next run tries again.
+            VulkanError: the device failed.
+        """
+        cdef uint64_t submitted = 0
+        cdef int number
+        with self.changed:
+            run = self.started
+            self.started += 1
+            self.changed.notify_all()
+        try:
+            for number, (commands, host_step) in enumerate(sections):
+                self._arrival(run * len(self.reloads) + self.needed[number])
+                submitted = self.base + run * self.sections + number + 1
+                self._submit(commands, self.needed[number], submitted)
+                self.submitted = submitted
+                if host_step is not None:
+                    self._complete(submitted)
+                    host_step.run(run_kernel)
+            self._complete(submitted)
+        except BaseException:
+            self._restart()
+            raise
+
+    cdef int _arrival(self, uint64_t number) except -1:
+        """Waits until so many reloads have been carried out; raises what went wrong with one."""
+        with self.changed:
+            while self.arrived < number:
+                if self.error is not None:
+                    raise self.error
+                if self.idle:
+                    raise RuntimeError("the transfer thread has ended")
+                self.changed.wait()
+        return 0
+
+    cdef int _submit(self, CommandBuffer commands, int needed, uint64_t value) except -1:
+        """Submits a section that needs so many reloads of its run."""
+        cdef Timeline uploads = self.carrier.uploads if needed else None
+        cdef uint64_t upload = self.values[needed - 1] if needed else 0
+        with nogil:
+            submit_in_order(self.device, commands, uploads, upload, self.computed, value, False)
+        return 0
+
+    cdef int _complete(self, uint64_t value) except -1:
+        with nogil:
+            self.computed.reached(value, FOREVER)
+        return 0
+
+    cdef int _restart(self) except -1:
+        """Ends the epoch: device and thread come to rest, and everything is reloaded."""
+        with self.changed:
+            self.ending = True
+            self.changed.notify_all()
+            while not self.idle:
+                self.changed.wait()
+        try:
+            self.carrier.settle()
+            if self.submitted > self.base:
+                self._complete(self.submitted)
+                self.base = self.submitted
+        finally:
+            with self.changed:
+                self.error = None
+                self.started = self.arrived = 0
+                self.ending = self.idle = False
+                self.changed.notify_all()
+        return 0
+
+    def close(self):
+        """Ends the thread; idempotent. No run may be in progress."""
+        with self.changed:
+            self.stopping = True
+            self.changed.notify_all()
+        if self.thread is not None:
+            self.thread.join()
+            self.thread = None
+        self.carrier.close()
+        self.computed.close()
