@@ -5,11 +5,17 @@ cdef class Source:
     cdef const unsigned char* data
     cdef readonly size_t nbytes
     cdef readonly str name
+    cdef readonly long long mtime_ns
+    cdef readonly unsigned long long inode
+    cdef unsigned long long filesystem
+    cdef str path  # absolute; None for a buffer
+    cdef int fd  # open as long as the mapping; -1 for a buffer
     cdef bint mapped
     cdef bint closed
     cdef int exports
     cdef object owner
     cdef Py_buffer held
+    cdef int _check_open(self) except -1
     cdef void release_pages(self, size_t offset, size_t nbytes) noexcept nogil
     cdef void want_pages(self, size_t offset, size_t nbytes) noexcept nogil
     cdef void unmap(self) noexcept

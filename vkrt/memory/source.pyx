@@ -1,14 +1,15 @@
 # cython: language_level=3
 """The bytes of a program: a read-only mapping of its file, or a buffer of the caller's.
 
-Nothing is read until it is touched. While weights are packed in the order of the file, pages ahead
-of the cursor are asked for and pages behind it given back, so that the process never holds more
-than a window of the file.
+Nothing is read until it is touched. The file stays open as long as the mapping, for those who
+read it without touching the mapping (`vkrt.memory.reader`), and its size, time and inode at the
+start are remembered: weights that are read again later have to come from the same bytes.
 """
 
 import os
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport errno
 from posix.mman cimport (
     MADV_DONTNEED,
@@ -20,6 +21,11 @@ from posix.mman cimport (
     mmap,
     munmap,
 )
+from posix.unistd cimport close
+
+from vkrt.errors import FormatError
+
+from vkrt.memory.system cimport forget, mincore
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 
@@ -28,12 +34,18 @@ cdef class Source:
     """Read-only bytes with the buffer protocol: `memoryview(source)` copies nothing.
 
     Made by `Source.open(path)` or `Source.wrap(buffer)`. `close()` may be called while views
-    exist: the mapping then goes with the last of them.
+    exist: the mapping and the file then go with the last of them.
+
+    Attributes:
+        name: path as it was given, or what the caller calls the buffer.
+        nbytes: length; a file's when it was opened.
+        mtime_ns, inode: of the file when it was opened; 0 for a buffer.
     """
 
     def __cinit__(self):
         self.data = NULL
         self.nbytes = 0
+        self.fd = -1
         self.mapped = False
         self.closed = False
         self.exports = 0
@@ -41,7 +53,7 @@ cdef class Source:
 
     @staticmethod
     def open(path):
-        """Maps the file.
+        """Opens and maps the file.
 
         Raises:
             OSError: it cannot be opened or mapped.
@@ -49,17 +61,19 @@ cdef class Source:
         cdef Source self = Source.__new__(Source)
         cdef void* address
         self.name = os.fspath(path) if not isinstance(path, bytes) else os.fsdecode(path)
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            self.nbytes = os.fstat(fd).st_size
-            if self.nbytes:
-                address = mmap(NULL, self.nbytes, PROT_READ, MAP_PRIVATE, fd, 0)
-                if address == MAP_FAILED:
-                    raise OSError(errno, f"cannot map {self.name}: {os.strerror(errno)}", self.name)
-                self.data = <const unsigned char*>address
-                self.mapped = True
-        finally:
-            os.close(fd)
+        self.path = os.path.abspath(self.name)
+        self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        status = os.fstat(self.fd)
+        self.nbytes = status.st_size
+        self.mtime_ns = status.st_mtime_ns
+        self.inode = status.st_ino
+        self.filesystem = status.st_dev
+        if self.nbytes:
+            address = mmap(NULL, self.nbytes, PROT_READ, MAP_PRIVATE, self.fd, 0)
+            if address == MAP_FAILED:
+                raise OSError(errno, f"cannot map {self.name}: {os.strerror(errno)}", self.name)
+            self.data = <const unsigned char*>address
+            self.mapped = True
         return self
 
     @staticmethod
@@ -74,14 +88,46 @@ cdef class Source:
         return self
 
     @property
-    def is_mapped(self):
-        """Whether the bytes are a mapping of a file."""
-        return bool(self.mapped)
-
-    @property
     def address(self):
         """Of the first byte."""
         return <size_t>self.data
+
+    @property
+    def is_file(self):
+        """Whether the bytes are a file's, not a buffer's."""
+        return self.path is not None
+
+    def check_unchanged(self):
+        """Makes sure that the file still is what it was when it was opened.
+
+        A file whose name is gone passes: its bytes are still there.
+
+        Raises:
+            FormatError: it was written to, cut, or another file has its name now.
+            ValueError: the source is closed.
+        """
+        if self.path is None:
+            return
+        self._check_open()
+        status = os.fstat(self.fd)
+        if status.st_size != self.nbytes:
+            raise FormatError(f"{self.name} has {status.st_size} bytes and had {self.nbytes} when "
+                              "it was opened; load the program again")
+        if status.st_mtime_ns != self.mtime_ns:
+            raise FormatError(f"{self.name} was written to after it was opened; load the program "
+                              "again")
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return
+        if (status.st_ino, status.st_dev) != (self.inode, self.filesystem):
+            raise FormatError(f"{self.name} is another file than when it was opened; load the "
+                              "program again")
+
+    cdef int _check_open(self) except -1:
+        if self.closed:
+            raise ValueError(f"{self.name} is closed")
+        return 0
 
     cdef void release_pages(self, size_t offset, size_t nbytes) noexcept nogil:
         """Gives back the whole pages inside the range; touching them again reads the file again."""
@@ -110,9 +156,46 @@ cdef class Source:
         """Asks for the pages of a range of a mapped file to be read."""
         self.want_pages(offset, nbytes)
 
+    def resident(self, size_t offset, size_t nbytes):
+        """One byte for every page that the range touches: 1 where it is in the system's cache.
+
+        Some systems answer 1 for every page of a file that is not the caller's.
+
+        Raises:
+            OSError: the system does not tell.
+        """
+        cdef size_t start = offset // PAGE * PAGE
+        cdef size_t end = min(offset + nbytes, self.nbytes)
+        cdef size_t pages, i
+        cdef int error
+        cdef unsigned char* bytes_of
+        self._check_open()
+        if offset >= end:
+            return b""
+        pages = (end - start + PAGE - 1) // PAGE
+        if not self.mapped:
+            return b"\1" * pages
+        result = PyBytes_FromStringAndSize(NULL, pages)
+        bytes_of = <unsigned char*>PyBytes_AS_STRING(result)
+        error = mincore(self.data + start, end - start, bytes_of)
+        if error:
+            raise OSError(error, os.strerror(error), self.name)
+        for i in range(pages):
+            bytes_of[i] &= 1
+        return result
+
+    def drop_cache(self, size_t offset, size_t nbytes):
+        """Takes the whole pages inside the range out of the system's cache.
+
+        Pages that a process has mapped stay; this process's own are given back before.
+        """
+        self._check_open()
+        if self.path is not None:
+            self.release(offset, nbytes)
+            forget(self.fd, offset, nbytes)
+
     def __getbuffer__(self, Py_buffer* view, int flags):
-        if self.closed:
-            raise ValueError(f"{self.name} is closed")
+        self._check_open()
         PyBuffer_FillInfo(view, self, <void*>self.data if self.data != NULL else <void*>b"",
                           self.nbytes, 1, flags)
         self.exports += 1
@@ -130,9 +213,12 @@ cdef class Source:
             PyBuffer_Release(&self.held)
             self.owner = None
         self.data = NULL
+        if self.fd >= 0:
+            close(self.fd)
+            self.fd = -1
 
     def close(self):
-        """Gives the mapping back as soon as no view of it is left."""
+        """Gives the mapping and the file back as soon as no view of it is left."""
         if not self.closed:
             self.closed = True
             if self.exports == 0:

@@ -42,7 +42,7 @@ class Mapper:
         if not self._alignment:
             return "the device has no VK_EXT_external_memory_host"
         source = self._sources[weight.source]
-        if not source.is_mapped:
+        if not source.is_file:
             return "the program is in memory, not in a file"
         if weight.source in self._refused:
             return self._refused[weight.source]

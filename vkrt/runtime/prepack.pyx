@@ -146,7 +146,7 @@ cdef class Prepacker:
         self.reader.run(transfers)
         if transfers:
             last = transfers[-1]
-            self.reader.start_ahead(last.source, last.offset + last.nbytes)
+            self.reader.start_ahead(last.source, last.offset + last.nbytes, self.reader.window)
 
     cdef int _item(self, item, Pipeline pipeline, DescriptorPool pool, uint32_t index) except -1:
         """Records the dispatch that unpacks a slice."""

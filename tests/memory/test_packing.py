@@ -1,0 +1,151 @@
+"""Packing on the host: the same bytes as the walk of shaders/common/copy.glsl, done by numpy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.graph.records import Prepack
+from vkrt.graph.tensor import NOWHERE, Constant, Operand, Storage, row_major
+from vkrt.memory.packing import Packing, pack_bytes
+from vkrt.ops import copying
+
+DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
+NAMES = {1: "int8", 2: "float16", 4: "float32"}
+
+
+def reference(params, itemsize, data, rows=1) -> bytes:
+    """What the prepack dispatch writes: every element decoded on its own."""
+    dims, packed, count, base = (params[i] for i in (0, 5, 7, 11))
+    source = np.frombuffer(data, DTYPES[itemsize])
+    texels = -(-packed // 4)
+    result = np.zeros((count // texels, texels * 4), source.dtype)
+    e = np.arange(count // texels * packed)
+    s = np.full(e.shape, base)
+    for k in range(dims):
+        size, stride = params[15 + 2 * k: 17 + 2 * k]
+        s += (e if k == dims - 1 else e % size) * stride
+        e = e // size
+    result[:, :packed] = source[s].reshape(-1, packed)
+    return result.tobytes()
+
+
+def weight(sizes, order, itemsize) -> Prepack:
+    """The record of a weight with these logical sizes, `order` in memory."""
+    dtype = NAMES[itemsize]
+    storage = Storage(0, "weight", 0, dtype)
+    target = Operand(storage, tuple(sizes), dtype, tuple(order))
+    source = Operand(NOWHERE, tuple(sizes), dtype, row_major(len(sizes)), raw=True)
+    constant = Constant(0, math.prod(sizes) * itemsize, dtype)
+    return copying.prepack(constant, target, source, "w")
+
+
+def random_bytes(count, seed=0) -> bytes:
+    return np.random.default_rng(seed).integers(0, 256, count, np.uint8).tobytes()
+
+
+def check(record, itemsize):
+    data = random_bytes(record.constant.nbytes)
+    packing = Packing.of(record)
+    assert packing.source_bytes == len(data)
+    assert packing.target_bytes == record.target.nbytes
+    expected = reference(record.params, itemsize, data)
+    assert pack_bytes(record.params, itemsize, data, record.rows) == expected
+    return data, expected
+
+
+@pytest.mark.parametrize("itemsize", DTYPES)
+@pytest.mark.parametrize("sizes, order", [
+    ((7,), (0,)), ((1,), (0,)), ((300,), (0,)),
+    ((5, 8), (0, 1)), ((5, 7), (0, 1)), ((33, 70), (1, 0)), ((64, 128), (1, 0)),
+    ((300, 1), (0, 1)), ((300, 1), (1, 0)),
+    ((6, 5, 3, 3), (0, 2, 3, 1)), ((8, 64, 3, 3), (0, 2, 3, 1)), ((4, 3, 7, 7), (0, 2, 3, 1)),
+    ((3, 300, 3, 3), (0, 2, 3, 1)), ((9, 16, 1, 1), (0, 2, 3, 1)),
+    ((37, 1, 3, 3), (2, 3, 1, 0)), ((40, 1, 5, 5), (2, 3, 1, 0)),
+    ((12, 7, 4, 4), (1, 2, 3, 0)), ((2, 3, 4, 5, 6), (4, 2, 0, 3, 1)),
+])
+def test_layouts_of_weights(sizes, order, itemsize):
+    check(weight(sizes, order, itemsize), itemsize)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_permutations(seed):
+    """Weights of up to 8 dimensions in any order, sizes of 1 and of whole texels included."""
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 9))
+    sizes = random.choice([1, 2, 3, 4, 5, 8], rank)
+    while math.prod(sizes.tolist()) > 60_000:
+        sizes[random.integers(rank)] = 1
+    order = random.permutation(rank)
+    if seed % 3 == 0:
+        order = np.concatenate([[0], 1 + random.permutation(rank - 1)]).astype(int)
+    itemsize = int(random.choice(list(DTYPES)))
+    record = weight(sizes.tolist(), order.tolist(), itemsize)
+    data, expected = check(record, itemsize)
+    # rows one by one: what a reader does with the pieces of a transfer
+    assert Packing.of(record).row_bytes * record.rows == len(data)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_walks(seed):
+    """Any sizes and strides, also negative ones and zeros, as long as they stay in the source."""
+    random = np.random.default_rng(1000 + seed)
+    rank = int(random.integers(1, 9))
+    sizes = random.integers(1, 5, rank)
+    strides = random.integers(-6, 12, rank)
+    low = int(np.minimum((sizes - 1) * strides, 0).sum())
+    high = int(np.maximum((sizes - 1) * strides, 0).sum())
+    itemsize = int(random.choice(list(DTYPES)))
+    base = -low + int(random.integers(0, 3))
+    walk = copying.Walk(tuple(sizes.tolist()), tuple(strides.tolist()), base)
+    target = Operand(NOWHERE, walk.sizes, NAMES[itemsize], row_major(rank))
+    params = copying.params(target, None, walk)
+    data = random_bytes((base + high + 1) * itemsize)
+    assert Packing(params, itemsize).source_bytes == len(data)
+    assert pack_bytes(params, itemsize, data) == reference(params, itemsize, data)
+    with pytest.raises(InputError, match="the walk needs"):
+        pack_bytes(params, itemsize, data[:-1])
+
+
+def test_nothing_to_pack():
+    target = Operand(NOWHERE, (0, 3), "float32", (0, 1))
+    params = copying.params(target, None, copying.Walk((0, 3), (3, 1)))
+    assert pack_bytes(params, 4, b"") == b""
+
+
+def test_is_copy():
+    assert Packing.of(weight((5, 8), (0, 1), 4)).is_copy
+    assert Packing.of(weight((5, 8, 1, 1), (0, 2, 3, 1), 2)).is_copy
+    assert not Packing.of(weight((5, 7), (0, 1), 4)).is_copy
+    assert not Packing.of(weight((8, 8), (1, 0), 4)).is_copy
+
+
+def test_parameters_that_are_no_walk():
+    params = list(weight((6, 8, 3, 3), (0, 2, 3, 1), 4).params)
+    for index, value, message in ((0, 0, "not parameters"), (0, 9, "not parameters"),
+                                  (5, -4, "not parameters"), (6, 1, "part of a tensor"),
+                                  (9, 2, "part of a tensor"), (10, 1, "part of a tensor"),
+                                  (7, 10, "are not 1 rows"), (11, -1, "before the constant")):
+        with pytest.raises(InputError, match=message):
+            Packing([*params[:index], value, *params[index + 1:]], 4)
+    with pytest.raises(InputError, match="3 bytes; expected 1, 2 or 4"):
+        Packing(params, 3)
+    with pytest.raises(InputError, match="4 rows"):
+        Packing(params, 4, 4)
+    with pytest.raises(InputError, match="one by one"):
+        Packing(weight((6, 8), (1, 0), 4).params, 4, 8)
+    with pytest.raises(InputError, match="not parameters"):
+        Packing(params[:20], 4)
+
+
+def test_other_dtypes_and_images_are_refused():
+    record = weight((4, 4), (0, 1), 4)
+    half = Constant(0, 32, "float16")
+    with pytest.raises(UnsupportedError, match="float16 as float32"):
+        Packing.of(Prepack(half, record.target, record.shader, record.params, 8, 4, "w"))
+    image = Operand(Storage(0, "weight", 0, "float32", (1, 1, 1)), (4, 4), "float32", (0, 1))
+    with pytest.raises(UnsupportedError, match="an image"):
+        Packing.of(Prepack(record.constant, image, record.shader, record.params, 16, 4, "w"))

@@ -1,0 +1,283 @@
+# cython: language_level=3
+# cython: cdivision=True, boundscheck=False, wraparound=False
+"""Packing on the host: what the prepack dispatch of a buffer does, without a device.
+
+The parameters are those of the copy shaders (shaders/common/copy.glsl, `vkrt.ops.copying`): a walk
+over the source's elements in the order of the target's, whose innermost dimension is packed in
+texels of 4 elements with zeros behind its end.
+"""
+
+import math
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+from vkrt.errors import InputError, UnsupportedError
+
+# ids of the copy shaders' parameters
+cdef enum:
+    DIMS = 0
+    PACKED = 5
+    FIRST = 6
+    COUNT = 7
+    GAP = 9
+    OFFSET = 10
+    BASE = 11
+    WALK = 15
+
+ITEMSIZES = {"float32": 4, "int32": 4, "float16": 2, "int8": 1, "uint8": 1, "bool": 1}
+
+# Packed elements done before the next line of the target is turned to: what they touch of the
+# source has to stay in the first level of the cache.
+cdef size_t STRIP = 256
+
+ctypedef fused element:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+cdef class Packing:
+    """How a constant of the file lies in a weight's buffer; moves rows of it.
+
+    Args:
+        params: of a `Prepack` (`vkrt.graph.records`) into a buffer.
+        itemsize: bytes of an element, 1, 2 or 4, the same on both sides.
+        rows: of the `Prepack`: how many equal parts, one after the other on both sides, can be
+            packed independently.
+
+    Attributes:
+        source_bytes, target_bytes: of the whole constant and of the whole weight.
+        rows, row_bytes: number of rows, and bytes of one in the source.
+        is_copy: whether the weight has the constant's bytes as they are.
+
+    Raises:
+        InputError: the parameters are not such a walk.
+    """
+
+    def __init__(self, params, itemsize, rows=1):
+        cdef Walk* walk = &self.walk
+        cdef int k
+        params = [int(value) for value in params]
+        if itemsize not in (1, 2, 4):
+            raise InputError(f"elements of {itemsize} bytes; expected 1, 2 or 4")
+        if (len(params) <= WALK or not 0 < params[DIMS] <= PACKING_DIMS
+                or len(params) < WALK + 2 * params[DIMS] or params[PACKED] < 0 or rows < 1):
+            raise InputError(f"{params} with {rows} rows are not parameters of a copy")
+        if params[FIRST] or params[GAP] or params[OFFSET]:
+            raise InputError("a copy into a part of a tensor cannot be packed on the host")
+        dims = [(params[WALK + 2 * k], params[WALK + 2 * k + 1]) for k in range(params[DIMS])]
+        packed = params[PACKED]
+        texels = -(-packed // 4)
+        elements = params[COUNT] // texels * packed if texels else 0
+        if (elements != math.prod(size for size, _ in dims)
+                or packed and elements % (rows * packed)):
+            raise InputError(f"{params[COUNT]} texels of rows of {packed} elements are not "
+                             f"{rows} rows of a walk over {dims}")
+        walk.itemsize = itemsize
+        walk.packed = packed
+        walk.line = texels * 4
+        walk.base = params[BASE]
+        walk.rows = rows
+        walk.row_source = elements // rows
+        walk.row_target = params[COUNT] * 4 // rows
+        walk.across = -1
+        self.source_bytes = self.target_bytes = 0
+        if not elements:
+            return
+        inner, outer = cut(dims, packed)
+        outer, beyond = cut(outer, elements // rows // packed)
+        if len(inner) > 1 or (beyond and beyond != [(rows, elements // rows)]):
+            raise InputError(f"{rows} rows of a walk over {dims} cannot be packed one by one")
+        walk.stride = inner[0][1] if inner else 1
+        if packed % 4 == 0 and walk.stride == 1:
+            # Lines without padding that follow each other on both sides are one line.
+            while outer and outer[0][1] == walk.packed:
+                walk.packed *= outer[0][0]
+                outer = outer[1:]
+            walk.line = walk.packed
+            walk.whole = not outer and walk.packed == walk.row_source
+        lowest = highest = walk.base
+        step = walk.line
+        walk.dims = len(outer)
+        for k, (size, stride) in enumerate(outer):
+            walk.sizes[k], walk.strides[k], walk.steps[k] = size, stride, step
+            step *= size
+            if walk.across < 0 and stride == 1 and walk.stride != 1:
+                walk.across = k
+        for size, stride in (*outer, (walk.packed, walk.stride)):
+            lowest += min((size - 1) * stride, 0)
+            highest += max((size - 1) * stride, 0)
+        if lowest < 0:
+            raise InputError(f"a walk over {dims} from {walk.base} starts before the constant")
+        walk.row_extent = highest + 1
+        self.source_bytes = rows_bytes(walk, rows)
+        self.target_bytes = params[COUNT] * 4 * itemsize
+
+    @staticmethod
+    def of(record):
+        """The packing of a `Prepack`.
+
+        Raises:
+            UnsupportedError: its elements change their type on the way, or it is into an image.
+        """
+        source, target = record.constant.dtype, record.target.dtype
+        same = source == target or {source, target} == {"bool", "uint8"}
+        if not same or target not in ITEMSIZES or record.target.storage.is_image:
+            kind = "an image" if record.target.storage.is_image else "a buffer"
+            raise UnsupportedError(f"{record.name}: {source} as {target} in {kind} is not packed "
+                                   "on the host")
+        return Packing(record.params, ITEMSIZES[target], record.rows)
+
+    @property
+    def rows(self):
+        return self.walk.rows
+
+    @property
+    def row_bytes(self):
+        return self.walk.row_source * self.walk.itemsize
+
+    def bytes_of(self, size_t rows):
+        """Bytes of the source that some rows take."""
+        return rows_bytes(&self.walk, rows)
+
+    @property
+    def is_copy(self):
+        return bool(self.walk.whole) and self.walk.base == 0
+
+    cdef void pack(self, const char* source, char* target, size_t first_row,
+                   size_t rows) noexcept nogil:
+        pack_rows(&self.walk, source, target, first_row, rows)
+
+
+cdef size_t rows_bytes(const Walk* walk, size_t rows) noexcept nogil:
+    return (walk.row_extent + (rows - 1) * walk.row_source) * walk.itemsize if rows else 0
+
+
+def cut(dims, count):
+    """Splits the dimensions of a walk, innermost first, after `count` elements; drops sizes of 1.
+
+    Raises:
+        InputError: there is no such place.
+    """
+    inner, outer = [], []
+    for size, stride in dims:
+        taken = math.gcd(size, count)
+        if taken not in (size, count):
+            raise InputError(f"a walk over {dims} has no border after {count} elements")
+        count //= taken
+        if taken > 1:
+            inner.append((taken, stride))
+        if size > taken:
+            outer.append((size // taken, stride * taken))
+    if count != 1:
+        raise InputError(f"a walk over {dims} is over before its border")
+    return inner, outer
+
+
+def pack_bytes(params, itemsize, data, rows=1):
+    """The bytes of a weight, from those of a constant; for tests and tools.
+
+    Args:
+        params, itemsize, rows: see `Packing`.
+        data: the constant, anything with the buffer protocol.
+
+    Raises:
+        InputError: `data` is too short for the walk.
+    """
+    cdef Packing packing = Packing(params, itemsize, rows)
+    cdef const unsigned char[::1] view = memoryview(data).cast("B")
+    cdef bytearray result
+    cdef char* target
+    if <size_t>view.shape[0] < packing.source_bytes:
+        raise InputError(f"{view.shape[0]} bytes; the walk needs {packing.source_bytes}")
+    if not packing.target_bytes:
+        return b""
+    result = bytearray(packing.target_bytes)
+    target = result
+    with nogil:
+        packing.pack(<const char*>&view[0], target, 0, packing.walk.rows)
+    return bytes(result)
+
+
+cdef void pack_rows(const Walk* walk, const char* source, char* target, size_t first_row,
+                    size_t rows) noexcept nogil:
+    """Packs rows from the bytes of exactly these rows into their place in the weight.
+
+    Args:
+        source: first byte of the first of the rows.
+        target: start of the WEIGHT.
+        first_row, rows: which; every texel of theirs is written, padding included.
+    """
+    target += first_row * walk.row_target * walk.itemsize
+    source += walk.base * <ptrdiff_t>walk.itemsize
+    if walk.whole:
+        memcpy(target, source, rows * walk.row_source * walk.itemsize)
+    elif walk.itemsize == 4:
+        pack_all(walk, <const uint32_t*>source, <uint32_t*>target, rows)
+    elif walk.itemsize == 2:
+        pack_all(walk, <const uint16_t*>source, <uint16_t*>target, rows)
+    else:
+        pack_all(walk, <const uint8_t*>source, <uint8_t*>target, rows)
+
+
+cdef void pack_all(const Walk* walk, const element* source, element* target,
+                   size_t rows) noexcept nogil:
+    cdef size_t _
+    if walk.packed == 0:
+        return
+    for _ in range(rows):
+        descend(walk, walk.dims - 1, source, target)
+        source += walk.row_source
+        target += walk.row_target
+
+
+cdef void descend(const Walk* walk, int dim, const element* source,
+                  element* target) noexcept nogil:
+    """Runs over the dimensions from `dim` inwards, then packs lines."""
+    cdef size_t _
+    if dim == walk.across and dim >= 0:
+        dim -= 1
+    if dim >= 0:
+        for _ in range(walk.sizes[dim]):
+            descend(walk, dim - 1, source, target)
+            source += walk.strides[dim]
+            target += walk.steps[dim]
+    elif walk.across >= 0:
+        transpose(walk, source, target)
+    else:
+        line(walk, source, target)
+
+
+cdef inline void line(const Walk* walk, const element* source, element* target) noexcept nogil:
+    """One packed row from elements `stride` apart."""
+    cdef size_t i, packed = walk.packed
+    cdef ptrdiff_t stride = walk.stride
+    if stride == 1 and packed * sizeof(element) > 32:
+        memcpy(target, source, packed * sizeof(element))
+    else:
+        for i in range(packed):
+            target[i] = source[<ptrdiff_t>i * stride]
+    for i in range(packed, walk.line):
+        target[i] = 0
+
+
+cdef void transpose(const Walk* walk, const element* source, element* target) noexcept nogil:
+    """Packed rows whose elements of the same place lie side by side in the source."""
+    cdef size_t packed = walk.packed, lines = walk.sizes[walk.across]
+    cdef size_t step = walk.steps[walk.across], first, last, i, k
+    cdef ptrdiff_t stride = walk.stride
+    cdef const element* from_
+    cdef element* to
+    first = 0
+    while first < packed:
+        last = min(first + STRIP, packed)
+        for k in range(lines):
+            from_ = source + k
+            to = target + k * step
+            for i in range(first, last):
+                to[i] = from_[<ptrdiff_t>i * stride]
+        first = last
+    for k in range(lines):
+        for i in range(packed, walk.line):
+            target[k * step + i] = 0

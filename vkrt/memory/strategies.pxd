@@ -1,0 +1,42 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint64_t
+
+from vkrt.memory.source cimport Source
+
+cdef enum:
+    # Instead of an errno: the file ends before the last byte wanted.
+    TRUNCATED = -1
+    # What direct reads are multiples of, in the file and in memory.
+    DIRECT_ALIGNMENT = 4096
+
+# Where a strategy puts the bytes.
+cdef enum Places:
+    NO_PLACE  # nowhere: they are in memory
+    ANY_PLACE
+    ALIGNED_PLACE  # aligned to DIRECT_ALIGNMENT, with `direct_room` of the range's bytes
+
+# A file and the way its bytes are brought into memory. Numbers of bytes throughout; every function
+# may be called by several threads at once.
+cdef struct File:
+    int fd  # -1: the bytes are in memory
+    int direct  # the same file opened for direct reads, or -1
+    bint refused  # a direct read was refused: buffered ones from then on
+    bint forget  # takes what was consumed out of the system's cache
+    const char* data  # the mapping or the buffer
+    size_t nbytes
+    # Where the bytes are: `place`, filled (it then is as `places` says), or the mapping.
+    # NULL: `error` is an errno or TRUNCATED.
+    const char* (*fetch)(File*, size_t offset, size_t nbytes, char* place,
+                         int* error) noexcept nogil
+    # Asks the system to read a range that will be wanted soon.
+    void (*ahead)(File*, size_t offset, size_t nbytes) noexcept nogil
+    # The range has been consumed.
+    void (*behind)(File*, size_t offset, size_t nbytes) noexcept nogil
+    Places places
+
+
+cdef void fail_after(uint64_t n) noexcept nogil
+cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil
+cdef size_t direct_room(size_t nbytes) noexcept nogil
+cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1

@@ -1,0 +1,188 @@
+# cython: language_level=3
+# cython: cdivision=True
+"""The ways a file's bytes come into memory, behind three functions: fetch, ahead, behind.
+
+    pread       into the place where they are wanted: no page faults, and no page of the file
+                counts for this process. With `direct` past the system's cache (O_DIRECT).
+    willneed    from the mapping, which the system is asked to read a window ahead (MADV_WILLNEED)
+    readahead   the same, asked for with readahead(2)
+    none        from the mapping, as page faults read it
+
+The mapping's pages are given back behind the cursor. A file that is cut while it is read is an
+error for `pread`; for a mapping it is one as long as it is noticed before the page is touched.
+"""
+
+import os
+
+from libc.errno cimport EINTR, EINVAL, EIO, errno
+from libc.stdint cimport uint64_t
+from posix.mman cimport MADV_DONTNEED, MADV_WILLNEED, madvise
+from posix.unistd cimport pread
+
+from vkrt.memory.source cimport Source
+from vkrt.memory.system cimport (
+    atomic_change,
+    atomic_load,
+    atomic_store,
+    file_size,
+    forget,
+    read_ahead,
+    want,
+)
+
+STRATEGIES = ("pread", "willneed", "readahead", "none")
+
+cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
+# A fault maps the pages around it that are in memory too, within a range of this alignment.
+cdef size_t AROUND = max(PAGE, <size_t>(64 << 10))
+
+# How many reads until the one that fails on purpose; 0 is never.
+cdef uint64_t failing = 0
+
+
+cdef void fail_after(uint64_t n) noexcept nogil:
+    atomic_store(&failing, n)
+
+
+cdef bint must_fail() noexcept nogil:
+    cdef uint64_t n = atomic_load(&failing)
+    while n:
+        if atomic_change(&failing, n, n - 1):
+            return n == 1
+        n = atomic_load(&failing)
+    return False
+
+
+cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1:
+    """Fills in a File, but for `direct` and `forget`; the source has to outlive it."""
+    file.fd = source.fd
+    file.direct = -1
+    file.refused = file.forget = False
+    file.data = <const char*>source.data
+    file.nbytes = source.nbytes
+    file.ahead = ahead_nothing
+    file.behind = behind_nothing
+    file.places = NO_PLACE
+    if source.fd < 0:
+        file.fetch = fetch_memory
+    elif strategy == "pread":
+        file.fetch = fetch_direct if direct else fetch_pread
+        file.behind = behind_file
+        file.places = ALIGNED_PLACE if direct else ANY_PLACE
+    else:
+        file.fetch = fetch_mapped
+        file.behind = behind_mapped
+        if strategy == "willneed":
+            file.ahead = ahead_mapped
+        elif strategy == "readahead":
+            file.ahead = ahead_file
+    return 0
+
+
+cdef const char* fetch_memory(File* file, size_t offset, size_t nbytes, char* place,
+                              int* error) noexcept nogil:
+    return file.data + offset
+
+
+cdef const char* fetch_pread(File* file, size_t offset, size_t nbytes, char* place,
+                             int* error) noexcept nogil:
+    if must_fail():
+        error[0] = EIO
+        return NULL
+    return place if read_fully(file.fd, offset, nbytes, nbytes, place, error) else NULL
+
+
+cdef bint read_fully(int fd, size_t offset, size_t nbytes, size_t least, char* place,
+                     int* error) noexcept nogil:
+    """Reads up to `nbytes` into `place`; False unless it was `least` of them."""
+    cdef size_t done = 0
+    cdef ssize_t got
+    while done < least:
+        got = pread(fd, place + done, nbytes - done, offset + done)
+        if got > 0:
+            done += got
+        elif got == 0:
+            error[0] = TRUNCATED
+            return False
+        elif errno != EINTR:
+            error[0] = errno
+            return False
+    return True
+
+
+cdef size_t direct_room(size_t nbytes) noexcept nogil:
+    """Bytes that a direct read of `nbytes` from anywhere touches at most."""
+    return (nbytes + 2 * DIRECT_ALIGNMENT - 2) // DIRECT_ALIGNMENT * DIRECT_ALIGNMENT
+
+
+cdef const char* fetch_direct(File* file, size_t offset, size_t nbytes, char* place,
+                              int* error) noexcept nogil:
+    cdef size_t start = offset // DIRECT_ALIGNMENT * DIRECT_ALIGNMENT
+    cdef size_t least = offset + nbytes - start
+    cdef size_t room = ((least + DIRECT_ALIGNMENT - 1) // DIRECT_ALIGNMENT) * DIRECT_ALIGNMENT
+    if file.direct < 0 or file.refused:
+        return fetch_pread(file, offset, nbytes, place, error)
+    if must_fail():
+        error[0] = EIO
+        return NULL
+    if read_fully(file.direct, start, room, least, place, error):
+        return place + (offset - start)
+    if error[0] != EINVAL:
+        return NULL
+    file.refused = True
+    return place if read_fully(file.fd, offset, nbytes, nbytes, place, error) else NULL
+
+
+cdef const char* fetch_mapped(File* file, size_t offset, size_t nbytes, char* place,
+                              int* error) noexcept nogil:
+    # Touching a page behind the end of the file kills the process.
+    cdef long long size = file_size(file.fd)
+    if must_fail():
+        error[0] = EIO
+    elif size < 0:
+        error[0] = <int>-size
+    elif <size_t>size < offset + nbytes:
+        error[0] = TRUNCATED
+    else:
+        return file.data + offset
+    return NULL
+
+
+cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    pass
+
+
+cdef void ahead_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    cdef size_t start = offset // PAGE * PAGE
+    madvise(<void*>(file.data + start), offset + nbytes - start, MADV_WILLNEED)
+
+
+cdef void ahead_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    if read_ahead(file.fd, offset, nbytes):
+        want(file.fd, offset, nbytes)
+
+
+cdef void behind_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    pass
+
+
+cdef void behind_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    # Nothing of a direct read was cached.
+    if file.direct < 0 or file.refused:
+        forget_range(file, offset, nbytes)
+
+
+cdef void behind_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    # What faults mapped around the range goes too; pages of it that are wanted again, by the next
+    # piece, are faulted in again.
+    cdef size_t start = offset // AROUND * AROUND
+    cdef size_t end = min((offset + nbytes + AROUND - 1) // AROUND * AROUND, file.nbytes)
+    madvise(<void*>(file.data + start), end - start, MADV_DONTNEED)
+    forget_range(file, offset, nbytes)
+
+
+cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    """Takes all pages of a range out of the system's cache, where that is wanted of the file."""
+    cdef size_t start = offset // PAGE * PAGE
+    if file.forget and file.fd >= 0 and nbytes:
+        forget(file.fd, start, (offset + nbytes + PAGE - 1) // PAGE * PAGE - start)

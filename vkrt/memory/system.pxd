@@ -1,0 +1,104 @@
+# cython: language_level=3
+"""System calls that Cython's own declarations lack, and atomic counters.
+
+What a system does not have answers with an errno (`ENOSYS`) or does nothing.
+"""
+
+from libc.stdint cimport uint64_t
+
+
+cdef extern from * nogil:
+    """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <stdint.h>
+    #include <stdlib.h>
+    #include <sys/mman.h>
+    #include <sys/stat.h>
+    #include <time.h>
+    #include <unistd.h>
+
+    #ifdef O_DIRECT
+    #define VKRT_O_DIRECT O_DIRECT
+    #else
+    #define VKRT_O_DIRECT 0
+    #endif
+
+    /* The advice takes 0 bytes for "up to the end". */
+    static inline int vkrt_want(int fd, size_t offset, size_t nbytes) {
+        if (!nbytes) return 0;
+    #ifdef POSIX_FADV_WILLNEED
+        return posix_fadvise(fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_WILLNEED);
+    #else
+        return ENOSYS;
+    #endif
+    }
+
+    static inline int vkrt_forget(int fd, size_t offset, size_t nbytes) {
+        if (!nbytes) return 0;
+    #ifdef POSIX_FADV_DONTNEED
+        return posix_fadvise(fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_DONTNEED);
+    #else
+        return ENOSYS;
+    #endif
+    }
+
+    static inline int vkrt_readahead(int fd, size_t offset, size_t nbytes) {
+    #ifdef __linux__
+        return readahead(fd, (off_t)offset, nbytes) ? errno : 0;
+    #else
+        return vkrt_want(fd, offset, nbytes);
+    #endif
+    }
+
+    /* The pages' bytes, 1 where the page is in memory; the system's errno or 0. */
+    static inline int vkrt_mincore(const void* address, size_t nbytes, unsigned char* pages) {
+        return mincore((void*)address, nbytes, (void*)pages) ? errno : 0;
+    }
+
+    /* Size of an open file in bytes, or minus the errno. */
+    static inline long long vkrt_size(int fd) {
+        struct stat status;
+        return fstat(fd, &status) ? -(long long)errno : (long long)status.st_size;
+    }
+
+    /* Nanoseconds of a clock that only goes forward. */
+    static inline uint64_t vkrt_now(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    }
+
+    static inline uint64_t vkrt_add(uint64_t* number, uint64_t more) {
+        return __atomic_fetch_add(number, more, __ATOMIC_ACQ_REL);
+    }
+    static inline uint64_t vkrt_load(uint64_t* number) {
+        return __atomic_load_n(number, __ATOMIC_ACQUIRE);
+    }
+    static inline void vkrt_store(uint64_t* number, uint64_t value) {
+        __atomic_store_n(number, value, __ATOMIC_RELEASE);
+    }
+    static inline uint64_t vkrt_exchange(uint64_t* number, uint64_t value) {
+        return __atomic_exchange_n(number, value, __ATOMIC_ACQ_REL);
+    }
+    /* Whether `number` was `from` and is `to` now. */
+    static inline int vkrt_change(uint64_t* number, uint64_t from, uint64_t to) {
+        return __atomic_compare_exchange_n(number, &from, to, 0, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_ACQUIRE);
+    }
+    """
+    const int O_DIRECT "VKRT_O_DIRECT"
+    int want "vkrt_want"(int fd, size_t offset, size_t nbytes)
+    int forget "vkrt_forget"(int fd, size_t offset, size_t nbytes)
+    int read_ahead "vkrt_readahead"(int fd, size_t offset, size_t nbytes)
+    int mincore "vkrt_mincore"(const void* address, size_t nbytes, unsigned char* pages)
+    long long file_size "vkrt_size"(int fd)
+    uint64_t now "vkrt_now"()
+    uint64_t atomic_add "vkrt_add"(uint64_t* number, uint64_t more)
+    uint64_t atomic_load "vkrt_load"(uint64_t* number)
+    void atomic_store "vkrt_store"(uint64_t* number, uint64_t value)
+    uint64_t atomic_exchange "vkrt_exchange"(uint64_t* number, uint64_t value)
+    bint atomic_change "vkrt_change"(uint64_t* number, uint64_t old, uint64_t new)
