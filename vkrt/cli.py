@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.graph.plan import ORDERS
+from vkrt.graph.ways import WEIGHTS
+from vkrt.memory.strategies import STRATEGIES
+from vkrt.options import LoadOptions
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -67,14 +71,33 @@ def _parser() -> argparse.ArgumentParser:
                      help=".npz for all outputs, .npy or .png for the first")
     run.add_argument("--method", default="forward", help="default: forward")
     run.add_argument("--memory", action="store_true", help="print the memory table")
+    run.add_argument("--budget", metavar="BYTES",
+                     help="the most device memory to use, such as 300MB: streams what does not fit")
+    run.add_argument("--explain-weights", action="store_true",
+                     help="print the way of every weight, and why")
+    info.add_argument("--budget", metavar="BYTES", nargs="?", const="",
+                      help="also print the smallest budget that the program runs in, and with "
+                           "BYTES what it does in that one")
     for command in (info, run):
         command.add_argument("--storage", default="auto",
                              choices=("auto", "texel", "buffer", "texture3d"))
-        command.add_argument("--order", default="lazy", choices=("lazy", "eager"))
+        command.add_argument("--order", default="lazy", choices=ORDERS)
+        command.add_argument("--weights", default="auto", choices=WEIGHTS,
+                             help="the way of the weights to the kernels (default: auto)")
+        command.add_argument("--lookahead", type=int, metavar="N",
+                             help="layers that streamed weights are loaded ahead of their use")
+        command.add_argument("--prefetch", default="auto", choices=("auto", *STRATEGIES),
+                             help="how the file is read (default: auto)")
         command.add_argument("--device", help="index or part of the name of a device")
     for command in (devices, info, run):
         command.add_argument("--json", action="store_true", help="machine-readable output")
     return parser
+
+
+def _load_options(options: Any) -> LoadOptions:
+    return LoadOptions(storage=options.storage, order=options.order, weights=options.weights,
+                       memory_budget=options.budget or None, stream_lookahead=options.lookahead,
+                       prefetch=options.prefetch)
 
 
 def _device(options: Any) -> Any:
@@ -104,66 +127,19 @@ def _devices(options: Any) -> int:
 
 
 def _info(options: Any) -> int:
+    from vkrt.cli_info import describe, text
     from vkrt.program import Description
 
     description = Description(options.model)
     try:
-        methods = {name: _describe(description, name, options)
+        methods = {name: describe(description, name, _device(options), _load_options(options),
+                                  options.budget is not None)
                    for name in description.method_names}
     finally:
         description.close()
-    text = "\n".join(_info_text(name, data) for name, data in methods.items())
-    _print(options, {"file": options.model, "methods": methods}, text)
+    _print(options, {"file": options.model, "methods": methods},
+           "\n".join(text(name, data) for name, data in methods.items()))
     return 0
-
-
-def _describe(description: Any, name: str, options: Any) -> dict[str, Any]:
-    from vkrt.method import metadata_of
-    from vkrt.vk.device import Device
-
-    graph = description.graph(name)
-    metadata = metadata_of(graph)
-    plan_of = next(p for p in description.program.plans if p.name == name)
-    data: dict[str, Any] = {
-        "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
-        "outputs": [str(o) for o in metadata.outputs],
-        "delegates": len(plan_of.delegates),
-        "kernels": dict(sorted((k, v) for k, v in graph.operator_counts().items() if "::" in k)),
-        "operators": dict(sorted((k, v) for k, v in graph.operator_counts().items()
-                                 if "::" not in k)),
-    }
-    try:
-        with Device.open(_device(options)) as device:
-            work, plan = description.predict(name, device, options.storage, options.order)
-            data |= {"device": device.info.name, "storage": work.storage,
-                     "dispatches": sum(hasattr(s, "shader") for s in work.steps),
-                     "weights": plan.weight_bytes, "largest_weight": plan.largest_weight,
-                     "activations": plan.activation_bytes, "activations_in_file": graph.file_arena,
-                     "staging": plan.staging_bytes, "peak": plan.peak_bytes, "notes": work.notes}
-    except UnsupportedError as error:
-        data["unsupported"] = str(error)
-    return data
-
-
-def _info_text(name: str, data: dict[str, Any]) -> str:
-    lines = [f"method {name}"]
-    lines += [f"  input   {i}" for i in data["inputs"]]
-    lines += [f"  output  {o}" for o in data["outputs"]]
-    lines.append(f"  {data['delegates']} delegates, {sum(data['operators'].values())} operators in "
-                 f"them, {sum(data['kernels'].values())} kernels outside")
-    for group in ("operators", "kernels"):
-        lines += [f"    {count:>4} x {op}" for op, count in data[group].items()]
-    if "unsupported" in data:
-        lines.append(f"  unsupported: {data['unsupported']}")
-        return "\n".join(lines)
-    lines.append(f"  on {data['device']}, storage {data['storage']}: {data['dispatches']} "
-                 "dispatches")
-    for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),
-                       ("activations", "activations"), ("  by the file", "activations_in_file"),
-                       ("staging", "staging"), ("predicted peak", "peak")):
-        lines.append(f"    {label:<16}{data[key]:>14,} B{data[key] / 1e6:>10.2f} MB")
-    lines += [f"  note: {note}" for note in data["notes"]]
-    return "\n".join(lines)
 
 
 def _run(options: Any) -> int:
@@ -173,8 +149,7 @@ def _run(options: Any) -> int:
     if progress:
         print(f"loading {options.model} ..", end="\r", file=sys.stderr, flush=True)
     start = time.perf_counter()
-    with vkrt.load(options.model, _device(options), storage=options.storage,
-                   order=options.order) as program:
+    with vkrt.Program(options.model, _device(options), _load_options(options)) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
         arrays = _inputs(options.input, metadata)
@@ -198,6 +173,8 @@ def _run(options: Any) -> int:
             lines.append(f"wrote {options.output}")
         if options.memory:
             lines += ["", program.memory.table()]
+        if options.explain_weights:
+            lines += ["", program.memory.weights_table()]
         _print(options, data, "\n".join(lines))
     return 0
 

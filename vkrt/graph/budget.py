@@ -13,6 +13,8 @@ from vkrt.graph.uploads import SLOTS, slot_bytes
 from vkrt.graph.ways import Placement, Way
 from vkrt.graph.weights import Weight
 
+UNLIMITED = 1 << 60
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -72,11 +74,17 @@ def fit(work: WorkList, placement: Placement, requirements: Requirements, budget
             way if i in kept or way.kind == "map" else Way("stream", _why(budget))
             for i, way in enumerate(placement.ways)))
 
-    stream = plan_stream(
-        catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
-        streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
-        host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
-        resident_bytes=lambda residents: resident_bytes(placed(residents)))
+    def planned(nbytes: int) -> StreamPlan:
+        return plan_stream(
+            catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=nbytes,
+            streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
+            host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
+            resident_bytes=lambda residents: resident_bytes(placed(residents)))
+
+    nbytes = budget.nbytes
+    if nbytes is None:
+        nbytes = planned(UNLIMITED).minimum_budget
+    stream = planned(nbytes)
     if not stream.streamed:
         return Fit(placement, None)
     return Fit(placed(stream.resident), stream, upload)

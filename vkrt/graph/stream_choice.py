@@ -17,7 +17,8 @@ from vkrt.graph.arena import round_up
 from vkrt.graph.stream_pool import Candidate
 
 # Bounds of the work: weights visited while making the family (about 0.2 us each).
-VISITS = 300_000
+VISITS = 150_000
+RANDOM_ORDERS = 100
 SEED = 20
 # Weights that together are less than this part of the largest are not worth a reload.
 SMALL_PART = 32
@@ -73,7 +74,7 @@ class Family:
 
     def everything(self) -> Choice:
         """The set of the least memory: all that is not needed all the time."""
-        return self._add(tuple(range(len(self.candidates))))
+        return self.choice_of(tuple(range(len(self.candidates))))
 
     def choices(self) -> list[Choice]:
         """The sets, by the bytes they read."""
@@ -87,7 +88,7 @@ class Family:
                 streamed = list(base.streamed)
                 for position in sorted(base.streamed, key=order):
                     streamed.remove(position)
-                    self._add(tuple(streamed))
+                    self.choice_of(tuple(streamed))
             if self._visits > VISITS:
                 break
         return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
@@ -97,7 +98,7 @@ class Family:
         sizes, chance = self._sizes, random.Random(SEED)
         yield lambda position: (-sizes[position], position)
         yield lambda position: (sizes[position], position)
-        for _ in range(VISITS):
+        for _ in range(RANDOM_ORDERS):
             yield lambda position: -sizes[position] * chance.random()
             yield lambda position: sizes[position] * chance.random()
 
@@ -109,7 +110,7 @@ class Family:
             peak = alive.index(max(alive))
             there = [p for p, a, b in zip(streamed, first, last) if a <= peak <= b]
             taken = worst(streamed, there)
-            choice = self._add(tuple(p for p in streamed if p != taken))
+            choice = self.choice_of(tuple(p for p in streamed if p != taken))
             yield choice
             streamed = choice.streamed
 
@@ -127,7 +128,6 @@ class Family:
     def _alive(self, streamed: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
         """(first layer, last layer) of each weight's place, and the bytes alive in each layer."""
         candidates, sizes, ahead = self.candidates, self._sizes, self.lookahead
-        self._visits += len(streamed)
         steps: list[int] = []
         needed = []
         for position in streamed:
@@ -152,8 +152,9 @@ class Family:
             alive.append(now)
         return first, last, alive
 
-    def _add(self, streamed: tuple[int, ...]) -> Choice:
+    def choice_of(self, streamed: tuple[int, ...]) -> Choice:
         """The choice of a set, without those that would need their place all the time."""
+        self._visits += len(streamed)
         while True:
             if streamed in self._found:
                 return self._found[streamed]

@@ -55,7 +55,10 @@ class Timeline:
     @property
     def hidden_share(self) -> float:
         """The part of `hideable` that is hidden, 0 to 1; 1 where there is nothing to hide."""
-        return (self.transfer - self.exposed) / self.hideable if self.hideable else 1.0
+        if not self.hideable:
+            return 1.0
+        # Rounding may leave a little less than nothing.
+        return max((self.transfer - self.exposed) / self.hideable, 0.0)
 
 
 def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
@@ -74,10 +77,10 @@ def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
     for reload in reloads[:early]:
         transferred += weight_seconds[reload.weight]
         arrived[reload.weight] = transferred
-    begin, waits = 0.0, []
+    begin, waits = 0.0, [0.0]
     for _ in range(RUNS):
         begin, waits = computed, []
-        complete = []
+        complete: list[float] = []
         # Those of this run that have not started, then those that already belong to the next.
         todo = [*reloads[early:], *reloads[:early]]
         here = len(reloads) - early

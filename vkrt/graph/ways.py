@@ -82,10 +82,11 @@ def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified:
     """The way of each weight of the catalog, before any budget.
 
     Args:
-        weights: one of `WEIGHTS`. "auto" maps what can be mapped and is the least copying for the
-            rest; "map" is the same and insists that something can be; "direct" maps nothing;
-            "copy" goes through staging; "stream" is "direct" (which weights then stream is for the
-            budget to say).
+        weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
+            is the least copying for the rest; "map" maps on any device (one with memory of its own
+            then reads the host's in every run) and insists that something can be; "direct" maps
+            nothing; "copy" goes through staging; "stream" is "direct" (which weights then stream
+            is for the budget to say).
         unified: the host sees the device's memory.
         cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
             in the file as the kernels read them.
@@ -106,7 +107,7 @@ def _way(work: WorkList, weight: Weight, weights: str, unified: bool,
     if weights == "copy":
         return Way("staged", "weights='copy'")
     why = f"weights={weights!r}"
-    if weights in ("auto", "map"):
+    if weights == "map" or (weights == "auto" and unified):
         why = _cannot_map(weight) or cannot_map(weight)
         if not why:
             return Way("map", LIES_AS_READ)

@@ -45,7 +45,8 @@ cdef class Streamer:
         self.needed = []
         most = 0
         for section in plan.sections:
-            most = max([most, *(places[weight] + 1 for weight in section.waits)])
+            for weight in section.waits:
+                most = max(most, places[weight] + 1)
             self.needed.append(most)
         self.values = [0] * len(self.reloads)
         self.changed = threading.Condition()
