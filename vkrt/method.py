@@ -23,6 +23,10 @@ from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.vk.memory import trim
 
 
+# Ways on which weights leave the file while the method is loaded
+COPIED = ("direct", "staged")
+
+
 class MethodMetadata:
     """Name, inputs and outputs of a method.
 
@@ -109,21 +113,36 @@ class Method:
         compute, report = self._compute, self.report
         debug.describe(self.graph, self.work, self.plan)
         report.planned(self.plan)
+        for source in sources:
+            source.check_unchanged()
+        reader = Reader(sources, self.options.prefetch, keep_cached=self.options.keep_cached)
+        self._reader = reader
+        self._read_ahead(reader, *COPIED)
         compute.prepare()
         self._phase("graph built")
         compute.allocate_early()
         self._phase("prepack start")
-        self._reader = Reader(sources, self.options.prefetch,
-                              keep_cached=self.options.keep_cached)
-        compute.prepack(self._reader)
+        compute.prepack(reader)
         self._phase("after prepack")
         compute.allocate_activations()
         compute.encode()
-        compute.stream(self._reader)
+        compute.stream(reader)
         if not self.plan.streams:
-            self._reader.close()
+            # What is mapped is read by the first run; until then the system may.
+            self._read_ahead(reader, "map")
+            reader.close()
         trim()
         self._phase("before execute")
+
+    def _read_ahead(self, reader: Reader, *kinds: str) -> None:
+        """Asks the system to begin reading the weights that go these ways: of what is copied a
+        window, of what is mapped everything."""
+        left = reader.window if kinds == COPIED else 1 << 62
+        for weight in self.plan.placement.weights(*kinds):
+            reader.start_ahead(weight.source, weight.offset, min(weight.nbytes, left))
+            left -= weight.nbytes
+            if left <= 0:
+                break
 
     def _phase(self, name: str) -> None:
         self.report.phase(name, self._compute)

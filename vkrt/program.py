@@ -19,6 +19,7 @@ from vkrt.graph.graph import Graph
 from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
 from vkrt.graph.policy import target_of
 from vkrt.graph.records import WorkList
+from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
@@ -105,6 +106,10 @@ class Program:
         self._methods: dict[str, Method] = {}
         self._closed = False
         self._description = Description(source)
+        if self._options.prefetch != "none":
+            # Read while the driver starts and the graph is built; the file begins with what they
+            # need, and weights follow.
+            self._description.source.prefetch(0, DEFAULT_WINDOW)
         self._device: Device | None = None
         self._owns_device = not isinstance(device, Device)
         try:

@@ -12,8 +12,10 @@ from vkrt.graph.records import Prepack
 # driver ask for. The buffer's size is a multiple too, so that drivers do not enlarge it.
 STAGING_ALIGNMENT = 256
 
-# Below this many bytes smaller slices save nothing worth the dispatches they cost.
+# Below this many bytes, or this part of all that passes through it, a smaller staging buffer saves
+# nothing worth the submissions it costs.
 SMALLEST_CHUNK = 256 << 10
+SMALLEST_PART = 64
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
         arena_bytes: what is allocated once staging is released: with no more staging than that,
             the peak of device memory is not while prepacking.
     """
-    chunk = min(chunk, max(arena_bytes, SMALLEST_CHUNK))
+    total = sum(p.constant.nbytes for p in prepacks)
+    chunk = min(chunk, max(arena_bytes, SMALLEST_CHUNK, total // SMALLEST_PART))
     chunk = chunk // STAGING_ALIGNMENT * STAGING_ALIGNMENT
     longest = max((min(p.row_bytes, p.constant.nbytes) for p in prepacks), default=0)
     return max(chunk, round_up(longest, STAGING_ALIGNMENT))

@@ -118,6 +118,8 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
     circle = _Circle(len(sections), layers,
                      [c.alignment for c in streamed], packing.nbytes,
                      [_moved(t, offset, t.start) for t, offset in zip(tenancies, packing.offsets)])
+    # What is promised to every reload comes before what is nice to have for some.
+    circle.bring_forward(lookahead)
     circle.bring_forward(max(reach, lookahead))
     late = sum(t.start > circle.ahead(t, lookahead) for t in circle.tenancies)
     return Arrangement(sections, tuple(circle.tenancies), packing.nbytes,
@@ -166,6 +168,8 @@ class _Circle:
                 found = self._other_place(number, goal)
                 if found is not None:
                     offset, start = found, goal
+                elif self._made_room(number, goal):
+                    start = goal
             self.tenancies[number] = _moved(mine, offset, start)
 
     def _free_from(self, number: int) -> int:
@@ -187,6 +191,23 @@ class _Circle:
                 break
             offset = max(offset, round_up(other.end, alignment))
         return offset if offset + nbytes <= self.pool_bytes else None
+
+    def _made_room(self, number: int, start: int) -> bool:
+        """Moves what is in the way of an earlier start to other places, if all of it can."""
+        mine = self.tenancies[number]
+        before = list(self.tenancies)
+        # As if it were there already, so that nothing moves into its place.
+        self.tenancies[number] = _moved(mine, mine.offset, start)
+        for index, other in enumerate(before):
+            if (index == number or not self._meet(other, start, mine.last)
+                    or other.end <= mine.offset or mine.end <= other.offset):
+                continue
+            offset = self._other_place(index, other.start)
+            if offset is None:
+                self.tenancies = before
+                return False
+            self.tenancies[index] = _moved(other, offset, other.start)
+        return True
 
     def _meet(self, other: Tenancy, start: int, last: int) -> bool:
         """Whether a tenancy of this or the runs beside it has a section in start .. last."""

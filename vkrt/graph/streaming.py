@@ -8,7 +8,7 @@ that they share over time. All of it is decided here, before anything is allocat
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -36,8 +36,9 @@ Needs = tuple[int, int, int]
 
 # A larger look-ahead has to make a run this much shorter to be worth its memory.
 LEAST_GAIN = 0.02
-# How many sets of weights are placed at most before the one of the least memory is taken.
-PLACINGS = 200
+# How many sets of weights are placed in vain before only those are tried that would leave room for
+# what placing took more than expected.
+PATIENCE = 100
 # Where the first of evenly spread weights is, in parts of their distance.
 PHASES = (0.0, 0.25, 0.5, 0.75)
 
@@ -63,7 +64,7 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
         budget: the most device bytes in all; None for as few as the look-ahead allows.
         streamable: the weights (indices in the catalog) that may be streamed, all buffers or all
             images; None for every one. Those that a host call reads, that nothing reads or that
-            have no bytes never are, nor those without a memory type that suits the largest.
+            have no bytes never are, nor those that fit in none of the memory types of most bytes.
         host_calls: the steps that run on the host.
         lookahead: how many layers ahead a reload may start; 0 overlaps nothing. What is reloaded
             first in a run may have to start later, when the run before it ends. None: places for 1
@@ -142,8 +143,12 @@ class _Planner:
                     and not self.host_calls.intersection(weight.users)):
                 possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
                                           weight.users[0], weight.users[-1]))
+        # One allocation holds them all: the memory types of most bytes decide.
         if possible:
-            bits = self.needs[max(possible, key=lambda c: c.nbytes).weight][2]
+            by_type: Counter[int] = Counter()
+            for candidate in possible:
+                by_type[self.needs[candidate.weight][2]] += candidate.nbytes
+            bits = by_type.most_common(1)[0][0]
             suited = []
             for candidate in possible:
                 if bits & self.needs[candidate.weight][2]:
@@ -180,18 +185,24 @@ class _Planner:
         return replace(found, minimum_budget=minimum)
 
     def _fewest_bytes(self, least: Choice, lookahead: int, reach: int) -> StreamPlan:
-        others = self._sum([c.weight for c in self.candidates])
-        others = self._sum(range(len(self.catalog))) - others
-        tries = 0
+        """The plan that reads the least, of those made from the family."""
+        candidates = {c.weight for c in self.candidates}
+        others = self.fixed_bytes + self._sum([w for w in range(len(self.catalog))
+                                               if w not in candidates])
+        tries = more = 0
+        alike: Counter[tuple[int, int]] = Counter()
         for choice in self._family(lookahead).choices():
-            if choice.nbytes + others + self.fixed_bytes > self.budget:
+            expected = others + choice.nbytes
+            alike[choice.file_bytes, choice.nbytes] += 1
+            # Equal weights make many sets of the same figures: two of them stand for all.
+            if (expected + more * (tries >= PATIENCE) > self.budget
+                    or alike[choice.file_bytes, choice.nbytes] > 2):
                 continue
             found = self._made(choice.streamed, lookahead, reach)
             if found.peak_bytes <= self.budget:
                 return found
             tries += 1
-            if tries == PLACINGS:
-                break
+            more = max(more, found.peak_bytes - expected)
         return self._made(least.streamed, lookahead, reach)
 
     def _spread(self, best: StreamPlan, lookahead: int, reach: int) -> StreamPlan:
