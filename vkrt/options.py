@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -47,6 +48,7 @@ class LoadOptions:
     stream_lookahead: int | None = None
     prefetch: str = "auto"
     keep_cached: bool | None = None
+    packed: str | os.PathLike[str] = "auto"
 
     def __post_init__(self):
         if self.order not in ORDERS:
@@ -54,6 +56,8 @@ class LoadOptions:
         check_weights(self.weights)
         if self.stream_lookahead is not None and self.stream_lookahead < 0:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
+        if not isinstance(self.packed, (str, os.PathLike)):
+            raise InputError(f"packed={self.packed!r}: expected 'auto', 'off' or a path")
 
     @property
     def budget(self) -> int | None:

@@ -6,6 +6,7 @@ file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> graph.plan: M
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
+from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
 from vkrt.runtime.resources import requirements_of
 from vkrt.vk.device import Device
@@ -45,6 +47,7 @@ class Description:
         wrap = isinstance(source, (bytes, bytearray, memoryview))
         self.source = Source.wrap(source) if wrap else Source.open(source)
         self._data = memoryview(self.source)
+        self._packed: dict[str, Sidecar] = {}
         try:
             self.program = pte.read_program(self._data)
         except BaseException:
@@ -82,12 +85,22 @@ class Description:
         """
         options = options or LoadOptions()
         work = lower(self.graph(method), target_of(device.info, options.storage))
-        plan, mapper = place(work, device, [self.source], options, requirements_of(device))
+        work, sources = self.packed(options).apply(work, [self.source])
+        plan, mapper = place(work, device, sources, options, requirements_of(device))
         mapper.close()
         return work, plan
 
+    def packed(self, options: LoadOptions) -> Sidecar:
+        """The file of packed weights, found and checked on first use; goes with the description."""
+        option = os.fspath(options.packed)
+        if option not in self._packed:
+            self._packed[option] = Sidecar.find(option, [self.source])
+        return self._packed[option]
+
     def close(self) -> None:
         """Lets go of the file. Graphs stay usable for their metadata."""
+        for packed in self._packed.values():
+            packed.close()
         self._data.release()
         self.source.close()
 
@@ -162,7 +175,8 @@ class Program:
                 graph = self._description.graph(name)
                 self._report.file_plan += graph.file_arena
                 self._methods[name] = Method(graph, [self._description.source], self._device,
-                                             options=self._options, report=self._report)
+                                             options=self._options, report=self._report,
+                                             packed=self._description.packed(self._options))
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
@@ -201,7 +215,8 @@ class Program:
 
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
-         prefetch: str = "auto", keep_cached: bool | None = None, order: str = "lazy",
+         prefetch: str = "auto", keep_cached: bool | None = None,
+         packed: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK) -> Program:
     """Loads a program onto a device.
 
@@ -226,6 +241,10 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             or "auto".
         keep_cached: whether the system's cache may keep what was copied from the file; by default
             only for files that are small beside it.
+        packed: the file of packed weights that `vkrt.pack` made: "auto" (`.vkpack` beside the
+            program, if there is one), "off", or a path. Whatever does not fit in it or is damaged
+            is ignored, and `Program.memory.notes` says why. Where the program has another time of
+            change than when it was packed (a copy of it), all of it is read once to compare.
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -244,4 +263,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     """
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
-        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached))
+        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
+        packed=packed))
