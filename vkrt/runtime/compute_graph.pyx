@@ -32,8 +32,10 @@ from vkrt.vk.api cimport (
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_READ_BIT,
     VK_ACCESS_SHADER_WRITE_BIT,
+    VK_ACCESS_TRANSFER_WRITE_BIT,
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_HOST_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
 )
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
@@ -236,8 +238,9 @@ cdef class ComputeGraph:
         commands.begin(False)
         # What the host wrote, what prepack and earlier runs wrote, is seen by the first dispatches.
         commands.barrier(
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+            | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
         return commands

@@ -6,6 +6,7 @@ allocated.
 """
 
 from libc.stdint cimport uint32_t
+from libc.string cimport memset
 
 from vkrt.memory.reader import Transfer
 from vkrt.ops.copying import COUNT, slice_params
@@ -19,8 +20,10 @@ from vkrt.runtime.resources cimport Resources
 from vkrt.vk.api cimport (
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_READ_BIT,
+    VK_ACCESS_TRANSFER_READ_BIT,
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_HOST_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
 )
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
@@ -53,6 +56,8 @@ cdef class Prepacker:
     cdef Fence fence
     cdef list owned
     cdef set prepared_images
+    # Prepacks of which the weight has the constant's bytes: copied, without a shader
+    cdef set plain
 
     def __cinit__(self, Device device, Allocator allocator, work, plan, Pipelines pipelines,
                   Resources resources, Reader reader):
@@ -63,14 +68,19 @@ cdef class Prepacker:
         self.pipelines = pipelines
         self.resources = resources
         self.reader = reader
+        self.plain = {w.prepack for w in plan.placement.weights("staged") if w.layout == "file"}
         self.owned = []
         self.prepared_images = set()
 
     def prepare(self):
         """Creates the pipelines (no device memory)."""
         for batch in self.plan.batches:
-            for item in batch.items:
+            for item in self._packed(batch):
                 self._pipeline(self.work.prepacks[item.prepack])
+
+    def _packed(self, batch):
+        """The items of a batch that a shader packs."""
+        return [item for item in batch.items if item.prepack not in self.plain]
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
@@ -118,14 +128,21 @@ cdef class Prepacker:
     def _run_batch(self, batch):
         cdef uint32_t index
         cdef DescriptorPool pool
-        pipelines = [self._pipeline(self.work.prepacks[item.prepack]) for item in batch.items]
-        pool = DescriptorPool(self.device, [(<Pipeline>p).layout for p in pipelines])
+        packed = self._packed(batch)
+        pipelines = [self._pipeline(self.work.prepacks[item.prepack]) for item in packed]
+        pool = DescriptorPool(self.device, [(<Pipeline>p).layout for p in pipelines]) \
+            if packed else None
         try:
             self._read(batch)
             self.commands.begin(True)
-            self.commands.barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
-                                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT)
-            for index, item in enumerate(batch.items):
+            self.commands.barrier(
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
+                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT)
+            for item in batch.items:
+                if item.prepack in self.plain:
+                    self._copy(item)
+            for index, item in enumerate(packed):
                 self._item(item, pipelines[index], pool, index)
             self.commands.end()
             self.block.flush(0, self.plan.staging_bytes)
@@ -133,7 +150,8 @@ cdef class Prepacker:
                 submit(self.device, self.commands, self.fence)
                 wait(self.fence, FOREVER)
         finally:
-            pool.close()
+            if pool is not None:
+                pool.close()
 
     def _read(self, batch):
         """Reads the slices of a batch into staging, and asks for those behind them."""
@@ -147,6 +165,17 @@ cdef class Prepacker:
         if transfers:
             last = transfers[-1]
             self.reader.start_ahead(last.source, last.offset + last.nbytes, self.reader.window)
+
+    cdef int _copy(self, item) except -1:
+        """Records the copy of a slice, and of the zeros that fill its last texel."""
+        cdef size_t nbytes = item.nbytes, place = item.staging_offset
+        cdef size_t whole = (nbytes + 15) // 16 * 16
+        record = self.work.prepacks[item.prepack]
+        cdef Buffer target = self.resources.handles[record.target.storage.id]
+        cdef size_t offset = item.file_offset - record.constant.offset
+        memset(<char*>self.block.mapped + place + nbytes, 0, whole - nbytes)
+        self.commands.copy_buffer(self.staging.handle, place, target.handle, offset, whole)
+        return 0
 
     cdef int _item(self, item, Pipeline pipeline, DescriptorPool pool, uint32_t index) except -1:
         """Records the dispatch that unpacks a slice."""
