@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from vkrt.vk.imported import import_alignment
 pytestmark = pytest.mark.driver
 
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "superres_small", "lstm_cell"]
-LARGE = ["resnet50-base", "mobilenet_v2-base", "efficientnet-lite0", "silero-vad"]
+LARGE = ["silero-vad"]
+if os.environ.get("VKRT_TEST_DEPTH") != "quick":
+    LARGE += ["resnet50-base", "mobilenet_v2-base", "efficientnet-lite0"]
 WEIGHTS = ["copy", "direct", "auto", "stream"]
 
 
