@@ -7,7 +7,9 @@
     python tools/footprint.py --check BASELINE.json [MODEL ..] compare with it; exits 1 on growth
 
 Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
-RssFile of the model) depend on the system and are compared with a tolerance.
+RssFile of the model) depend on the system and are compared with a tolerance. What smaps says after
+the last run (anonymous memory, huge pages, gaps that no huge page can cover, zeros in huge pages)
+is shown and not compared.
 """
 
 from __future__ import annotations
@@ -107,6 +109,7 @@ def measure(model: str, order: str, storage: str, repeat: int) -> dict[str, Any]
         last = resident()
         result = program.memory.as_dict()
         result["model_rss_file"] = _mapped(model)
+        result["smaps"] = huge_page_figures()
         result["device"] = program.device.info.name
         result["repeat"] = repeat
         result["growth"] = last.get("VmRSS", 0) - first.get("VmRSS", 0)
@@ -114,19 +117,27 @@ def measure(model: str, order: str, storage: str, repeat: int) -> dict[str, Any]
 
 
 def _mapped(model: str) -> int:
-    """Resident bytes of the model file's mapping, from /proc/self/smaps."""
-    total, inside = 0, False
+    """Resident bytes of the model file's mapping."""
+    from vkrt.memory.smaps import mappings, total
+
     target = os.path.realpath(model)
-    try:
-        with open("/proc/self/smaps", encoding="utf-8") as smaps:
-            for line in smaps:
-                if "-" in line.split(" ", 1)[0]:
-                    inside = line.rstrip().endswith(target)
-                elif inside and line.startswith("Rss:"):
-                    total += int(line.split()[1]) * 1024
-    except OSError:  # not Linux
-        pass
-    return total
+    return total("Rss", (m for m in mappings() if m.name == target))
+
+
+def huge_page_figures() -> dict[str, int]:
+    """Bytes of this process that huge pages make a difference to.
+
+    `gaps` is address space between neighbouring anonymous mappings, less than a huge page each;
+    `zeros` the most that rounding to huge pages can have cost: zero pages in them.
+    """
+    from vkrt.memory.smaps import huge_gaps, huge_pages, mappings, total, zero_in_huge_pages
+
+    _, huge = huge_pages()
+    found = mappings()
+    gaps = huge_gaps(found, huge)
+    return {"Anonymous": total("Anonymous", found), "AnonHugePages": total("AnonHugePages", found),
+            "gaps": gaps.nbytes, "gap count": gaps.count,
+            "zeros": zero_in_huge_pages(found, huge) if huge else 0}
 
 
 def _table(name: str, orders: dict[str, Any]) -> str:
@@ -148,6 +159,11 @@ def _table(name: str, orders: dict[str, Any]) -> str:
             lines.append(f"    {phase:<20}{cells}")
     lines.append(f"  {'model file resident':<22}"
                  + "".join(f"{r['model_rss_file']:>{width},}" for r in orders.values()))
+    for key, title in (("Anonymous", "anonymous"), ("AnonHugePages", "in huge pages"),
+                       ("zeros", "zero pages in them"), ("gaps", "gaps below a huge page"),
+                       ("gap count", "number of gaps")):
+        lines.append(f"  {title:<22}"
+                     + "".join(f"{r['smaps'][key]:>{width},}" for r in orders.values()))
     repeat = next(iter(orders.values()))["repeat"]
     if repeat > 1:
         lines.append(f"  growth over {repeat - 1} runs".ljust(24)
