@@ -500,7 +500,7 @@ def test_other_ways_read_packed_bytes(name, options, device, tmp_path):
     assert any(str(done.output) in note for note in memory.notes) == (done.output is not None)
     saved = [record for record in memory.ways if record.name.endswith("(saved packed)")]
     assert len(saved) == done.weights
-    if options.get("weights") == "stream" and name != "superres_small":  # one pool for each weight
+    if options.get("weights") == "stream" and name != "superres_small":  # of two alike
         assert any(record.way == "stream" for record in saved)
 
 

@@ -250,7 +250,7 @@ class _Planner:
                  f"weights at a look-ahead of {lookahead}")
         less = self.minimum(0) if lookahead else minimum
         hint = f"; a look-ahead of 0 needs {less:,}" if less < minimum else ""
-        return f"budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
+        return f"memory_budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
 
     def _family(self, lookahead: int) -> Family:
         if lookahead not in self._families:

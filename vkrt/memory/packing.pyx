@@ -9,7 +9,7 @@ texels of 4 elements with zeros behind its end.
 
 import math
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from vkrt.errors import InputError, UnsupportedError
@@ -27,9 +27,17 @@ cdef enum:
 
 ITEMSIZES = {"float32": 4, "int32": 4, "float16": 2, "int8": 1, "uint8": 1, "bool": 1}
 
-# Packed elements done before the next line of the target is turned to: what they touch of the
-# source has to stay in the first level of the cache.
-cdef size_t STRIP = 256
+cdef enum:
+    # of a cache
+    LINE_BYTES = 64
+    # of a row of the source that a tile holds
+    TILE_BYTES = 256
+    # of a tile of single bytes, the largest there is: TILE_BYTES * LINE_BYTES bytes
+    TILE_WORDS = 2048
+    # between elements: from here on tiles pay
+    FAR_APART = 512
+    # half of the smallest first level of the cache there is
+    CACHE_BYTES = 16384
 
 ctypedef fused element:
     uint8_t
@@ -252,32 +260,72 @@ cdef void descend(const Walk* walk, int dim, const element* source,
 cdef inline void line(const Walk* walk, const element* source, element* target) noexcept nogil:
     """One packed row from elements `stride` apart."""
     cdef size_t i, packed = walk.packed
-    cdef ptrdiff_t stride = walk.stride
-    if stride == 1 and packed * sizeof(element) > 32:
+    if walk.stride == 1 and packed * sizeof(element) > 32:
         memcpy(target, source, packed * sizeof(element))
     else:
-        for i in range(packed):
-            target[i] = source[<ptrdiff_t>i * stride]
+        gather(source, target, packed, walk.stride)
     for i in range(packed, walk.line):
         target[i] = 0
 
 
 cdef void transpose(const Walk* walk, const element* source, element* target) noexcept nogil:
     """Packed rows whose elements of the same place lie side by side in the source."""
-    cdef size_t packed = walk.packed, lines = walk.sizes[walk.across]
-    cdef size_t step = walk.steps[walk.across], first, last, i, k
-    cdef ptrdiff_t stride = walk.stride
-    cdef const element* from_
-    cdef element* to
-    first = 0
-    while first < packed:
-        last = min(first + STRIP, packed)
-        for k in range(lines):
-            from_ = source + k
-            to = target + k * step
-            for i in range(first, last):
-                to[i] = from_[<ptrdiff_t>i * stride]
-        first = last
+    cdef size_t packed = walk.packed, lines = walk.sizes[walk.across], i, k
+    cdef size_t step = walk.steps[walk.across], first = 0, strip
+    cdef size_t apart = (walk.stride if walk.stride > 0 else -walk.stride) * sizeof(element)
+    if apart >= FAR_APART and lines * sizeof(element) >= LINE_BYTES:
+        transpose_tiles(walk, source, target)
+    else:
+        # Lines in turn over a part of the source that stays in the first level of the cache.
+        strip = max(CACHE_BYTES // max(apart, <size_t>1), <size_t>16)
+        while first < packed:
+            for k in range(lines):
+                gather(source + <ptrdiff_t>first * walk.stride + k, target + k * step + first,
+                       min(strip, packed - first), walk.stride)
+            first += strip
     for k in range(lines):
         for i in range(packed, walk.line):
             target[k * step + i] = 0
+
+
+cdef inline void gather(const element* source, element* target, size_t count,
+                        ptrdiff_t stride) noexcept nogil:
+    """Elements `stride` apart, one after the other."""
+    cdef const element* third = source + 2 * stride
+    cdef size_t _
+    for _ in range(count // 4):
+        target[0] = source[0]
+        target[1] = source[stride]
+        target[2] = third[0]
+        target[3] = third[stride]
+        source += 4 * stride
+        third += 4 * stride
+        target += 4
+    for _ in range(count % 4):
+        target[0] = source[0]
+        source += stride
+        target += 1
+
+
+cdef void transpose_tiles(const Walk* walk, const element* source, element* target) noexcept nogil:
+    """The same for rows far apart: both sides are touched in whole cache lines, and once."""
+    cdef uint64_t memory[TILE_WORDS]
+    cdef element* tile = <element*>memory
+    cdef size_t high = TILE_BYTES // sizeof(element), wide = LINE_BYTES // sizeof(element)
+    cdef size_t packed = walk.packed, lines = walk.sizes[walk.across]
+    cdef size_t k = 0, i, rows, columns, x, y
+    cdef const element* from_
+    while k < lines:
+        rows = min(high, lines - k)
+        i = 0
+        while i < packed:
+            columns = min(wide, packed - i)
+            for x in range(columns):
+                from_ = source + <ptrdiff_t>(i + x) * walk.stride + k
+                for y in range(rows):
+                    tile[y * wide + x] = from_[y]
+            for y in range(rows):
+                memcpy(target + (k + y) * walk.steps[walk.across] + i, tile + y * wide,
+                       columns * sizeof(element))
+            i += columns
+        k += rows

@@ -38,12 +38,12 @@ cdef class Reader:
     cdef readonly int threads
     cdef readonly bint direct
     cdef readonly list notes
+    cdef bint may_choose  # how many threads
     cdef bint closed
     cdef list sources
     cdef list views
     cdef File* files
     cdef size_t file_count
-    cdef size_t piece_bytes
     cdef Scratch scratches[SCRATCHES]
     cdef uint64_t scratch_now
     cdef uint64_t scratch_most

@@ -32,6 +32,7 @@ from vkrt.memory.strategies cimport (
     direct_room,
     fail_after,
     forget_range,
+    in_cache,
     use_strategy,
 )
 from vkrt.memory.system cimport (
@@ -54,15 +55,16 @@ cdef struct Piece:
 
 # How far ahead of the cursor the system may be asked to read.
 DEFAULT_WINDOW = 32 << 20
-# What "auto" is, and how many threads read; see docs of `Reader`.
-AUTO = "pread"
-THREADS = {"pread": 4}
 
-# The largest piece that is copied at once, and that goes through scratch memory.
-cdef size_t PIECE = 4 << 20
-cdef size_t SCRATCH = 1 << 20
+# Several reads at once keep a disk busy, whoever waits for them.
+THREADS = {"auto": 4, "pread": 4}
+# The largest piece: packed ones have to fit the cache of a core. What a mapping has in memory is
+# this for each thread.
+cdef size_t PIECE = 1 << 20
 # Below this many bytes another thread is not worth starting.
 cdef size_t PER_THREAD = 1 << 20
+# How many pieces of a list tell whether it is in the system's cache.
+cdef size_t WARM_SAMPLES = 16
 # Bytes after which a read in the calling thread looks for signals.
 cdef size_t BETWEEN_SIGNALS = 8 << 20
 
@@ -83,6 +85,14 @@ def fail_read_after(long n):
     whichever way its bytes come.
     """
     fail_after(max(n, 0))
+
+
+def processors():
+    """How many threads of this process can compute at once."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
 
 
 cdef class Transfer:
@@ -150,17 +160,17 @@ cdef class Reader:
 
     Args:
         sources: `Source`s; transfers name them by their index.
-        strategy: one of `vkrt.memory.strategies`, or "auto".
+        strategy: one of `vkrt.memory.strategies`; "auto" reads what is not in the system's cache
+            like "pread", and takes the rest from the mapping.
         window: bytes that the system may be asked to read ahead.
-        threads: how many read; by default 4 for "pread", which waits for several reads of the disk
-            at once, otherwise 1.
+        threads: how many read; by default up to 4 for "auto" and "pread", which then wait for
+            several reads of the disk at once, otherwise 1.
         keep_cached: whether what was read stays in the system's cache; None keeps files of up to
             `cache_limit()` bytes.
         direct: reads past the system's cache; only with "pread". Where the system refuses, reads
             are buffered and `notes` says so.
 
     Attributes:
-        strategy: the strategy used ("auto" resolved).
         notes: decisions worth telling, in plain words.
 
     Raises:
@@ -176,10 +186,8 @@ cdef class Reader:
                  keep_cached=None, direct=False):
         cdef size_t i
         cdef Source source
-        if strategy == "auto":
-            strategy = AUTO
         if strategy not in STRATEGIES:
-            raise InputError(f"strategy {strategy!r}: expected 'auto', "
+            raise InputError(f"strategy {strategy!r}: expected "
                              + ", ".join(repr(name) for name in STRATEGIES))
         if direct and strategy != "pread":
             raise InputError(f"direct reads need strategy 'pread', not {strategy!r}")
@@ -189,10 +197,9 @@ cdef class Reader:
         self.strategy = strategy
         self.window = window
         self.threads = threads or THREADS.get(strategy, 1)
+        self.may_choose = threads is None
         self.direct = direct
         self.notes = []
-        self.piece_bytes = PIECE if strategy == "pread" else min(
-            PIECE, max(self.window // 4, <size_t>(64 << 10)))
         self.sources = list(sources)
         # Views keep mappings and files open.
         self.views = []
@@ -250,6 +257,9 @@ cdef class Reader:
         for transfer in batch.transfers:
             total += transfer.job.nbytes
         count = min(self.threads, max(total // PER_THREAD, <size_t>1))
+        if self.may_choose and batch.is_warm():
+            # Nobody waits for a disk: more threads than processors only take turns.
+            count = min(count, processors())
         try:
             if count == 1:
                 batch.work_here()
@@ -374,12 +384,10 @@ cdef class Reader:
 
         Returns what is done after the piece; 0 if there is none.
         """
-        cdef size_t count, row_bytes, most = self.piece_bytes
+        cdef size_t count, row_bytes
         piece[0] = job[0]
         if job.walk == NULL:
-            if self.files[job.source].places == ALIGNED_PLACE:
-                most = SCRATCH
-            count = min(job.nbytes - done, most)
+            count = min(job.nbytes - done, PIECE)
             piece.offset += done
             piece.nbytes = count
             piece.target += done
@@ -388,7 +396,7 @@ cdef class Reader:
         if count == 0 or job.nbytes == 0:
             return 0
         row_bytes = job.walk.row_source * job.walk.itemsize
-        count = min(count, max(min(SCRATCH, most) // row_bytes, <size_t>1))
+        count = min(count, max(PIECE // row_bytes, <size_t>1))
         piece.offset += done * row_bytes
         piece.first_row += done
         piece.rows = count
@@ -643,6 +651,20 @@ cdef class Batch:
                 self.failures.append((index, error))
             return False
         nbytes[0] += self.pieces[index].job.nbytes
+        return True
+
+    def is_warm(self):
+        """Whether the bytes are in memory, as far as some pieces of the list can tell."""
+        cdef size_t i = 0
+        cdef Job* job
+        cdef File* file
+        while i < self.count:
+            job = &self.pieces[i].job
+            file = &self.reader.files[job.source]
+            if file.fd >= 0 and not (file.tells_cached
+                                     and in_cache(file, job.offset, job.nbytes)):
+                return False
+            i += self.count // WARM_SAMPLES + 1
         return True
 
     def raise_failure(self):

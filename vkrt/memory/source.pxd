@@ -10,6 +10,7 @@ cdef class Source:
     cdef unsigned long long filesystem
     cdef str path  # absolute; None for a buffer
     cdef int fd  # open as long as the mapping; -1 for a buffer
+    cdef bint tells_residence  # whether `resident` can be believed
     cdef bint mapped
     cdef bint closed
     cdef int exports

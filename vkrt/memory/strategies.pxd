@@ -21,6 +21,7 @@ cdef enum Places:
 cdef struct File:
     int fd  # -1: the bytes are in memory
     int direct  # the same file opened for direct reads, or -1
+    bint tells_cached  # whether `in_cache` can be believed
     bint refused  # a direct read was refused: buffered ones from then on
     bint forget  # takes what was consumed out of the system's cache
     const char* data  # the mapping or the buffer
@@ -37,6 +38,7 @@ cdef struct File:
 
 
 cdef void fail_after(uint64_t n) noexcept nogil
+cdef bint in_cache(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef size_t direct_room(size_t nbytes) noexcept nogil
 cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1

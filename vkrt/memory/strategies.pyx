@@ -2,6 +2,9 @@
 # cython: cdivision=True
 """The ways a file's bytes come into memory, behind three functions: fetch, ahead, behind.
 
+    auto        what is in the system's cache from the mapping (copying in user space is faster than
+                the system's own copy, and mapping pages that are there costs little), the rest
+                as by pread
     pread       into the place where they are wanted: no page faults, and no page of the file
                 counts for this process. With `direct` past the system's cache (O_DIRECT).
     willneed    from the mapping, which the system is asked to read a window ahead (MADV_WILLNEED)
@@ -26,15 +29,19 @@ from vkrt.memory.system cimport (
     atomic_store,
     file_size,
     forget,
+    mincore,
     read_ahead,
     want,
 )
 
-STRATEGIES = ("pread", "willneed", "readahead", "none")
+STRATEGIES = ("auto", "pread", "willneed", "readahead", "none")
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 # A fault maps the pages around it that are in memory too, within a range of this alignment.
 cdef size_t AROUND = max(PAGE, <size_t>(64 << 10))
+
+# How far the pages lie apart that tell whether a range is in the cache.
+cdef size_t SAMPLED = 256 << 10
 
 # How many reads until the one that fails on purpose; 0 is never.
 cdef uint64_t failing = 0
@@ -60,6 +67,7 @@ cdef int use_strategy(File* file, Source source, str strategy, bint direct) exce
     file.refused = file.forget = False
     file.data = <const char*>source.data
     file.nbytes = source.nbytes
+    file.tells_cached = source.tells_residence
     file.ahead = ahead_nothing
     file.behind = behind_nothing
     file.places = NO_PLACE
@@ -69,6 +77,10 @@ cdef int use_strategy(File* file, Source source, str strategy, bint direct) exce
         file.fetch = fetch_direct if direct else fetch_pread
         file.behind = behind_file
         file.places = ALIGNED_PLACE if direct else ANY_PLACE
+    elif strategy == "auto":
+        file.fetch = fetch_auto
+        file.behind = behind_mapped
+        file.places = ANY_PLACE
     else:
         file.fetch = fetch_mapped
         file.behind = behind_mapped
@@ -146,6 +158,29 @@ cdef const char* fetch_mapped(File* file, size_t offset, size_t nbytes, char* pl
     else:
         return file.data + offset
     return NULL
+
+
+cdef const char* fetch_auto(File* file, size_t offset, size_t nbytes, char* place,
+                            int* error) noexcept nogil:
+    if file.tells_cached and in_cache(file, offset, nbytes):
+        return fetch_mapped(file, offset, nbytes, place, error)
+    return fetch_pread(file, offset, nbytes, place, error)
+
+
+cdef bint in_cache(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    """Whether the system's cache seems to have a range: some of its pages, the last one too.
+
+    Files of others may seem to be there always, see `tells_cached`.
+    """
+    cdef size_t page = offset // PAGE * PAGE
+    cdef size_t last = (offset + max(nbytes, <size_t>1) - 1) // PAGE * PAGE
+    cdef unsigned char there
+    while True:
+        if mincore(file.data + page, 1, &there) or not there & 1:
+            return False
+        if page == last:
+            return True
+        page = min(page + SAMPLED, last)
 
 
 cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil:
