@@ -673,6 +673,33 @@ def test_mistakes(model, capsys, arguments, code, words):
     assert os.listdir(model.parent) == [model.name] and model.read_bytes() == before
 
 
+@pytest.mark.driver
+def test_methods_that_cannot_run_are_left_out(model, device, monkeypatch, capsys):
+    """As long as one is left; a file is good for the methods that were packed."""
+    alone = vkrt.pack(model, device=device)
+    missing = {"backward"}
+
+    def lowered(graph, target, lower=packer.lower):
+        if graph in missing:
+            raise vkrt.UnsupportedError(f"{graph} asks too much")
+        return lower(original, target)
+
+    description = Description(model)
+    original = description.graph("forward")
+    description.close()
+    monkeypatch.setattr(Description, "method_names", ("forward", "backward"))
+    monkeypatch.setattr(Description, "graph", lambda self, name: name)
+    monkeypatch.setattr(packer, "lower", lowered)
+    done = vkrt.pack(model, device=device)
+    assert done.skipped == {"backward": "backward asks too much"}
+    assert (done.weights, done.nbytes) == (alone.weights, alone.nbytes)
+    assert cli.main(["pack", str(model)]) == 0
+    assert "method backward is left out: backward asks too much" in capsys.readouterr().out
+    missing.add("forward")
+    assert cli.main(["pack", str(model)]) == 3
+    assert "forward asks too much; backward" in capsys.readouterr().err.replace("backward: ", "")
+
+
 def test_option_of_the_wrong_type():
     with pytest.raises(vkrt.InputError, match="packed=1: expected 'auto', 'off' or a path"):
         vkrt.options.LoadOptions(packed=1)

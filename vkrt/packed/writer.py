@@ -58,8 +58,8 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
           storage: str) -> Header:
     """Packs weights and writes them to a file, which is there whole or not at all.
 
-    Host memory: the largest weight, and what the reader reads at once: mostly 1 MiB, and the whole
-    constant where its outermost dimension moves inwards.
+    Host memory: the largest weight, and what the reader needs beside it: about 1 MiB, and as much
+    as the constant where its outermost dimension moves inwards and its file is not cached.
 
     Args:
         output: path. A file of that name is replaced at the end.
