@@ -68,7 +68,6 @@ def test_the_check_sees_pages_of_a_mapping(big):
     before = status("VmRSS")
     big.release(0, SIZE)
     assert status("VmRSS") <= before - SIZE + 8 * MiB
-    del view
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

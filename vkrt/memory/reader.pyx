@@ -25,8 +25,9 @@ from vkrt.memory.system cimport O_DIRECT, want
 DEFAULT_WINDOW = 32 << 20
 # Several reads at once keep a disk busy, whoever waits for them.
 THREADS = {"auto": 4, "pread": 4}
-# Below this many bytes another thread is not worth starting.
+# Below this many bytes another thread is not worth starting: of a disk, and of the cache.
 cdef size_t PER_THREAD = 1 << 20
+cdef size_t PER_THREAD_WARM = 32 << 20
 
 
 def cache_limit():
@@ -143,8 +144,8 @@ cdef class Reader(PieceReader):
     def __init__(self, sources, strategy="auto", window=DEFAULT_WINDOW, threads=None,
                  keep_cached=None, direct=False):
         cdef size_t i
-        if strategy not in STRATEGIES:
-            raise InputError(f"strategy {strategy!r}: expected "
+        if strategy != "auto" and strategy not in STRATEGIES:
+            raise InputError(f"strategy {strategy!r}: expected 'auto', "
                              + ", ".join(repr(name) for name in STRATEGIES))
         if direct and strategy != "pread":
             raise InputError(f"direct reads need strategy 'pread', not {strategy!r}")
@@ -200,18 +201,21 @@ cdef class Reader(PieceReader):
         cdef Transfer transfer
         self._check_open()
         transfers = list(transfers)  # their packings are needed to the end
-        batch = Batch(self)
+        cdef Batch batch = Batch(self)
         for transfer in transfers:
             batch.add(&transfer.job, transfer.name)
-        threads = min(self.threads, max(batch.nbytes // PER_THREAD, 1))
-        if self.may_choose and batch.is_warm():
-            # Nobody waits for a disk: more threads than processors only take turns.
-            threads = min(threads, processors())
         try:
-            batch.run(threads)
+            batch.run(self._threads_for(batch))
         finally:
             self.scratch.free_idle()
             self._note_refusals()
+
+    def _threads_for(self, Batch batch):
+        threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
+        if threads > 1 and self.may_choose and batch.is_warm():
+            # Nobody waits for a disk: one processor copies nearly as fast as the memory can.
+            threads = min(threads, processors(), max(batch.nbytes // PER_THREAD_WARM, <size_t>1))
+        return threads
 
     cdef int read(self, Transfer transfer) except -1 nogil:
         """Carries out a transfer on the calling thread, without the GIL."""
