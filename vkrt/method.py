@@ -22,7 +22,6 @@ from vkrt.placing import place
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.vk.memory import trim
 
-
 # Ways on which weights leave the file while the method is loaded
 COPIED = ("direct", "staged")
 
