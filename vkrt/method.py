@@ -23,7 +23,6 @@ from vkrt.placing import place
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.vk.memory import trim
 
-
 # Ways on which weights leave the file while the method is loaded
 COPIED = ("direct", "staged")
 
@@ -101,14 +100,17 @@ class Method:
             self.work, sources = packed.apply(self.work, sources)
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
-        self._compute = ComputeGraph(device, self.work, specialize=specialize)
+        self.work, self.plan, mapper = place(self.work, device, sources, self.options)
         try:
-            self.plan, mapper = place(self.work, device, sources, self.options,
-                                      self._compute.requirements)
+            self._compute = ComputeGraph(device, self.work, specialize=specialize)
+        except BaseException:
+            mapper.close()
+            raise
+        try:
             self._compute.set_plan(self.plan, mapper)
             self._load(sources)
         except BaseException as error:
-            if isinstance(error, DeviceMemoryError) and hasattr(self, "plan"):
+            if isinstance(error, DeviceMemoryError):
                 error.breakdown = self.plan.summary()
             self._release()
             raise

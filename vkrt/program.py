@@ -28,7 +28,6 @@ from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
-from vkrt.runtime.resources import requirements_of
 from vkrt.vk.device import Device
 
 
@@ -86,7 +85,7 @@ class Description:
         options = options or LoadOptions()
         work = lower(self.graph(method), target_of(device.info, options.storage))
         work, sources = self.packed(options).apply(work, [self.source])
-        plan, mapper = place(work, device, sources, options, requirements_of(device))
+        work, plan, mapper = place(work, device, sources, options)
         mapper.close()
         return work, plan
 

@@ -114,6 +114,16 @@ def test_the_smallest_hole_is_taken():
         block.close()
 
 
+def test_the_smallest_hole_of_all_regions_is_taken():
+    arena = HostArena("off")
+    large = arena.allocate(60 << 20)
+    second = arena.allocate(62 << 20)
+    small = arena.allocate(1 << 20)  # the second region has 2 MiB left, the first one 4
+    assert small.address == second.address + second.nbytes
+    for block in (large, second, small):
+        block.close()
+
+
 def test_regions_come_and_go():
     arena = HostArena("on")
     blocks = [arena.allocate(24 << 20) for _ in range(6)]
@@ -326,6 +336,29 @@ def test_huge_pages_are_asked_for_where_blocks_fill_them():
         assert "hg" not in flags_at(tail)
         first.close()
         second.close()
+
+
+@linux
+def test_no_huge_page_is_asked_for_where_a_former_block_left_a_hole():
+    asks = huge_pages()[0] == "madvise"
+    arena = HostArena("on")
+    gone, keeps = arena.allocate(4 * PAGE), arena.allocate(4 * PAGE)
+    gone.close()
+    block = arena.allocate(2 * HUGE + 64)
+    assert block.offset == 8 * PAGE
+    flags = [flags_at(block.address - block.offset + i * HUGE + 9 * PAGE) for i in range(3)]
+    assert ["hg" in f for f in flags] == [False, asks, False]
+    keeps.close()
+    block.close()
+
+
+def test_trim_trims_the_heap(monkeypatch):
+    from vkrt.memory import host_arena
+
+    calls = []
+    monkeypatch.setattr(host_arena, "trim_heap", lambda: calls.append(1))
+    HostArena().trim()
+    assert calls == [1]
 
 
 @linux

@@ -6,45 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from memory_samples import DTYPES, NAMES, random_bytes, reference, weight
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.records import Prepack
 from vkrt.graph.tensor import NOWHERE, Constant, Operand, Storage, row_major
 from vkrt.memory.packing import Packing, pack_bytes
 from vkrt.ops import copying
-
-DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
-NAMES = {1: "int8", 2: "float16", 4: "float32"}
-
-
-def reference(params, itemsize, data, rows=1) -> bytes:
-    """What the prepack dispatch writes: every element decoded on its own."""
-    dims, packed, count, base = (params[i] for i in (0, 5, 7, 11))
-    source = np.frombuffer(data, DTYPES[itemsize])
-    texels = -(-packed // 4)
-    result = np.zeros((count // texels, texels * 4), source.dtype)
-    e = np.arange(count // texels * packed)
-    s = np.full(e.shape, base)
-    for k in range(dims):
-        size, stride = params[15 + 2 * k: 17 + 2 * k]
-        s += (e if k == dims - 1 else e % size) * stride
-        e = e // size
-    result[:, :packed] = source[s].reshape(-1, packed)
-    return result.tobytes()
-
-
-def weight(sizes, order, itemsize) -> Prepack:
-    """The record of a weight with these logical sizes, `order` in memory."""
-    dtype = NAMES[itemsize]
-    storage = Storage(0, "weight", 0, dtype)
-    target = Operand(storage, tuple(sizes), dtype, tuple(order))
-    source = Operand(NOWHERE, tuple(sizes), dtype, row_major(len(sizes)), raw=True)
-    constant = Constant(0, math.prod(sizes) * itemsize, dtype)
-    return copying.prepack(constant, target, source, "w")
-
-
-def random_bytes(count, seed=0) -> bytes:
-    return np.random.default_rng(seed).integers(0, 256, count, np.uint8).tobytes()
 
 
 def check(record, itemsize):
@@ -54,7 +22,6 @@ def check(record, itemsize):
     assert packing.target_bytes == record.target.nbytes
     expected = reference(record.params, itemsize, data)
     assert pack_bytes(record.params, itemsize, data, record.rows) == expected
-    return data, expected
 
 
 @pytest.mark.parametrize("itemsize", DTYPES)
@@ -84,9 +51,10 @@ def test_random_permutations(seed):
         order = np.concatenate([[0], 1 + random.permutation(rank - 1)]).astype(int)
     itemsize = int(random.choice(list(DTYPES)))
     record = weight(sizes.tolist(), order.tolist(), itemsize)
-    data, expected = check(record, itemsize)
-    # rows one by one: what a reader does with the pieces of a transfer
-    assert Packing.of(record).row_bytes * record.rows == len(data)
+    check(record, itemsize)
+    packing = Packing.of(record)
+    assert packing.rows == record.rows
+    assert packing.row_bytes * record.rows == record.constant.nbytes
 
 
 @pytest.mark.parametrize("seed", range(40))

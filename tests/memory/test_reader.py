@@ -1,91 +1,76 @@
-"""Reader: the same bytes by every strategy, the window, and what happens when reading fails."""
+"""Reader: the same bytes by every strategy, packed or not, and what it tells of itself."""
 
 from __future__ import annotations
 
-import gc
 import mmap
-import os
+import threading
 
-import numpy as np
 import pytest
-from test_packing import weight
+from memory_samples import STRATEGIES, WAYS, Target, weight
 
 from vkrt.memory.packing import Packing, pack_bytes
-from vkrt.memory.reader import Reader, Transfer, fail_read_after
+from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 
 PAGE = mmap.PAGESIZE
-STRATEGIES = ("pread", "willneed", "readahead", "none")
-WAYS = [*((name, {}) for name in STRATEGIES), ("auto", {}), ("pread", {"threads": 1}),
-        ("pread", {"direct": True}), ("pread", {"keep_cached": False}),
-        ("none", {"threads": 3, "keep_cached": False}), ("willneed", {"threads": 2, "window": 1})]
-
-
-@pytest.fixture(autouse=True)
-def nothing_left():
-    """No file stays open, and no ordered failure."""
-    gc.collect()
-    before = len(os.listdir("/proc/self/fd"))
-    yield
-    fail_read_after(-1)
-    gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-@pytest.fixture(scope="module")
-def data():
-    return np.random.default_rng(5).integers(0, 256, 9_000_001, np.uint8)
-
-
-@pytest.fixture
-def path(tmp_path, data):
-    name = tmp_path / "weights.bin"
-    name.write_bytes(data.tobytes())
-    return name
-
-
-@pytest.fixture
-def source(path):
-    opened = Source.open(path)
-    yield opened
-    opened.close()
-
-
-class Target:
-    """Memory to read into, with bytes around it that must stay as they are."""
-
-    def __init__(self, nbytes: int):
-        self.array = np.full(nbytes + 128, 0xA5, np.uint8)
-        self.address = self.array.ctypes.data + 64
-
-    def bytes(self) -> bytes:
-        assert (self.array[:64] == 0xA5).all() and (self.array[-64:] == 0xA5).all()
-        return self.array[64:-64].tobytes()
+MiB = 1 << 20
 
 
 @pytest.mark.parametrize("name, options", WAYS)
 def test_same_bytes(name, options, source, data):
-    """Ranges around the borders of pages, pieces and the file, whole and in pieces."""
-    big = 4 << 20
-    ranges = [(0, 0), (0, 1), (0, PAGE), (1, PAGE), (PAGE - 1, 2), (3, PAGE + 1), (5, big),
-              (PAGE, big + 1), (7 * PAGE + 13, 2 * big - 1), (len(data) - 1, 1), (0, len(data)),
+    """Ranges around the borders of pages, pieces and the file."""
+    ranges = [(0, 0), (0, 1), (0, PAGE), (1, PAGE), (PAGE - 1, 2), (3, PAGE + 1), (5, MiB),
+              (PAGE, MiB + 1), (7 * PAGE + 13, 2 * MiB - 1), (len(data) - 1, 1), (0, len(data)),
               (len(data), 0), (len(data) - PAGE - 7, PAGE + 7)]
     with Reader([source], name, **options) as reader:
         targets = [Target(nbytes) for _, nbytes in ranges]
-        transfers = [Transfer(0, offset, nbytes, target.address, name="w")
-                     for (offset, nbytes), target in zip(ranges, targets)]
-        reader.run(transfers)
+        reader.run([Transfer(0, offset, nbytes, target.address)
+                    for (offset, nbytes), target in zip(ranges, targets)])
         for (offset, nbytes), target in zip(ranges, targets):
             assert target.bytes() == data[offset:offset + nbytes].tobytes()
             assert reader.read_bytes(0, offset, nbytes) == target.bytes()
         total = sum(nbytes for _, nbytes in ranges)
-        assert reader.statistics()["bytes"] == 2 * total
-        assert reader.statistics()["strategy"] == reader.strategy == name
+        statistics = reader.statistics()
+        assert statistics["bytes"] == 2 * total
+        assert statistics["reads"] == 2 * sum(-(-nbytes // MiB) for _, nbytes in ranges)
+        assert statistics["read_seconds"] > 0 == statistics["pack_seconds"]
+        assert statistics["strategy"] == reader.strategy == name
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_wrapped_bytes_and_files_together(name, source, data):
+    wrapped = Source.wrap(data.tobytes())
+    transfers, targets = [], [Target(3 * MiB + 5) for _ in range(6)]
+    with Reader([wrapped, source, wrapped], name) as reader:
+        for index, target in enumerate(targets):
+            reader.start_ahead(index % 3, index * 1001, 3 * MiB)
+            transfers.append(Transfer(index % 3, index * 1001, 3 * MiB + 5, target.address))
+        reader.run(transfers)
+    for index, target in enumerate(targets):
+        assert target.bytes() == data[index * 1001:][:3 * MiB + 5].tobytes()
+    wrapped.close()
+
+
+def test_nothing_to_do(source, tmp_path):
+    with Reader([source]) as reader:
+        reader.run([])
+        reader.run([Transfer(0, 5, 0, 0)])
+        assert reader.statistics()["bytes"] == reader.scratch_bytes == 0
+    with Reader([]) as reader:
+        reader.run([])
+    (tmp_path / "empty").touch()
+    empty = Source.open(tmp_path / "empty")
+    with Reader([empty]) as reader:
+        reader.run([Transfer(0, 0, 0, 0)])
+        reader.start_ahead(0, 0, 1)
+        assert reader.read_bytes(0, 0, 0) == b""
+    empty.close()
 
 
 LAYOUTS = [((40, 30, 3, 3), (0, 2, 3, 1)), ((700, 600), (0, 1)), ((701, 601), (0, 1)),
            ((601, 701), (1, 0)), ((67, 1, 3, 3), (2, 3, 1, 0)), ((5,), (0,)),
-           ((3, 200_000), (0, 1)), ((2, 3, 90_001), (0, 2, 1))]
+           ((3, 200_000), (0, 1)), ((2, 3, 90_001), (0, 2, 1)), ((1501, 1101), (1, 0)),
+           ((300, 130, 3, 3), (1, 2, 3, 0)), ((1_100_001,), (0,))]
 
 
 @pytest.mark.parametrize("itemsize", [1, 2, 4])
@@ -135,3 +120,52 @@ def test_rows_apart(itemsize, source, data):
         reader.run([Transfer(0, 11 + 30 * packing.row_bytes, 19 * packing.row_bytes,
                              target.address, packing, 30, 19)])
         assert target.bytes() == expected
+
+
+def test_scratch_memory_is_a_piece_per_thread(source):
+    """Weights that are cut by rows or by columns; only a row that is larger than a piece grows it.
+    """
+    target = Target(4 * MiB)
+    with Reader([source], "pread", threads=2) as reader:
+        for sizes, order in (((700, 601), (0, 1)), ((601, 701), (1, 0)), ((600_001,), (0,)),
+                             ((300, 130, 3, 3), (1, 2, 3, 0))):
+            record = weight(sizes, order, 4)
+            reader.run([Transfer(0, 1, record.constant.nbytes, target.address,
+                                 Packing.of(record))])
+        assert 0 < reader.scratch_bytes <= 2 * MiB
+        record = weight((2, 300_001), (0, 1), 4)
+        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))])
+        assert 300_001 * 4 <= reader.scratch_bytes <= 2 * 300_001 * 4
+        assert reader.statistics()["scratch_bytes"] == reader.scratch_bytes
+        assert reader.statistics()["pack_seconds"] > 0
+    with Reader([source], "none") as reader:
+        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))])
+        assert reader.scratch_bytes == 0
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_threads_share_a_reader(name, source, data):
+    """Single reads by more threads than there are kept pieces of scratch memory, beside a run."""
+    record = weight((50, 60, 3, 3), (0, 2, 3, 1), 4)
+    packing, nbytes = Packing.of(record), record.constant.nbytes
+    failed = []
+
+    def work(number, reader):
+        for turn in range(5):
+            offset = 7 * number + turn
+            target = Target(packing.target_bytes)
+            reader.read_transfer(Transfer(0, offset, nbytes, target.address, packing))
+            if target.bytes() != pack_bytes(record.params, 4, data[offset:offset + nbytes], 50):
+                failed.append(number)
+
+    whole = Target(len(data))
+    with Reader([source], name) as reader:
+        threads = [threading.Thread(target=work, args=(n, reader)) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            reader.run([Transfer(0, 0, len(data), whole.address)])
+        for thread in threads:
+            thread.join()
+    assert not failed
+    assert whole.bytes() == data.tobytes()

@@ -20,7 +20,7 @@ from typing import Any
 from vkrt.errors import InputError
 from vkrt.graph.arena import round_up
 from vkrt.graph.blocks import Requirements, activation_blocks, lifetimes
-from vkrt.graph.records import HostCall, WorkList
+from vkrt.graph.records import HostCall, Move, WorkList
 from vkrt.graph.tensor import Operand, Storage, StorageList, itemsize
 
 # Steps before its use that a copy back may be done, where the arena has room for it.
@@ -29,22 +29,6 @@ LOOKAHEAD = 2
 PAIR_COST = 16 << 10
 # How often a lower limit is tried when packing needs more than the bytes alive at once.
 ATTEMPTS = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Move:
-    """A copy of a whole storage from buffer to buffer, in the stream of commands.
-
-    Attributes:
-        node: of the step it is for: the one behind a reload, the one before a spill.
-        kind: "spill" (to the host's memory) or "reload" (back from it).
-        writes, reads: one operand each, of equal size.
-    """
-
-    node: int
-    kind: str
-    writes: tuple[Operand]
-    reads: tuple[Operand]
 
 
 @dataclass(frozen=True)
@@ -152,7 +136,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
             result, best = earlier, arena
         else:
             chosen.bring_back()
-    report = SpillReport(arena_limit, before, best, chosen.report(), chosen.host_bytes(),
+    report = SpillReport(arena_limit, before, best, chosen.report(), _host_bytes(result),
                          notes=chosen.notes(before, best, arena_limit))
     return result, report
 
@@ -162,6 +146,15 @@ def _arena(work: WorkList, requirements: Requirements, granularity: int, unified
     device = replace(work, storages=[s for s in work.storages if s.role != "spill"])
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
     return sum(block.nbytes for block in blocks if block.kind == "activation")
+
+
+def _host_bytes(work: WorkList) -> int:
+    """The most bytes of copies in the host's memory at once."""
+    lives = lifetimes(work)
+    copies = [(storage.nbytes, *lives[storage.id]) for storage in work.storages
+              if storage.role == "spill"]
+    return max((sum(nbytes for nbytes, first, last in copies if first <= time <= last)
+                for _, time, _ in copies), default=0)
 
 
 @dataclass
@@ -261,21 +254,13 @@ class _Spills:
         return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
                            gap.use - 1, self._is_copied(gap)) for gap in self.taken)
 
-    def host_bytes(self) -> int:
-        """The most bytes of the host's memory in use at once."""
-        held = [0] * len(self._load)
-        for gaps in self._by_copy():
-            for time in range(gaps[0].last, gaps[-1].back + 1):
-                held[time] += gaps[0].storage.nbytes
-        return max(held, default=0)
-
     def notes(self, before: int, after: int, limit: int) -> tuple[str, ...]:
         count = len(self.taken)
-        notes = (f"{count} idle {'time' if count == 1 else 'times'} of activations in the host's "
-                 f"memory: the arena has {after:,} B instead of {before:,}",)
+        notes = [f"{count} idle {'time' if count == 1 else 'times'} of activations in the host's "
+                 f"memory: the arena has {after:,} B instead of {before:,}"]
         if after > limit:
-            notes += (f"the arena cannot be brought to {limit:,} B: too much is used at once",)
-        return notes
+            notes.append(f"the arena cannot be brought to {limit:,} B: too much is used at once")
+        return tuple(notes)
 
     def _is_copied(self, gap: _Gap) -> bool:
         """Whether the host has no copy of it yet, or an old one."""

@@ -241,6 +241,9 @@ cdef class HostArena:
         policy: never "auto".
         huge_bytes: of a huge page; where the system has none, 2 MiB.
 
+    A range that was written before blocks filled it keeps its small pages: to have huge ones,
+    allocate everything that lies together first and write it then.
+
     Where the system's setting is "always" or "never", or where it is not Linux, nothing is asked
     for; blocks are placed in the same way.
 

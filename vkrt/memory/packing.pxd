@@ -15,22 +15,24 @@ cdef struct Walk:
     size_t steps[PACKING_DIMS]  # their strides in the target
     int across  # which of them lies side by side in the source, -1: none
     ptrdiff_t base
-    size_t rows
-    size_t row_source  # elements from a row to the next in the source ..
-    size_t row_extent  # .. and up to a row's last one
-    size_t row_target  # elements of a row in the target
-    bint whole  # rows are copied as they are
+    # Parts that can be packed on their own: rows, or columns (elements of all packed rows).
+    size_t parts
+    bint columns
+    size_t part_source  # elements from a part to the next in the source ..
+    size_t part_extent  # .. and up to a part's last one
+    size_t part_target  # elements from a part to the next in the target
+    bint whole  # parts are copied as they are
 
 
-cdef void pack_rows(const Walk* walk, const char* source, char* target, size_t first_row,
-                    size_t rows) noexcept nogil
-
-
-cdef size_t rows_bytes(const Walk* walk, size_t rows) noexcept nogil
+cdef void pack_parts(const Walk* walk, const char* source, char* target, size_t first,
+                     size_t count) noexcept nogil
+cdef size_t parts_bytes(const Walk* walk, size_t count) noexcept nogil
 
 
 cdef class Packing:
     cdef Walk walk
+    cdef readonly size_t rows
+    cdef readonly size_t row_bytes
     cdef readonly size_t source_bytes
     cdef readonly size_t target_bytes
     cdef void pack(self, const char* source, char* target, size_t first_row,

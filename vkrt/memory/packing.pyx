@@ -86,10 +86,12 @@ cdef class Packing:
         walk.packed = packed
         walk.line = texels * 4
         walk.base = params[BASE]
-        walk.rows = rows
-        walk.row_source = elements // rows
-        walk.row_target = params[COUNT] * 4 // rows
+        walk.parts = rows
+        walk.part_source = elements // rows
+        walk.part_target = params[COUNT] * 4 // rows
         walk.across = -1
+        self.rows = rows
+        self.row_bytes = walk.part_source * itemsize
         self.source_bytes = self.target_bytes = 0
         if not elements:
             return
@@ -104,8 +106,7 @@ cdef class Packing:
                 walk.packed *= outer[0][0]
                 outer = outer[1:]
             walk.line = walk.packed
-            walk.whole = not outer and walk.packed == walk.row_source
-        lowest = highest = walk.base
+            walk.whole = not outer and walk.packed == walk.part_source
         step = walk.line
         walk.dims = len(outer)
         for k, (size, stride) in enumerate(outer):
@@ -113,13 +114,19 @@ cdef class Packing:
             step *= size
             if walk.across < 0 and stride == 1 and walk.stride != 1:
                 walk.across = k
-        for size, stride in (*outer, (walk.packed, walk.stride)):
-            lowest += min((size - 1) * stride, 0)
-            highest += max((size - 1) * stride, 0)
+        lowest = walk.base + sum(min((size - 1) * stride, 0) for size, stride in outer)
+        highest = walk.base + sum(max((size - 1) * stride, 0) for size, stride in outer)
+        # Columns that follow each other in the source are parts too.
+        if rows == 1 and not walk.whole and lowest >= 0 and highest < walk.stride:
+            walk.columns = True
+            walk.parts, walk.part_source, walk.part_target = walk.packed, walk.stride, 1
+        else:
+            lowest += min((walk.packed - 1) * walk.stride, 0)
+            highest += max((walk.packed - 1) * walk.stride, 0)
         if lowest < 0:
             raise InputError(f"a walk over {dims} from {walk.base} starts before the constant")
-        walk.row_extent = highest + 1
-        self.source_bytes = rows_bytes(walk, rows)
+        walk.part_extent = highest + 1
+        self.source_bytes = parts_bytes(walk, walk.parts)
         self.target_bytes = params[COUNT] * 4 * itemsize
 
     @staticmethod
@@ -137,17 +144,9 @@ cdef class Packing:
                                    "on the host")
         return Packing(record.params, ITEMSIZES[target], record.rows)
 
-    @property
-    def rows(self):
-        return self.walk.rows
-
-    @property
-    def row_bytes(self):
-        return self.walk.row_source * self.walk.itemsize
-
     def bytes_of(self, size_t rows):
         """Bytes of the source that some rows take."""
-        return rows_bytes(&self.walk, rows)
+        return self.source_bytes - (self.rows - rows) * self.row_bytes if rows else 0
 
     @property
     def is_copy(self):
@@ -155,11 +154,21 @@ cdef class Packing:
 
     cdef void pack(self, const char* source, char* target, size_t first_row,
                    size_t rows) noexcept nogil:
-        pack_rows(&self.walk, source, target, first_row, rows)
+        """Packs rows from their bytes to their place.
+
+        Args:
+            source: first byte of the first of the rows.
+            target: start of the WEIGHT.
+            first_row, rows: which; every texel of theirs is written, padding included.
+        """
+        if self.walk.columns:
+            first_row, rows = 0, rows * self.walk.parts
+        pack_parts(&self.walk, source, target, first_row, rows)
 
 
-cdef size_t rows_bytes(const Walk* walk, size_t rows) noexcept nogil:
-    return (walk.row_extent + (rows - 1) * walk.row_source) * walk.itemsize if rows else 0
+cdef size_t parts_bytes(const Walk* walk, size_t count) noexcept nogil:
+    """Bytes of the source that some parts in a row take."""
+    return (walk.part_extent + (count - 1) * walk.part_source) * walk.itemsize if count else 0
 
 
 def cut(dims, count):
@@ -204,40 +213,40 @@ def pack_bytes(params, itemsize, data, rows=1):
     result = bytearray(packing.target_bytes)
     target = result
     with nogil:
-        packing.pack(<const char*>&view[0], target, 0, packing.walk.rows)
+        packing.pack(<const char*>&view[0], target, 0, packing.rows)
     return bytes(result)
 
 
-cdef void pack_rows(const Walk* walk, const char* source, char* target, size_t first_row,
-                    size_t rows) noexcept nogil:
-    """Packs rows from the bytes of exactly these rows into their place in the weight.
-
-    Args:
-        source: first byte of the first of the rows.
-        target: start of the WEIGHT.
-        first_row, rows: which; every texel of theirs is written, padding included.
-    """
-    target += first_row * walk.row_target * walk.itemsize
+cdef void pack_parts(const Walk* walk, const char* source, char* target, size_t first,
+                     size_t count) noexcept nogil:
+    """Packs `count` parts, `source` being the first byte of the first of them."""
+    cdef Walk part = walk[0]
     source += walk.base * <ptrdiff_t>walk.itemsize
+    target += first * walk.part_target * walk.itemsize
+    if walk.columns:
+        # A narrower weight, whose only row it is; the last column brings the padding.
+        part.packed = count
+        part.line = walk.line - first if first + count == walk.packed else count
+        count = min(count, <size_t>1)
     if walk.whole:
-        memcpy(target, source, rows * walk.row_source * walk.itemsize)
+        memcpy(target, source, count * walk.part_source * walk.itemsize)
     elif walk.itemsize == 4:
-        pack_all(walk, <const uint32_t*>source, <uint32_t*>target, rows)
+        pack_rows(&part, <const uint32_t*>source, <uint32_t*>target, count)
     elif walk.itemsize == 2:
-        pack_all(walk, <const uint16_t*>source, <uint16_t*>target, rows)
+        pack_rows(&part, <const uint16_t*>source, <uint16_t*>target, count)
     else:
-        pack_all(walk, <const uint8_t*>source, <uint8_t*>target, rows)
+        pack_rows(&part, <const uint8_t*>source, <uint8_t*>target, count)
 
 
-cdef void pack_all(const Walk* walk, const element* source, element* target,
-                   size_t rows) noexcept nogil:
+cdef void pack_rows(const Walk* walk, const element* source, element* target,
+                    size_t rows) noexcept nogil:
     cdef size_t _
     if walk.packed == 0:
         return
     for _ in range(rows):
         descend(walk, walk.dims - 1, source, target)
-        source += walk.row_source
-        target += walk.row_target
+        source += walk.part_source
+        target += walk.part_target
 
 
 cdef void descend(const Walk* walk, int dim, const element* source,

@@ -34,7 +34,8 @@ from vkrt.memory.system cimport (
     want,
 )
 
-STRATEGIES = ("auto", "pread", "willneed", "readahead", "none")
+# Besides "auto".
+STRATEGIES = ("pread", "willneed", "readahead", "none")
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 # A fault maps the pages around it that are in memory too, within a range of this alignment.

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Devices: listing them, opening one, using one that somebody else opened.
 
-A device has one compute queue, and one for copies where there is such a family. Its children (buffers, pipelines, ..) hold it, so `close()` is safe
-at any time: what is still in use is destroyed when the last child is closed.
+A device has one compute queue, and one for copies where there is such a family. Its children
+(buffers, pipelines, ..) hold it, so `close()` is safe at any time: what is still in use is destroyed
+when the last child is closed.
 """
 
 import sys
@@ -101,7 +102,9 @@ def address_of(handle, str name):
 
 @cython.no_gc_clear
 cdef class Device:
-    """A Vulkan device, its compute queue and, where it has one, a queue for copies. Made by `open` or `adopt`; a context manager.
+    """A Vulkan device, its compute queue and, where it has one, a queue for copies.
+
+    Made by `open` or `adopt`; a context manager.
 
     Submissions from several threads are put one after another.
 

@@ -17,7 +17,8 @@ from vkrt.vk.imported import import_alignment
 
 pytestmark = pytest.mark.driver
 
-SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "superres_small", "lstm_cell"]
+SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "superres_small", "lstm_cell",
+         "unet_small"]
 LARGE = ["silero-vad"]
 if os.environ.get("VKRT_TEST_DEPTH") != "quick":
     LARGE += ["resnet50-base", "mobilenet_v2-base", "efficientnet-lite0"]
@@ -311,3 +312,29 @@ def test_a_failing_host_kernel_leaves_the_program_usable(device, monkeypatch):
             with pytest.raises(ArithmeticError):
                 program.run(*inputs)
         same_bits(program.run(*inputs), expected)
+
+
+# Spilling
+
+
+def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
+    """A budget below what streaming alone can do, on a device with memory of its own."""
+    path = MODELS / "unet_small.pte"
+    expected, _ = run(path, device, weights="copy")
+    _, least = run(path, discrete, weights="stream")
+    assert least.spilled == 0
+    budget = least.planned_peak - 20_000
+    outputs, memory = run(path, discrete, 3, weights="stream", memory_budget=budget)
+    same_bits(outputs, expected)
+    assert memory.measured_peak <= budget
+    assert memory.activations <= least.activations - 20_000
+    assert memory.spilled > 0
+
+
+def test_spilling_gains_nothing_where_memory_is_shared(device):
+    if not device.unified:
+        pytest.skip("the device has memory of its own")
+    path = MODELS / "unet_small.pte"
+    _, least = run(path, device, weights="stream")
+    with pytest.raises(vkrt.InputError, match="nothing to gain by spilling"):
+        vkrt.load(path, device, weights="stream", memory_budget=least.planned_peak - 20_000)

@@ -1,0 +1,46 @@
+"""Fixtures: a file, and the checks that nothing is left of reading it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from vkrt.memory.reader import fail_read_after
+from vkrt.memory.source import Source
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    """No file stays open, no thread at work, and no failure ordered."""
+    gc.collect()
+    before = os.listdir("/proc/self/fd")
+    yield
+    fail_read_after(-1)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert not [t for t in threading.enumerate() if t.name == "vkrt-reader"]
+
+
+@pytest.fixture(scope="session")
+def data():
+    """9 MB that are different everywhere."""
+    return np.random.default_rng(5).integers(0, 256, 9_000_001, np.uint8)
+
+
+@pytest.fixture
+def path(tmp_path, data):
+    """A file of them."""
+    name = tmp_path / "weights.bin"
+    name.write_bytes(data.tobytes())
+    return name
+
+
+@pytest.fixture
+def source(path):
+    opened = Source.open(path)
+    yield opened
+    opened.close()

@@ -1,0 +1,142 @@
+"""The system's cache and this process's memory while files are read."""
+
+from __future__ import annotations
+
+import mmap
+import time
+
+import numpy as np
+import pytest
+from memory_samples import STRATEGIES, Target, make_cold
+
+from vkrt.memory import reader as reader_module
+from vkrt.memory.reader import Reader, Transfer, cache_limit, fail_read_after
+from vkrt.memory.source import Source
+
+PAGE = mmap.PAGESIZE
+MiB = 1 << 20
+SIZE = 64 * MiB
+# What the system may read ahead of a read on its own account; it is a setting of each disk.
+SYSTEM_AHEAD = 16 * MiB
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    path = tmp_path_factory.mktemp("big") / "big.bin"
+    path.write_bytes(np.random.default_rng(1).integers(0, 256, SIZE, np.uint8).tobytes())
+    source = Source.open(path)
+    yield source
+    source.close()
+    path.unlink()
+
+
+def status(figure: str) -> int:
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(figure + ":"))
+
+
+def peak_growth(work) -> int:
+    """Bytes that the process's memory grows by while `work` runs, at its highest."""
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")  # VmHWM starts anew
+    before = status("VmRSS")
+    work()
+    return status("VmHWM") - before
+
+
+@pytest.mark.parametrize("state", ["cold", "warm"])
+@pytest.mark.parametrize("name, threads", [*((n, 1) for n in STRATEGIES), ("auto", 4),
+                                           ("none", 3)])
+def test_pages_of_the_mapping_are_given_back(name, threads, state, big):
+    """The process never holds more of the file than a piece for each thread."""
+    if state == "cold":
+        make_cold(big)
+    target = Target(SIZE)
+    with Reader([big], name, threads=threads) as reader:
+        transfers = [Transfer(0, i * 7 * MiB, 7 * MiB, target.address + i * 7 * MiB)
+                     for i in range(9)]
+        grown = peak_growth(lambda: reader.run(transfers))
+        # A thread's stack may be a huge page.
+        assert grown <= threads * (1 + 2) * MiB + 8 * MiB
+        grown = peak_growth(lambda: reader.read_transfer(Transfer(0, 0, SIZE, target.address)))
+        assert grown <= MiB + 8 * MiB
+
+
+def test_the_check_sees_pages_of_a_mapping(big):
+    view = np.frombuffer(big, np.uint8)
+    assert peak_growth(lambda: view[::PAGE].sum()) >= SIZE - 8 * MiB
+    before = status("VmRSS")
+    big.release(0, SIZE)
+    assert status("VmRSS") <= before - SIZE + 8 * MiB
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_start_ahead(name, big):
+    """A window and no more, whatever is asked; nothing for plain faulting."""
+    make_cold(big)
+    with Reader([big], name, window=4 * MiB) as reader:
+        reader.start_ahead(0, 8 * MiB, SIZE)
+        reader.start_ahead(0, SIZE, 1)
+        expected = name != "none"
+        deadline = time.monotonic() + 30
+        while expected and not all(big.resident(8 * MiB, 4 * MiB)):
+            assert time.monotonic() < deadline, "the window never came"
+            time.sleep(0.01)
+        inside = sum(big.resident(8 * MiB, 4 * MiB))
+        assert sum(big.resident(0, SIZE)) == inside == expected * 4 * MiB // PAGE
+
+
+@pytest.mark.parametrize("name", ["willneed", "readahead"])
+def test_window_ahead_of_the_cursor(name, big):
+    """Stopped after two pieces, the reader has asked for a window, and not for more."""
+    make_cold(big)
+    target = Target(SIZE)
+    with Reader([big], name, window=8 * MiB) as reader:
+        fail_read_after(3)
+        with pytest.raises(OSError):
+            reader.run([Transfer(0, 0, SIZE, target.address)])
+    deadline = time.monotonic() + 30
+    while not all(big.resident(0, 8 * MiB)):
+        assert time.monotonic() < deadline, "the window never came"
+        time.sleep(0.01)
+    assert not any(big.resident(10 * MiB + SYSTEM_AHEAD, SIZE))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_stays_cached(name, big, monkeypatch):
+    make_cold(big)
+    target = Target(SIZE)
+    pages = SIZE // PAGE
+    # Pieces that begin and end inside of pages.
+    transfers = [Transfer(0, 0, 33, target.address),
+                 Transfer(0, 33, SIZE - 33, target.address + 33)]
+
+    def read(**options):
+        with Reader([big], name, **options) as reader:
+            reader.run(transfers)
+        return sum(big.resident(0, SIZE))
+
+    assert read() == read(keep_cached=True) == pages
+    # A read ahead of the system's may still be under way when its range is dropped.
+    assert read(keep_cached=False) <= SYSTEM_AHEAD // PAGE
+    assert read() == pages
+    monkeypatch.setattr(reader_module, "cache_limit", lambda: SIZE - 1)
+    assert read() <= SYSTEM_AHEAD // PAGE
+    monkeypatch.setattr(reader_module, "cache_limit", lambda: SIZE)
+    assert read() == pages
+
+
+def test_direct_reads_leave_the_cache_alone(big):
+    make_cold(big)
+    target = Target(SIZE)
+    with Reader([big], "pread", direct=True) as reader:
+        reader.start_ahead(0, 0, SIZE)
+        reader.run([Transfer(0, 5, SIZE - 9, target.address)])
+        if reader.notes:
+            pytest.skip(reader.notes[0])
+    assert not any(big.resident(0, SIZE))
+    assert target.bytes()[:SIZE - 9] == memoryview(big)[5:SIZE - 4]
+
+
+def test_cache_limit():
+    assert 1 << 24 < cache_limit() < 1 << 60

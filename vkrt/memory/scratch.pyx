@@ -1,0 +1,76 @@
+# cython: language_level=3
+"""Scratch memory: what bytes pass through between the file and their packing.
+
+Every thread at work has a piece of it, kept for its next piece of work until it is freed.
+"""
+
+from libc.stdlib cimport free
+from libc.string cimport memset
+from posix.stdlib cimport posix_memalign
+
+from vkrt.memory.strategies cimport DIRECT_ALIGNMENT
+from vkrt.memory.system cimport atomic_add, atomic_change, atomic_store
+
+
+cdef class ScratchPool:
+    """Scratch memory of any number of threads, aligned for direct reads."""
+
+    def __cinit__(self):
+        memset(self.scratches, 0, sizeof(self.scratches))
+
+    cdef char* acquire(self, size_t nbytes, int* slot) noexcept nogil:
+        """Memory of at least `nbytes`, for the calling thread alone; NULL: there is none.
+
+        `slot` has to be given back with it.
+        """
+        cdef int i
+        cdef void* data = NULL
+        cdef Scratch* scratch
+        cdef uint64_t held
+        slot[0] = -1
+        for i in range(SCRATCHES):
+            scratch = &self.scratches[i]
+            if atomic_change(&scratch.busy, 0, 1):
+                if scratch.nbytes >= nbytes:
+                    slot[0] = i
+                    return scratch.data
+                self.drop(scratch)
+                slot[0] = i
+                break
+        if posix_memalign(&data, DIRECT_ALIGNMENT, nbytes):
+            data, nbytes = NULL, 0
+        if slot[0] >= 0:
+            scratch = &self.scratches[slot[0]]
+            scratch.data, scratch.nbytes = <char*>data, nbytes
+            if data == NULL:
+                atomic_store(&scratch.busy, 0)
+        held = atomic_add(&self.held, nbytes) + nbytes
+        # Two threads at once may lose the larger figure; it is a report.
+        self.most = max(self.most, held)
+        return <char*>data
+
+    cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil:
+        """Gives memory back, with what was asked of `acquire`; it is kept for the next piece."""
+        if slot >= 0:
+            atomic_store(&self.scratches[slot].busy, 0)
+        else:
+            free(data)
+            atomic_add(&self.held, -<uint64_t>nbytes)
+
+    cdef void drop(self, Scratch* scratch) noexcept nogil:
+        free(scratch.data)
+        atomic_add(&self.held, -<uint64_t>scratch.nbytes)
+        scratch.data, scratch.nbytes = NULL, 0
+
+    cdef void free_idle(self) noexcept nogil:
+        """Frees the memory that no thread has."""
+        cdef int i
+        cdef Scratch* scratch
+        for i in range(SCRATCHES):
+            scratch = &self.scratches[i]
+            if atomic_change(&scratch.busy, 0, 1):
+                self.drop(scratch)
+                atomic_store(&scratch.busy, 0)
+
+    def __dealloc__(self):
+        self.free_idle()
