@@ -2,7 +2,7 @@
 """Devices: listing them, opening one, using one that somebody else opened.
 
 A device has one compute queue, and one for copies where there is such a family. Its children
-(buffers, pipelines, ..) hold it, so `close()` is safe at any time: what is still in use is destroyed
+(buffers, pipelines, ..) hold it, so `close()` is safe at any time: what is in use is destroyed
 when the last child is closed.
 """
 
