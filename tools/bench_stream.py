@@ -218,7 +218,9 @@ class Runner:
     def _read(self) -> tuple[int, float]:
         """(bytes, milliseconds of reading and packing) so far."""
         # Reports have what is planned; this is measured where the bytes arrive.
-        found = self.method._reader.statistics()
+        reader = self.method._reader
+        assert reader is not None
+        found = reader.statistics()
         return found["bytes"], (found["read_seconds"] + found["pack_seconds"]) * 1e3
 
     def close(self) -> None:

@@ -233,7 +233,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             that devices with memory of their own need; "stream" is "direct" with all weights
             loaded anew in every run, as far as no budget leaves room for them.
         memory_budget: the most bytes vkrt may allocate on the device, staging included, as a number
-            or such as "300MB". Weights that do not fit are streamed through a pool in every run.
+            or such as "300MB", or "smallest" for as few as possible. Weights that do not fit are
+            streamed through a pool in every run.
         stream_lookahead: how many layers ahead of its use a streamed weight begins to load; the
             plan's choice by default, 0 for no overlap.
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)

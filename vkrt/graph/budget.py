@@ -95,5 +95,5 @@ def can_stream(work: WorkList, weight: Weight, way: Way, unified: bool) -> bool:
 
 def _why(budget: Budget) -> str:
     if budget.nbytes is None:
-        return "weights='stream'"
+        return "as little device memory as possible"
     return f"the budget of {budget.nbytes:,} bytes has no room for it"
