@@ -7,6 +7,7 @@ one import hold, from page to page.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from mmap import PAGESIZE
 from typing import Any
 
 from vkrt.errors import UnsupportedError, VulkanError
@@ -66,7 +67,7 @@ class Mapper:
         if not weight.nbytes:
             return "it is empty"
         start, end = self._span(weight)
-        if start < 0 or end > round_up(source.nbytes, 4096) or end - start > self._limit:
+        if start < 0 or end > round_up(source.nbytes, PAGESIZE) or end - start > self._limit:
             return f"{end - start} bytes around it cannot be imported"
         return not_in_place(weight, source, self._offset_alignment)
 
