@@ -12,7 +12,7 @@ pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
-         "shapes", "batch2", "lstm_cell"]
+         "shapes", "batch2", "lstm_cell", "unet_small"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
          "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",

@@ -301,6 +301,34 @@ class LstmCell(nn.Module):
         return torch.sigmoid(self.head(h)), h, c
 
 
+class UNet(nn.Module):
+    """A U-Net with 3 levels: what the way down makes waits long for the way up."""
+
+    def __init__(self):
+        super().__init__()
+        widths = (8, 12, 16)
+        self.first = nn.Conv2d(3, widths[0], 3, padding=1)
+        self.down = nn.ModuleList(
+            nn.Conv2d(a, b, 3, padding=1) for a, b in zip(widths, widths[1:]))
+        self.middle = nn.Conv2d(widths[-1], widths[-1], 3, padding=1)
+        self.up = nn.ModuleList(
+            nn.Conv2d(a + b, b, 3, padding=1)
+            for a, b in zip(reversed(widths), (widths[1], widths[0])))
+        self.last = nn.Conv2d(widths[0], 3, 1)
+
+    def forward(self, x):
+        x = F.relu(self.first(x))
+        waiting = []
+        for layer in self.down:
+            waiting.append(x)
+            x = F.relu(layer(F.max_pool2d(x, 2, 2)))
+        x = F.relu(self.middle(x))
+        for layer in self.up:
+            x = F.interpolate(x, scale_factor=2, mode="nearest")
+            x = F.relu(layer(torch.cat((x, waiting.pop()), 1)))
+        return self.last(x)
+
+
 def make_toy():
     """Return Toy with batch-norm statistics that are not the initial zeros and ones."""
     module = Toy()
@@ -335,6 +363,7 @@ PROGRAMS = {
     "elementwise": (lambda: (Elementwise(), elementwise_inputs()), {}),
     "shapes": (lambda: (Shapes(), (torch.randn(1, 3, 6, 10), torch.randn(1, 5, 6, 10))), {}),
     "batch2": (lambda: (Batch2(), (torch.randn(2, 3, 12), torch.randn(2, 3, 8, 12))), {}),
+    "unet_small": (lambda: (UNet(), (torch.rand(1, 3, 48, 48),)), {}),
     "lstm_cell": (
         lambda: (LstmCell(), (torch.randn(1, 20), torch.randn(1, 32), torch.randn(1, 32))),
         {},

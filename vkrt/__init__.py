@@ -18,6 +18,7 @@ from vkrt.errors import (
 )
 from vkrt.memory_report import MemoryReport, Phase
 from vkrt.method import Method, MethodMetadata
+from vkrt.options import LoadOptions
 from vkrt.program import Program, load
 from vkrt.vk.device import Device, devices
 from vkrt.vk.info import DeviceInfo
@@ -31,6 +32,7 @@ __all__ = [
     "DeviceMemoryError",
     "FormatError",
     "InputError",
+    "LoadOptions",
     "LoaderError",
     "MemoryReport",
     "Method",

@@ -52,11 +52,13 @@ class MemoryReport:
         direct: of weights that the host writes to their place without staging.
         streamed: of weights that are read from the file anew in every run.
         pool: of the memory they are streamed through.
+        uploads: of the staging they pass on the way there, where the host does not see the pool.
         ways: a `WeightRecord` for each weight.
         staging: of the staging buffer while weights are packed.
         activations: of the shared arena (inputs and outputs included).
         host: of host memory the device reads inputs from and writes outputs to, where the device
             has memory of its own.
+        spilled: of host memory in which activations wait; not device memory, and in no peak.
         planned_peak: predicted before anything was allocated.
         measured_peak: the most that was allocated at once.
         file_plan: activations by the plan in the program file.
@@ -69,9 +71,11 @@ class MemoryReport:
     direct: int = 0
     streamed: int = 0
     pool: int = 0
+    uploads: int = 0
     staging: int = 0
     activations: int = 0
     host: int = 0
+    spilled: int = 0
     planned_peak: int = 0
     measured_peak: int = 0
     file_plan: int = 0
@@ -84,12 +88,14 @@ class MemoryReport:
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
-        before = self.weights + self.pool + self.activations + self.host
+        before = self.weights + self.pool + self.uploads + self.activations + self.host
         self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
         self.weights += plan.weight_bytes
         self.pool += plan.pool_bytes
+        self.uploads += plan.upload_bytes
         self.activations += plan.activation_bytes
         self.host += plan.host_bytes
+        self.spilled += plan.spill_bytes
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
         for weight, way in zip(plan.placement.catalog, plan.placement.ways):
@@ -111,13 +117,16 @@ class MemoryReport:
 
     def table(self) -> str:
         """The figures as lines of text."""
-        rows = [("weights", self.weights, True), ("pool", self.pool, self.pool),
+        rows = [("weights", self.weights, True),
+                ("pool", self.pool, self.pool),
+                ("uploads", self.uploads, self.uploads),
                 ("staging", self.staging, True), ("activations", self.activations, True),
                 ("host-visible", self.host, self.host),
                 ("planned peak", self.planned_peak, True),
                 ("measured peak", self.measured_peak, True),
                 ("mapped, no copy", self.mapped, self.mapped),
-                ("read each run", self.streamed, self.streamed)]
+                ("read each run", self.streamed, self.streamed),
+                ("spilled", self.spilled, self.spilled)]
         lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
                  if shown]
         lines.append("")

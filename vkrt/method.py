@@ -97,14 +97,17 @@ class Method:
         self.work = lower(graph, target_of(device.info, self.options.storage))
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
-        self._compute = ComputeGraph(device, self.work, specialize=specialize)
+        self.work, self.plan, mapper = place(self.work, device, sources, self.options)
         try:
-            self.plan, mapper = place(self.work, device, sources, self.options,
-                                      self._compute.requirements)
+            self._compute = ComputeGraph(device, self.work, specialize=specialize)
+        except BaseException:
+            mapper.close()
+            raise
+        try:
             self._compute.set_plan(self.plan, mapper)
             self._load(sources)
         except BaseException as error:
-            if isinstance(error, DeviceMemoryError) and hasattr(self, "plan"):
+            if isinstance(error, DeviceMemoryError):
                 error.breakdown = self.plan.summary()
             self._release()
             raise

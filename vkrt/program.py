@@ -26,7 +26,6 @@ from vkrt.method import Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.placing import place
-from vkrt.runtime.resources import requirements_of
 from vkrt.vk.device import Device
 
 
@@ -82,7 +81,7 @@ class Description:
         """
         options = options or LoadOptions()
         work = lower(self.graph(method), target_of(device.info, options.storage))
-        plan, mapper = place(work, device, [self.source], options, requirements_of(device))
+        work, plan, mapper = place(work, device, [self.source], options)
         mapper.close()
         return work, plan
 

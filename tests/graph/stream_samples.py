@@ -71,7 +71,7 @@ def starts(plan: StreamPlan) -> dict[int, int]:
 
 
 def check(sample: Program, plan: StreamPlan, reach: int) -> None:
-    """Everything that has to hold for any plan, over cyclic time and byte by byte.
+    """Everything that has to hold for any plan, over cyclic time and place by place.
 
     Args:
         reach: layers ahead that a reload may start.
@@ -136,14 +136,10 @@ def check(sample: Program, plan: StreamPlan, reach: int) -> None:
         end = max(end, plan.offsets[weight] + nbytes)
     assert plan.pool_bytes == end
     for section in range(count, 2 * count):
-        owned: set[int] = set()
-        for weight in order:
-            for run in range(4):
-                if run * count + begin[weight] <= section <= run * count + releases[weight]:
-                    mine = set(range(plan.offsets[weight],
-                                     plan.offsets[weight] + sample.needs[weight][0]))
-                    assert not mine & owned, (weight, section)
-                    owned |= mine
+        owned = sorted((plan.offsets[weight], plan.offsets[weight] + sample.needs[weight][0])
+                       for weight in order for run in range(4)
+                       if run * count + begin[weight] <= section <= run * count + releases[weight])
+        assert all(a_end <= b_start for (_, a_end), (b_start, _) in zip(owned, owned[1:])), section
 
 
 def could_start(sample: Program, plan: StreamPlan, reach: int) -> dict[int, int]:

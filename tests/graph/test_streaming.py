@@ -1,11 +1,15 @@
 """Streaming plans: where every reload, wait and release is, for small programs worked by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from stream_samples import Program, check, in_sequence, program, starts
 
 from vkrt.errors import InputError
+from vkrt.graph import streaming
+from vkrt.graph.stream_choice import Choice, Family
+from vkrt.graph.stream_pool import Candidate, arrange
 from vkrt.graph.streaming import Cost, Release, Reload, Section, Wait, plan_stream
 
 TWELVE = in_sequence(*[64] * 12)
@@ -84,6 +88,23 @@ def test_a_free_place_is_taken_earlier():
     assert free.pool_bytes == explicit.pool_bytes == 128 and free.lookahead == 1
     check(sample, explicit, 1)
     check(sample, free, 4)
+
+
+def test_another_place_for_an_earlier_start():
+    """The first weight gives way to the last of the run before, in other bytes."""
+    sample = in_sequence(64, 8, 24, 64, 64, 24)
+    plan = sample.plan(128, lookahead=1)
+    assert starts(plan) == {k: k - 1 for k in range(6)}
+    check(sample, plan, 1)
+
+
+def test_moves_that_make_way_for_others():
+    """The first reload follows the last one of the run before, which is itself moved: to where 2,
+    the large one, lets it in."""
+    sample = in_sequence(8, 16, 64, 16, 24, 8)
+    plan = sample.plan(None)
+    assert starts(plan) == {0: -3, 1: -2, 2: 1, 3: 2, 4: 3, 5: 3}
+    check(sample, plan, 4)
 
 
 def test_a_reload_moves_into_the_run_before():
@@ -232,6 +253,15 @@ def test_a_weight_that_takes_no_memory():
     assert plan.resident == (0,) and plan.peak_bytes == plan.pool_bytes == 128
 
 
+def test_a_weight_without_bytes_in_the_file():
+    """It has memory of its own all the same, and nothing to be read."""
+    sample = in_sequence(*[64] * 6)
+    empty = Program((*sample.catalog[:2], replace(sample.catalog[2], nbytes=0),
+                     *sample.catalog[3:]), sample.needs, 6)
+    plan = empty.plan(None, lookahead=1)
+    assert plan.resident == (2,) and plan.peak_bytes == 192
+
+
 def test_nothing_to_stream():
     for sample in (Program((), (), 0), Program((), (), 3), program([(64, 0), (64, 1)], steps=2)):
         plan = sample.plan(1000, fixed_bytes=100, streamable=[])
@@ -248,6 +278,37 @@ def test_residents_measured_by_the_caller():
     assert (plan.resident_bytes, plan.pool_bytes, len(plan.resident)) == (400, 128, 6)
     exact = TWELVE.plan(600, lookahead=1)
     assert len(exact.resident) == 7
+
+
+def test_what_is_always_needed_stays():
+    """In no set of the family, whatever else is in it."""
+    def needed(weight, first, last=None):
+        return Candidate(weight, 64, 1, 64, first, first if last is None else last)
+
+    across = [needed(0, 0, 5), *(needed(k, k) for k in range(1, 6))]
+    assert Family(across, 0).everything().streamed == (1, 2, 3, 4, 5)
+    assert Family(across, 0).choice_of((0, 2, 4)).streamed == (2, 4)
+    # Two layers, one ahead: each place is taken in both of them.
+    pair = Family([needed(0, 0), needed(1, 3)], 1)
+    assert pair.everything() == Choice(0, 128, ())
+    assert Family([needed(0, 0), needed(1, 3)], 0).everything() == Choice(128, 64, (0, 1))
+
+
+def test_few_sets_are_placed_in_vain(monkeypatch):
+    """A thousand sets of weights would fit, were it not for what blocks take beside them."""
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return arrange(*arguments)
+
+    monkeypatch.setattr(streaming, "arrange", counted)
+    sizes = [640 + 7 * k for k in range(14)]
+    sample = in_sequence(*sizes)
+    plan = sample.plan(6000, lookahead=1, resident_bytes=lambda residents: 600 * bool(residents)
+                       + sum(sizes[k] for k in residents))
+    assert plan.resident and plan.peak_bytes <= 6000
+    assert len(calls) < 2 * streaming.PATIENCE
 
 
 # Budgets

@@ -150,6 +150,7 @@ def test_layouts(sizes, order, expected):
 def test_rows_dtypes_and_raw():
     assert layout((8, 4, 1, 1), (0, 2, 3, 1), rows=1) == ("file", 0)
     assert layout((8, 16), (0, 1), dtype="float16") == ("packed", 0)
+    assert layout((8, 16), (0, 1), dtype="int32") == ("packed", 0)
     assert layout((8, 16), (0, 1), dtype="float16", constant="float16") == ("file", 0)
     assert layout((3, 5), (0, 1), raw=True) == ("file", 4)
     # A constant shorter than its tensor is not what the kernel would read.

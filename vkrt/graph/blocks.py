@@ -18,6 +18,8 @@ from vkrt.graph.tensor import Operand, Storage
 Requirements = Callable[[Storage], tuple[int, int, int]]
 
 ANY_TYPE = 0xFFFFFFFF
+# Kinds of blocks of storages that the host sees, by role
+KINDS = {"input": "host", "output": "host", "spill": "spill"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,9 @@ class Block:
     """One allocation of device memory.
 
     Attributes:
-        kind: "weight", "activation" (host-visible where the device's memory is) or "host"
-            (host-visible, for inputs and outputs of devices with memory of their own).
+        kind: "weight", "pool" (of streamed weights), "activation" (host-visible where the device's
+            memory is) or, on devices with memory of their own, "host" (host-visible, for inputs
+            and outputs) and "spill" (host-visible, for activations while they wait).
         nbytes: exactly to the end of the last place.
         alignment: the largest of its places.
         type_bits: memory types that suit all its places.
@@ -166,7 +169,7 @@ def activation_blocks(work: WorkList, requirements: Requirements, granularity: i
     for storage in work.storages:
         if storage.id not in lives or storage.role == "weight":
             continue
-        kind = "host" if not unified and storage.role in ("input", "output") else "activation"
+        kind = "activation" if unified else KINDS.get(storage.role, "activation")
         nbytes, alignment, bits = requirements(storage)
         for group_kind, members in groups:
             if group_kind == kind and members[-1][3] & bits:

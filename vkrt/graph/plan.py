@@ -42,6 +42,8 @@ from vkrt.graph.ways import Placement
 DEFAULT_CHUNK = 8 << 20
 BLOCK_BYTES = 2 << 20
 ORDERS = ("lazy", "eager")
+# Kinds of blocks of device memory that are allocated when every weight is packed
+RUN_KINDS = ("pool", "activation", "host")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class MemoryPlan:
         largest_weight: bytes of the largest weight in a block.
         activation_bytes: of the arena.
         host_bytes: of the host block, 0 where inputs and outputs are in the arena.
+        spill_bytes: of the host's memory for activations while they wait; no device memory, and in
+            no other figure.
         staging_bytes: of the staging buffer while prepacking.
         pool_bytes: of the pool that weights are streamed through.
         upload_bytes: of the staging buffer they pass on the way there, on devices with memory of
@@ -84,6 +88,7 @@ class MemoryPlan:
     upload_bytes: int = 0
     stream: StreamPlan | None = None
     sections: tuple[tuple[int, int], ...] = ()
+    spill_bytes: int = 0
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Place]]:
@@ -122,8 +127,9 @@ class MemoryPlan:
         return {"order": self.order, "weight_bytes": self.weight_bytes,
                 "largest_weight": self.largest_weight, "pool_bytes": self.pool_bytes,
                 "upload_bytes": self.upload_bytes, "activation_bytes": self.activation_bytes,
-                "host_bytes": self.host_bytes, "staging_bytes": self.staging_bytes,
-                "peak_bytes": self.peak_bytes, "lower_bound": self.lower_bound}
+                "host_bytes": self.host_bytes, "spill_bytes": self.spill_bytes,
+                "staging_bytes": self.staging_bytes, "peak_bytes": self.peak_bytes,
+                "lower_bound": self.lower_bound}
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON."""
@@ -142,14 +148,15 @@ class MemoryPlan:
             "uploads": "staging of streamed weights",
             "activations": f"alive at once {self.lower_bound:,} B, packed {self.packing}",
             "host": "inputs and outputs",
+            "spilled": "activations that wait in the host's memory",
             "staging": f"{slices} slices in {len(self.batches)} batches",
             "peak": f"{self.order} order",
         }
         figures = (self.weight_bytes, self.pool_bytes, self.upload_bytes, self.activation_bytes,
-                   self.host_bytes, self.staging_bytes, self.peak_bytes)
+                   self.host_bytes, self.spill_bytes, self.staging_bytes, self.peak_bytes)
         return "\n".join(f"{name:<12}{nbytes:>14,} B  {note}"
                          for (name, note), nbytes in zip(notes.items(), figures)
-                         if nbytes or name not in ("pool", "uploads", "host"))
+                         if nbytes or name not in ("pool", "uploads", "host", "spilled"))
 
 
 def default_requirements(storage: Storage) -> tuple[int, int, int]:
@@ -188,6 +195,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     arena, packings = activation_blocks(work, requirements, granularity, unified)
     activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
     host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
+    spill_bytes = sum(block.nbytes for block in arena if block.kind == "spill")
     run_bytes = activation_bytes + host_bytes
 
     def blocks_of(placement: Placement) -> tuple[list[Block], int]:
@@ -236,7 +244,8 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
-        upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections))
+        upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
+        spill_bytes=spill_bytes)
 
 
 def _total(blocks: Iterable[Block]) -> int:
@@ -288,7 +297,7 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
     note("graph built")
     if plan.order == "eager":
         allocate(("weight",))
-        allocate(("pool", "activation", "host"))
+        allocate(RUN_KINDS)
     note("prepack start")
     if plan.order == "lazy":
         for index in plan.direct_blocks:
@@ -304,7 +313,7 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
         note("release staging", -plan.staging_bytes)
     note("after prepack")
     if plan.order == "lazy":
-        allocate(("pool", "activation", "host"))
+        allocate(RUN_KINDS)
     if plan.upload_bytes:
         note("allocate uploads", plan.upload_bytes)
     note("before execute")

@@ -62,6 +62,22 @@ class HostCall:
 
 
 @dataclass(frozen=True, eq=False)
+class Move:
+    """A copy of a whole storage from buffer to buffer, in the stream of commands.
+
+    Attributes:
+        node: of the step it is for: the one behind a reload, the one before a spill.
+        kind: "spill" (to the host's memory) or "reload" (back from it).
+        writes, reads: one operand each, of equal size.
+    """
+
+    node: int
+    kind: str
+    writes: tuple[Operand]
+    reads: tuple[Operand]
+
+
+@dataclass(frozen=True, eq=False)
 class Prepack:
     """Bringing one constant of the file into a weight's storage.
 
@@ -94,7 +110,7 @@ class WorkList:
     Attributes:
         storages: every storage, by id.
         prepacks: in the order of the file.
-        steps: dispatches and host calls in order.
+        steps: dispatches, host calls and moves in order.
         inputs: raw operands the host writes before each run, in the order of the method's inputs;
             None for an input that nothing uses or that is not a tensor.
         outputs: raw operands (or host values) read after each run, in the order of the outputs.
@@ -105,7 +121,7 @@ class WorkList:
 
     storages: list[Storage] = field(default_factory=list)
     prepacks: list[Prepack] = field(default_factory=list)
-    steps: list[Dispatch | HostCall] = field(default_factory=list)
+    steps: list[Dispatch | HostCall | Move] = field(default_factory=list)
     inputs: list[Operand | None] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     storage: str = "texel"

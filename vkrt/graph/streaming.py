@@ -38,7 +38,7 @@ Needs = tuple[int, int, int]
 LEAST_GAIN = 0.02
 # How many sets of weights are placed in vain before only those are tried that would leave room for
 # what placing took more than expected.
-PATIENCE = 100
+PATIENCE = 30
 # Where the first of evenly spread weights is, in parts of their distance.
 PHASES = (0.0, 0.25, 0.5, 0.75)
 
@@ -190,13 +190,9 @@ class _Planner:
         others = self.fixed_bytes + self._sum([w for w in range(len(self.catalog))
                                                if w not in candidates])
         tries = more = 0
-        alike: Counter[tuple[int, int]] = Counter()
         for choice in self._family(lookahead).choices():
             expected = others + choice.nbytes
-            alike[choice.file_bytes, choice.nbytes] += 1
-            # Equal weights make many sets of the same figures: two of them stand for all.
-            if (expected + more * (tries >= PATIENCE) > self.budget
-                    or alike[choice.file_bytes, choice.nbytes] > 2):
+            if expected + more * (tries >= PATIENCE) > self.budget:
                 continue
             found = self._made(choice.streamed, lookahead, reach)
             if found.peak_bytes <= self.budget:
@@ -250,7 +246,7 @@ class _Planner:
                  f"weights at a look-ahead of {lookahead}")
         less = self.minimum(0) if lookahead else minimum
         hint = f"; a look-ahead of 0 needs {less:,}" if less < minimum else ""
-        return f"budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
+        return f"memory_budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
 
     def _family(self, lookahead: int) -> Family:
         if lookahead not in self._families:

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """ComputeGraph: a work list on a device, through the phases of the memory contract.
 
-    requirements, set_plan   handles exist, nothing is allocated
+    set_plan                 handles exist, nothing is allocated
     prepare                  pipelines
     allocate_early           order "eager" only: all blocks
     prepack                  weight blocks as they are reached, one staging buffer, freed at the end
@@ -15,7 +15,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from vkrt.graph.barriers import barriers, transitions
-from vkrt.graph.records import Dispatch
+from vkrt.graph.records import Dispatch, HostCall, Move
 from vkrt.graph.uploads import SLOTS
 from vkrt.runtime.carriers import HostCarrier, UploadCarrier
 from vkrt.runtime.prepack import Prepacker
@@ -29,9 +29,11 @@ from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.recording cimport record_dispatch
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.api cimport (
+    VkFlags,
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_READ_BIT,
     VK_ACCESS_SHADER_WRITE_BIT,
+    VK_ACCESS_TRANSFER_READ_BIT,
     VK_ACCESS_TRANSFER_WRITE_BIT,
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_HOST_BIT,
@@ -59,6 +61,7 @@ cdef class ComputeGraph:
 
     cdef Device device
     cdef Allocator allocator
+    cdef Allocator spilled
     cdef Resources resources
     cdef Pipelines pipelines
     cdef object work
@@ -83,26 +86,13 @@ cdef class ComputeGraph:
         self.sections = []
         try:
             self.allocator = Allocator(device)
+            self.spilled = Allocator(device)
             self.pipelines = Pipelines(device)
             self.resources = Resources(device, work.storages)
             self.resources.create()
         except BaseException:
             self.close()
             raise
-
-    def requirements(self, storage):
-        """(size, alignment, memory type bits) of a storage, from the driver."""
-        return self.resources.requirements(storage)
-
-    @property
-    def unified(self):
-        """Whether host and device share their memory."""
-        return self.device.unified
-
-    @property
-    def granularity(self):
-        """Bytes that keep buffers and images apart in one block."""
-        return self.device.info.limits["bufferImageGranularity"]
 
     def set_plan(self, plan, mapper=None):
         """Takes the plan that the following phases carry out.
@@ -139,12 +129,15 @@ cdef class ComputeGraph:
     def _allocate(self, index):
         """Allocates a block of the plan, if it is not there yet, and binds its storages."""
         cdef Block block
+        cdef Allocator account
         if self.blocks[index] is not None:
             return
         planned = self.plan.blocks[index]
-        block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
-                                        MEMORY_READBACK if planned.kind == "host"
-                                        else MEMORY_DEVICE)
+        # What is spilled to the host's memory is on an account of its own.
+        account = self.spilled if planned.kind == "spill" else self.allocator
+        block = account.allocate(planned.nbytes, planned.alignment, planned.type_bits,
+                                 MEMORY_READBACK if planned.kind in ("host", "spill")
+                                 else MEMORY_DEVICE)
         self.blocks[index] = block
         self.resources.bind(planned.places, block)
 
@@ -213,6 +206,13 @@ cdef class ComputeGraph:
     def _record(self):
         cdef CommandBuffer commands
         cdef uint32_t index = 0
+        cdef VkFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+        cdef VkFlags reads = VK_ACCESS_SHADER_READ_BIT
+        cdef VkFlags writes = VK_ACCESS_SHADER_WRITE_BIT
+        if any(isinstance(step, Move) for step in self.work.steps):
+            stages |= VK_PIPELINE_STAGE_TRANSFER_BIT
+            reads |= VK_ACCESS_TRANSFER_READ_BIT
+            writes |= VK_ACCESS_TRANSFER_WRITE_BIT
         needed = barriers(self.work, self.plan)
         new_images = transitions(self.work, self.plan)
         for first, end in self.plan.sections:
@@ -220,11 +220,14 @@ cdef class ComputeGraph:
             host_step = None
             for number in range(first, end):
                 step, shader, pipeline = self.steps[number]
-                if shader is None:
+                if isinstance(step, HostCall):
                     host_step = HostStep(step, self.resources)
                     continue
                 if needed[number]:
-                    commands.compute_barrier()
+                    commands.barrier(stages, writes, stages, reads | writes)
+                if isinstance(step, Move):
+                    self._move(commands, step)
+                    continue
                 for storage in new_images.get(number, ()):
                     commands.prepare_image((<Image>self.resources.handles[storage]).handle)
                 record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
@@ -232,6 +235,11 @@ cdef class ComputeGraph:
             commands.device_to_host()
             commands.end()
             self.sections.append((commands, host_step))
+
+    def _move(self, CommandBuffer commands, step):
+        cdef Buffer source = self.resources.handles[step.reads[0].storage.id]
+        cdef Buffer target = self.resources.handles[step.writes[0].storage.id]
+        commands.copy_buffer(source.handle, 0, target.handle, 0, step.reads[0].nbytes)
 
     def _begin(self):
         cdef CommandBuffer commands = CommandBuffer(self.pool)
@@ -279,7 +287,7 @@ cdef class ComputeGraph:
         self.closed = True
         commands = [commands for commands, _ in self.sections]
         for thing in (self.streamer, *commands, self.pool, self.fence, self.sets, self.pipelines,
-                      self.resources, self.mapper, *reversed(self.blocks), self.allocator):
+                      self.resources, self.mapper, *reversed(self.blocks), self.allocator, self.spilled):
             if thing is not None:
                 thing.close()
         self.sections = []

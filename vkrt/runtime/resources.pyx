@@ -16,11 +16,15 @@ def requirements_of(Device device):
 
     Returns a function: storage -> (size, alignment, memory type bits).
     """
+    known = {}
+
     def requirements(storage):
-        if storage.is_image:
-            return image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
-                                      IMAGE_USAGE)
-        return buffer_requirements(device, storage.nbytes, BUFFER_USAGE)
+        key = (storage.extents, storage.dtype if storage.is_image else storage.nbytes)
+        if key not in known:
+            known[key] = (image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
+                                             IMAGE_USAGE) if storage.is_image else
+                          buffer_requirements(device, storage.nbytes, BUFFER_USAGE))
+        return known[key]
     return requirements
 
 
@@ -47,10 +51,6 @@ cdef class Resources:
             else:
                 handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
             self.handles.append(handle)
-
-    def requirements(self, storage):
-        """(size, alignment, memory type bits) the driver asks for a storage."""
-        return self.handles[storage.id].requirements
 
     def bind(self, block_places, Block block):
         """Gives the storages of a planned block their places in the allocated one."""

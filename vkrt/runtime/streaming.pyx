@@ -18,6 +18,7 @@ import threading
 
 from libc.stdint cimport uint64_t
 
+from vkrt.runtime.host_calls cimport HostStep
 from vkrt.vk.command cimport FOREVER, CommandBuffer
 from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline, submit_in_order
@@ -138,7 +139,7 @@ cdef class Streamer:
                 self.submitted = submitted
                 if host_step is not None:
                     self._complete(submitted)
-                    host_step.run(run_kernel)
+                    (<HostStep>host_step).run(run_kernel)
             self._complete(submitted)
         except BaseException:
             self._restart()

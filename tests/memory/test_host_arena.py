@@ -1,0 +1,501 @@
+"""Host memory: where blocks lie, what is given back when, what is counted; no driver needed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import re
+import sys
+import threading
+
+import pytest
+
+from vkrt.memory.host_arena import HostArena, HostBlock, live_host_memory
+from vkrt.memory.smaps import huge_pages
+
+PAGE = os.sysconf("SC_PAGESIZE")
+HUGE = HostArena().huge_bytes
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads smaps")
+ODD = [HUGE // 4 + 12345, HUGE // 2 + 777, 3 * HUGE // 4 - 333, HUGE // 3, 1]
+
+
+@pytest.fixture(autouse=True)
+def released_memory():
+    gc.collect()
+    before = live_host_memory()
+    yield
+    gc.collect()
+    assert live_host_memory() == before
+
+
+def fill(block: HostBlock, value: int) -> None:
+    memoryview(block)[:] = bytes([value]) * block.nbytes
+
+
+def flags_at(address: int) -> list[str]:
+    """The kernel's flags of the mapping that has the address, and that mapping's range."""
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as smaps:
+        for line in smaps:
+            edges = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+            if edges:
+                start, end = (int(x, 16) for x in edges.groups())
+            elif line.startswith("VmFlags:") and start <= address < end:
+                return line.split()[1:]
+    raise AssertionError(f"{address:#x} is not mapped")
+
+
+@pytest.mark.parametrize("policy", ["off", "on", "auto"])
+def test_neighbours_are_packed(policy):
+    arena = HostArena(policy)
+    blocks = [arena.allocate(n) for n in ODD]
+    for one, other in zip(blocks, blocks[1:]):
+        assert other.address == one.address + -(-one.nbytes // 64) * 64
+    figures = arena.statistics()
+    assert figures["regions"] == 1
+    assert figures["blocks"] == len(ODD)
+    assert figures["used"] == sum(ODD)
+    assert figures["gaps"] == 0
+    assert figures["pages"] == -(-(blocks[-1].offset + 1) // PAGE) * PAGE
+    assert figures["rounding"] == figures["pages"] - sum(ODD)
+    for block in blocks:
+        block.close()
+
+
+def test_forced_alignment_leaves_gaps():
+    arena = HostArena("aligned")
+    sizes = ODD[:-1]
+    blocks = [arena.allocate(n) for n in sizes]
+    assert [b.address % HUGE for b in blocks] == [0] * len(sizes)
+    assert [b.offset for b in blocks] == [i * HUGE for i in range(len(sizes))]
+    assert arena.statistics()["gaps"] == sum(HUGE - -(-n // 64) * 64 for n in sizes[:-1])
+    for block in blocks:
+        block.close()
+
+
+@pytest.mark.parametrize("nbytes, aligned", [
+    (HUGE, True), (3 * HUGE, True), (HUGE + 1, False), (HUGE - 1, False), (3 * HUGE + 5, False),
+    (8 * HUGE - 1, False), (8 * HUGE, True), (8 * HUGE + 1, True)])
+def test_only_whole_or_large_blocks_begin_with_a_huge_page(nbytes, aligned):
+    with HostArena("on") as arena, arena.allocate(1000), arena.allocate(nbytes) as block:
+        assert block.offset == (HUGE if aligned else 1024)
+    with HostArena("off") as arena, arena.allocate(1000), arena.allocate(nbytes) as block:
+        assert block.offset == 1024
+
+
+def test_small_blocks_fill_the_gap_before_an_aligned_one():
+    with HostArena("on") as arena, arena.allocate(1000), arena.allocate(2 * HUGE):
+        assert arena.statistics()["gaps"] == HUGE - 1024
+        with arena.allocate(HUGE - 1024) as block:
+            assert block.offset == 1024
+            assert arena.statistics()["gaps"] == 0
+
+
+@pytest.mark.parametrize("policy", ["off", "aligned", "on"])
+@pytest.mark.parametrize("alignment", [1, 64, 256, PAGE, 1 << 16, HUGE, 1 << 30])
+def test_alignment(policy, alignment):
+    with HostArena(policy) as arena, arena.allocate(100), \
+            arena.allocate(3 * PAGE, alignment) as block:
+        assert block.address % max(alignment, 64) == 0
+        fill(block, 1)
+
+
+def test_the_smallest_hole_is_taken():
+    arena = HostArena("off")
+    blocks = [arena.allocate(n) for n in (10 * PAGE, 64, 4 * PAGE, 64, 7 * PAGE, 64)]
+    places = [b.offset for b in blocks]
+    for i in (0, 2, 4):
+        blocks[i].close()
+    assert arena.statistics()["gaps"] == 21 * PAGE
+    again = [arena.allocate(n) for n in (4 * PAGE, 6 * PAGE, 9 * PAGE)]
+    assert [b.offset for b in again] == [places[2], places[4], places[0]]
+    assert arena.statistics()["gaps"] == 2 * PAGE
+    for block in blocks + again:
+        block.close()
+
+
+def test_the_smallest_hole_of_all_regions_is_taken():
+    arena = HostArena("off")
+    large = arena.allocate(60 << 20)
+    second = arena.allocate(62 << 20)
+    small = arena.allocate(1 << 20)  # the second region has 2 MiB left, the first one 4
+    assert small.address == second.address + second.nbytes
+    for block in (large, second, small):
+        block.close()
+
+
+def test_regions_come_and_go():
+    arena = HostArena("on")
+    blocks = [arena.allocate(24 << 20) for _ in range(6)]
+    figures = arena.statistics()
+    assert figures["regions"] > 1
+    assert figures["mapped"] >= figures["used"] == 144 << 20
+    assert live_host_memory()["regions"] >= figures["regions"]
+    ranges = sorted((b.address, b.address + b.nbytes) for b in blocks)
+    assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:]))
+    for block in blocks:
+        block.close()
+    assert set(arena.statistics().values()) == {0}
+
+
+def test_a_block_larger_than_a_region():
+    with HostArena() as arena, arena.allocate((100 << 20) + 1) as block:
+        data = memoryview(block)
+        data[0] = data[-1] = 7
+        assert arena.statistics()["mapped"] == -(-((100 << 20) + 1) // HUGE) * HUGE
+        data.release()
+
+
+def test_buffer_protocol():
+    arena = HostArena()
+    block = arena.allocate(1001)
+    view = memoryview(block)
+    assert (view.nbytes, view.readonly, view.format) == (1001, False, "B")
+    view[:] = bytes(i % 251 for i in range(1001))
+    assert bytes(block) == bytes(i % 251 for i in range(1001))
+    block.close()
+    assert view[1000] == 1000 % 251  # goes with the last view
+    assert arena.statistics()["blocks"] == 1
+    with pytest.raises(ValueError, match="1,001 bytes is closed"):
+        memoryview(block)
+    view.release()
+    assert arena.statistics()["blocks"] == 0
+
+
+def test_close_is_idempotent():
+    arena = HostArena()
+    keeps = arena.allocate(PAGE)
+    block = arena.allocate(PAGE)
+    block.close()
+    block.close()
+    assert arena.statistics()["blocks"] == 1
+    for use in (lambda: block.address, lambda: block.fd, block.idle, block.wake):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    keeps.close()
+
+
+def test_an_arena_is_closed_before_its_blocks():
+    arena = HostArena()
+    block, other = arena.allocate(PAGE), arena.allocate(ODD[0])
+    arena.close()
+    with pytest.raises(ValueError, match="arena is closed"):
+        arena.allocate(1)
+    fill(block, 3)
+    fill(other, 4)
+    other.close()
+    assert bytes(block) == b"\3" * PAGE
+    block.close()
+
+
+def test_blocks_that_nobody_closes():
+    arena = HostArena()
+    arena.allocate(100)
+    block = arena.allocate(100)
+    del arena
+    fill(block, 1)
+    assert live_host_memory()["blocks"] == 1
+
+
+@linux
+@pytest.mark.parametrize("policy", ["off", "aligned", "on"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_no_page_beyond_those_of_blocks(policy, shared):
+    """Whatever the system's setting: a huge page never reaches over what no block uses."""
+    arena = HostArena(policy, shared=shared)
+    blocks = [arena.allocate(n) for n in ODD * 3]
+    for block in blocks:
+        fill(block, 5)
+    figures = arena.statistics()
+    assert figures["resident"] == figures["pages"]
+    assert figures["huge_rounding"] == 0
+    for block in blocks[1::3]:
+        block.close()
+    for block in blocks[::3]:
+        assert bytes(block) == b"\5" * block.nbytes
+    after = arena.statistics()
+    assert after["resident"] == after["pages"] < figures["pages"]
+    for block in blocks:
+        block.close()
+
+
+@linux
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_page_goes_with_the_last_block_on_it(shared):
+    arena = HostArena("off", shared=shared)
+    one, two, three = (arena.allocate(PAGE + PAGE // 2) for _ in range(3))
+    for block in (one, two, three):
+        fill(block, 9)
+    assert arena.statistics()["resident"] == 5 * PAGE
+    two.close()  # half of its first page is the neighbour's
+    assert arena.statistics()["resident"] == 4 * PAGE
+    one.close()  # and now nobody's
+    assert arena.statistics()["resident"] == 2 * PAGE
+    assert bytes(three) == b"\t" * three.nbytes
+    three.close()
+
+
+@linux
+def test_a_place_is_used_again():
+    arena = HostArena("off")
+    first, middle, last = (arena.allocate(8 * PAGE) for _ in range(3))
+    fill(middle, 1)
+    where = middle.address
+    middle.close()
+    assert arena.statistics()["resident"] == 0
+    again = arena.allocate(8 * PAGE)
+    assert again.address == where
+    assert bytes(again) == bytes(8 * PAGE)
+    fill(again, 2)
+    assert arena.statistics()["resident"] == 8 * PAGE
+    for block in (first, again, last):
+        block.close()
+
+
+@linux
+def test_shared_memory_is_a_file():
+    arena = HostArena(shared=True)
+    first, second = arena.allocate(3 * PAGE, PAGE), arena.allocate(2 * PAGE, PAGE)
+    fill(first, 1)
+    fill(second, 2)
+    assert os.pread(second.fd, 2 * PAGE, second.offset) == b"\2" * 2 * PAGE
+    os.pwrite(first.fd, b"hello", first.offset + 10)
+    assert bytes(first)[10:15] == b"hello"
+    before = os.fstat(second.fd).st_blocks
+    first.close()
+    assert before - os.fstat(second.fd).st_blocks == 3 * PAGE // 512
+    assert bytes(second) == b"\2" * 2 * PAGE
+    kept = os.dup(second.fd)
+    second.close()
+    try:
+        assert os.fstat(kept).st_blocks == 0
+    finally:
+        os.close(kept)
+
+
+@linux
+def test_private_memory_has_no_descriptor():
+    with HostArena() as arena, arena.allocate(1) as block:
+        assert block.fd == -1
+
+
+@linux
+@pytest.mark.parametrize("shared", [False, True])
+def test_trim_takes_idle_blocks_only(shared):
+    arena = HostArena("off", shared=shared)
+    busy, idle, woken = (arena.allocate(16 * PAGE) for _ in range(3))
+    for block in (busy, idle, woken):
+        fill(block, 6)
+    idle.idle()
+    woken.idle()
+    assert arena.statistics()["idle"] == 32 * PAGE
+    woken.wake()
+    fill(woken, 7)
+    arena.trim()
+    assert arena.statistics()["idle"] == 16 * PAGE
+    assert arena.statistics()["resident"] == 32 * PAGE
+    assert bytes(busy) == b"\6" * 16 * PAGE
+    assert bytes(woken) == b"\7" * 16 * PAGE
+    idle.wake()
+    fill(idle, 8)
+    arena.trim()
+    assert bytes(idle) == b"\b" * 16 * PAGE
+    woken.idle()
+    for block in (busy, idle, woken):
+        block.close()
+    arena.trim()
+    assert set(arena.statistics().values()) == {0}
+
+
+@linux
+def test_idle_keeps_the_neighbours_bytes():
+    arena = HostArena("off")
+    one, two, three = (arena.allocate(3 * PAGE + 64) for _ in range(3))
+    for value, block in enumerate((one, two, three)):
+        fill(block, value)
+    two.idle()
+    arena.trim()
+    assert bytes(one) == b"\0" * one.nbytes
+    assert bytes(three) == b"\2" * three.nbytes
+    for block in (one, two, three):
+        block.close()
+
+
+@linux
+def test_huge_pages_are_asked_for_where_blocks_fill_them():
+    asks = huge_pages()[0] == "madvise"
+    half = HUGE // 2 + 64
+    for policy in ("off", "on"):
+        wanted = asks and policy == "on"
+        arena = HostArena(policy)
+        first = arena.allocate(half)
+        assert "hg" not in flags_at(first.address)
+        second = arena.allocate(half)
+        assert ("hg" in flags_at(first.address)) == wanted
+        tail = second.address + half - 1  # in the next huge page, which is nearly empty
+        assert "hg" not in flags_at(tail)
+        first.close()
+        second.close()
+
+
+@linux
+def test_no_huge_page_is_asked_for_where_a_former_block_left_a_hole():
+    asks = huge_pages()[0] == "madvise"
+    arena = HostArena("on")
+    gone, keeps = arena.allocate(4 * PAGE), arena.allocate(4 * PAGE)
+    gone.close()
+    block = arena.allocate(2 * HUGE + 64)
+    assert block.offset == 8 * PAGE
+    flags = [flags_at(block.address - block.offset + i * HUGE + 9 * PAGE) for i in range(3)]
+    assert ["hg" in f for f in flags] == [False, asks, False]
+    keeps.close()
+    block.close()
+
+
+def test_trim_trims_the_heap(monkeypatch):
+    from vkrt.memory import host_arena
+
+    calls = []
+    monkeypatch.setattr(host_arena, "trim_heap", lambda: calls.append(1))
+    HostArena().trim()
+    assert calls == [1]
+
+
+@linux
+def test_memory_of_a_closed_block_is_out_of_reach():
+    arena = HostArena()
+    keeps, block = arena.allocate(PAGE), arena.allocate(PAGE)
+    after = arena.allocate(PAGE)
+    where = block.address
+    assert "wr" in flags_at(where)
+    block.close()
+    assert not {"rd", "wr"} & set(flags_at(where))
+    keeps.close()
+    after.close()
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ((0,), ValueError, "at least one byte"),
+    ((-1,), OverflowError, "negative"),
+    ((10, 0), ValueError, "alignment 0: expected a power of two"),
+    ((10, 48), ValueError, "alignment 48"),
+    ((10, 2 << 30), ValueError, "alignment 2147483648"),
+    ((1 << 60,), MemoryError, "1,152,921,504,606,846,976 bytes"),
+    (((1 << 64) - 1,), MemoryError, "18,446,744,073,709,551,615 bytes"),
+])
+def test_arguments_out_of_range(arguments, error, message):
+    arena = HostArena()
+    with pytest.raises(error, match=message):
+        arena.allocate(*arguments)
+    assert set(arena.statistics().values()) == {0}
+
+
+def test_unknown_policy():
+    with pytest.raises(ValueError, match="policy 'fast': expected one of auto, off, aligned, on"):
+        HostArena("fast")
+
+
+def test_blocks_are_made_by_arenas():
+    with pytest.raises(TypeError, match="allocate"):
+        HostBlock()
+
+
+def status(field: str) -> int:
+    with open("/proc/self/status", encoding="ascii") as lines:
+        return next(int(x.split()[1]) * 1024 for x in lines if x.startswith(field + ":"))
+
+
+@linux
+def test_the_system_refuses_pages():
+    """Writable memory is limited after address space was reserved: nothing is taken."""
+    resource = pytest.importorskip("resource")
+    arena = HostArena()
+    keeps = arena.allocate(1000)
+    fill(keeps, 1)
+    before = arena.statistics()
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (status("VmData") + (8 << 20), hard))
+    try:
+        for nbytes in (32 << 20, 200 << 20):  # in the region there is, and in one of its own
+            with pytest.raises(MemoryError, match=f"{nbytes:,} bytes.*Cannot allocate memory"):
+                arena.allocate(nbytes)
+            assert arena.statistics() == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    with arena.allocate(32 << 20) as block:
+        memoryview(block)[-1] = 1
+    assert bytes(keeps) == b"\1" * 1000
+    keeps.close()
+
+
+@linux
+def test_little_address_space():
+    """Too little for a usual region, enough for the block."""
+    resource = pytest.importorskip("resource")
+    arena = HostArena()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (status("VmSize") + (48 << 20), hard))
+    try:
+        block = arena.allocate(5 << 20)
+        with pytest.raises(MemoryError, match="reserve"):
+            arena.allocate(100 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    fill(block, 1)
+    assert arena.statistics()["mapped"] < 48 << 20
+    block.close()
+
+
+@pytest.mark.parametrize("policy", ["off", "aligned", "on"])
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=linux)])
+def test_any_order(policy, shared):
+    """Blocks never overlap, keep their bytes, and every byte is accounted for throughout."""
+    pick = random.Random(20)
+    arena = HostArena(policy, shared=shared)
+    alive: list[tuple[HostBlock, int]] = []
+    for step in range(400):
+        if alive and pick.random() < 0.45:
+            block, value = alive.pop(pick.randrange(len(alive)))
+            assert bytes(block) == bytes([value]) * block.nbytes
+            block.close()
+        else:
+            nbytes = pick.choice((1, 63, PAGE, 4 * PAGE + 1, HUGE, pick.randrange(1, HUGE)))
+            block = arena.allocate(nbytes, pick.choice((1, 64, 256, PAGE)))
+            fill(block, step % 255 + 1)
+            alive.append((block, step % 255 + 1))
+        ranges = sorted((b.address, b.address + b.nbytes) for b, _ in alive)
+        assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:]))
+        if step % 40 == 0:
+            figures = arena.statistics()
+            assert figures["used"] == sum(b.nbytes for b, _ in alive)
+            assert figures["blocks"] == len(alive)
+            touched = {p for start, end in ranges for p in range(start // PAGE, -(-end // PAGE))}
+            assert figures["pages"] == len(touched) * PAGE
+            assert figures["huge_rounding"] == 0
+    for block, value in alive:
+        assert bytes(block) == bytes([value]) * block.nbytes
+        block.close()
+    assert set(arena.statistics().values()) == {0}
+
+
+def test_threads():
+    arena = HostArena("on")
+    wrong = []
+
+    def work(value: int) -> None:
+        pick = random.Random(value)
+        for _ in range(60):
+            blocks = [arena.allocate(pick.randrange(1, 40 * PAGE)) for _ in range(4)]
+            for block in blocks:
+                fill(block, value)
+            wrong.extend(b for b in blocks if bytes(b) != bytes([value]) * b.nbytes)
+            for block in blocks:
+                block.close()
+
+    threads = [threading.Thread(target=work, args=(i + 1,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert set(arena.statistics().values()) == {0}

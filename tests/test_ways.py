@@ -1,0 +1,340 @@
+"""The ways of weights: whichever they go, the results are the same bits and the plan holds."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import MODELS, find_model
+
+import vkrt
+from vkrt.memory.reader import fail_read_after
+from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.imported import import_alignment
+
+pytestmark = pytest.mark.driver
+
+SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "superres_small", "lstm_cell",
+         "unet_small"]
+LARGE = ["silero-vad"]
+if os.environ.get("VKRT_TEST_DEPTH") != "quick":
+    LARGE += ["resnet50-base", "mobilenet_v2-base", "efficientnet-lite0"]
+WEIGHTS = ["copy", "direct", "auto", "stream"]
+
+
+def inputs_of(program: vkrt.Program) -> list[np.ndarray]:
+    """The same numbers for the same program."""
+    random = np.random.default_rng(3)
+    return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]
+
+
+def run(path: Path, device, times: int = 1, **options):
+    """The outputs of the last of some runs, and the memory report; the plan has to hold."""
+    with vkrt.load(path, device, **options) as program:
+        inputs = inputs_of(program)
+        for _ in range(times):
+            outputs = program.run(*inputs)
+        memory = program.memory
+        assert memory.measured_peak == memory.planned_peak
+        return outputs, memory
+
+
+def same_bits(outputs, others) -> None:
+    for a, b in zip(outputs, others, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+@pytest.fixture(scope="module")
+def discrete():
+    """A device that counts as having memory of its own."""
+    treat_as_discrete(True)
+    try:
+        with Device.open() as opened:
+            assert not opened.unified
+            yield opened
+    finally:
+        treat_as_discrete(False)
+
+
+@pytest.fixture
+def no_failures():
+    yield
+    fail_read_after(-1)
+
+
+@pytest.mark.parametrize("storage", ["texel", "texture3d"])
+@pytest.mark.parametrize("name", SMALL)
+def test_every_way_gives_the_same_bits(name, storage, device):
+    path = MODELS / f"{name}.pte"
+    expected, _ = run(path, device, storage=storage, weights="copy")
+    for weights in WEIGHTS[1:]:
+        outputs, _ = run(path, device, 3, storage=storage, weights=weights)
+        same_bits(outputs, expected)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_way_on_a_device_with_memory_of_its_own(name, device, discrete):
+    path = MODELS / f"{name}.pte"
+    expected, _ = run(path, device, weights="copy")
+    for weights in WEIGHTS:
+        outputs, memory = run(path, discrete, 3, weights=weights)
+        same_bits(outputs, expected)
+        assert memory.mapped == memory.direct == 0
+        assert memory.host > 0
+
+
+def test_what_is_mapped_takes_no_device_memory(device):
+    if not device.unified or import_alignment(device) > 4096:
+        pytest.skip("the device does not read the host's memory")
+    outputs, memory = run(MODELS / "mlp.pte", device)
+    expected, copied = run(MODELS / "mlp.pte", device, weights="copy")
+    same_bits(outputs, expected)
+    aligned = device.info.limits["minTexelBufferOffsetAlignment"] <= 128
+    ways = {record.nbytes: record for record in memory.ways}
+    packed = ways[7680]  # 64 rows of 30 elements: padded to whole texels
+    assert packed.way == "direct" and "padding" in packed.why
+    assert memory.staging == 0
+    if aligned:  # the file's constants are at multiples of 128 bytes
+        assert [r.way for r in memory.ways if r is not packed] == ["map"] * 6
+        assert memory.direct == 7680 and memory.weights == 8192
+        assert memory.planned_peak == memory.weights + memory.activations
+        assert memory.mapped == sum(r.nbytes for r in memory.ways) - 7680
+    assert copied.mapped == 0 and copied.planned_peak > memory.planned_peak
+    for record in memory.ways:
+        assert record.name and record.why and record.way in ("map", "direct")
+    assert "lies in the file" in memory.weights_table()
+
+
+def test_bytes_are_not_mapped_and_map_says_why(device):
+    data = (MODELS / "mlp.pte").read_bytes()
+    with vkrt.load(data, device) as program:
+        assert program.memory.mapped == 0
+    with pytest.raises(vkrt.UnsupportedError, match="in memory, not in a file"):
+        vkrt.load(data, device, weights="map")
+
+
+def test_wrong_options(device):
+    for options, message in (({"weights": "half"}, "weights='half'.*auto"),
+                             ({"memory_budget": "lots"}, "'lots'.*300MB"),
+                             ({"memory_budget": 0}, "positive"),
+                             ({"prefetch": "guess"}, "'guess'.*pread"),
+                             ({"stream_lookahead": -1}, "0 or more"),
+                             ({"order": "late"}, "order='late'")):
+        with pytest.raises(vkrt.InputError, match=message):
+            vkrt.load(MODELS / "mlp.pte", device, **options)
+
+
+# Budgets
+
+
+def budgets(path: Path, device, points: int, **options) -> list[int]:
+    """From the smallest possible to what keeps everything resident."""
+    _, least = run(path, device, weights="stream", **options)
+    _, most = run(path, device, weights="direct")
+    low, high = least.planned_peak, most.planned_peak
+    assert low < high
+    return [low + (high - low) * i // (points - 1) for i in range(points)]
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv_mix", *LARGE])
+def test_budgets_are_kept(name, device):
+    path = find_model(f"{name}.pte")
+    if path is None:
+        pytest.skip("not in VKRT_MODELS")
+    expected, resident = run(path, device, weights="direct")
+    read = []
+    for budget in budgets(path, device, 6):
+        outputs, memory = run(path, device, 3, weights="stream", memory_budget=budget)
+        same_bits(outputs, expected)
+        assert memory.measured_peak <= budget
+        read.append(memory.streamed)
+    assert read[0] > read[-1] == 0
+    assert memory.planned_peak == resident.planned_peak
+
+
+@pytest.mark.parametrize("lookahead", [0, 1, 3, 100])
+def test_lookahead(device, lookahead):
+    path = MODELS / "conv_mix.pte"
+    expected, resident = run(path, device, weights="direct")
+    outputs, memory = run(path, device, 4, weights="stream", stream_lookahead=lookahead)
+    same_bits(outputs, expected)
+    # As many layers ahead as there are would be all of them at once: then they stay.
+    assert (memory.streamed > 0) == (lookahead < 100)
+    assert (memory.planned_peak < resident.planned_peak) == (lookahead < 100)
+
+
+def test_too_small_a_budget_names_the_smallest(device):
+    path = MODELS / "mlp.pte"
+    _, least = run(path, device, weights="stream")
+    smallest = least.planned_peak
+    with pytest.raises(vkrt.InputError, match=f"{smallest:,}"):
+        vkrt.load(path, device, weights="stream", memory_budget=smallest - 1)
+    run(path, device, weights="stream", memory_budget=smallest)
+
+
+def test_a_budget_does_not_stream_what_was_to_be_copied(device):
+    with pytest.raises(vkrt.InputError, match="memory_budget"):
+        vkrt.load(MODELS / "mlp.pte", device, weights="copy", memory_budget="8KiB")
+
+
+def test_host_kernels_between_streamed_sections(device):
+    """toy.pte has a kernel that runs in numpy."""
+    expected, _ = run(MODELS / "toy.pte", device, weights="direct")
+    outputs, memory = run(MODELS / "toy.pte", device, 5, weights="stream", stream_lookahead=0)
+    same_bits(outputs, expected)
+    assert memory.streamed > 0
+
+
+# Failures
+
+
+def test_a_failed_read_is_raised_by_the_run_that_needs_it(device, no_failures):
+    path = MODELS / "mlp.pte"
+    expected, _ = run(path, device, weights="direct")
+    with vkrt.load(path, device, weights="stream", stream_lookahead=0) as program:
+        inputs = inputs_of(program)
+        same_bits(program.run(*inputs), expected)
+        for after in (1, 2, 3):
+            fail_read_after(after)
+            with pytest.raises(OSError, match=r"mlp\.pte"):
+                for _ in range(4):
+                    program.run(*inputs)
+            fail_read_after(-1)
+            same_bits(program.run(*inputs), expected)
+            same_bits(program.run(*inputs), expected)
+
+
+def test_a_failed_read_while_loading_releases_everything(device, no_failures):
+    for weights in ("copy", "direct"):
+        fail_read_after(2)
+        with pytest.raises(OSError, match=r"conv_mix\.pte"):
+            vkrt.load(MODELS / "conv_mix.pte", device, weights=weights)
+        fail_read_after(-1)
+
+
+@pytest.mark.parametrize("weights", ["copy", "direct"])
+def test_a_file_changed_since_it_was_opened(device, tmp_path, weights):
+    path = tmp_path / "model.pte"
+    path.write_bytes((MODELS / "mlp.pte").read_bytes())
+    from vkrt.program import Description
+
+    description = Description(path)
+    try:
+        description.graph("forward")
+        path.write_bytes(path.read_bytes()[:-4096])
+        with pytest.raises(vkrt.FormatError, match=r"model\.pte"):
+            vkrt.Method(description.graph("forward"), [description.source], device,
+                        options=vkrt.LoadOptions(weights=weights))
+    finally:
+        description.close()
+
+
+def test_truncation_under_a_streaming_program(device, tmp_path):
+    path = tmp_path / "model.pte"
+    content = (MODELS / "mlp.pte").read_bytes()
+    path.write_bytes(content)
+    with vkrt.load(path, device, weights="stream", stream_lookahead=0) as program:
+        inputs = inputs_of(program)
+        expected = program.run(*inputs)
+        with open(path, "r+b") as file:
+            file.truncate(8192)
+        with pytest.raises((vkrt.FormatError, OSError), match=r"model\.pte"):
+            for _ in range(3):
+                program.run(*inputs)
+        path.write_bytes(content)  # the same file again
+        same_bits(program.run(*inputs), expected)
+
+
+def test_two_programs_stream_from_one_file(device):
+    path = MODELS / "conv_mix.pte"
+    expected, _ = run(path, device, weights="direct")
+    with vkrt.load(path, device, weights="stream") as a, \
+            vkrt.load(path, device, weights="stream") as b:
+        inputs = inputs_of(a)
+        wrong = []
+
+        def work(program):
+            for _ in range(20):
+                outputs = program.run(*inputs)
+                if any(x.tobytes() != y.tobytes() for x, y in zip(outputs, expected)):
+                    wrong.append(program)
+
+        threads = [threading.Thread(target=work, args=(p,)) for p in (a, b)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+def test_closing_while_another_thread_runs(device):
+    """A run in progress ends first; later ones are refused."""
+    program = vkrt.load(MODELS / "conv_mix.pte", device, weights="stream")
+    inputs = inputs_of(program)
+    began, errors = threading.Event(), []
+
+    def work():
+        try:
+            while True:
+                program.run(*inputs)
+                began.set()
+        except ValueError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert began.wait(60)
+    program.close()
+    thread.join(60)
+    assert not thread.is_alive() and "closed" in errors[0]
+
+
+def test_closing_before_the_first_run(device):
+    vkrt.load(MODELS / "conv_mix.pte", device, weights="stream").close()
+
+
+def test_a_failing_host_kernel_leaves_the_program_usable(device, monkeypatch):
+    from vkrt import host
+
+    expected, _ = run(MODELS / "toy.pte", device, weights="direct")
+    with vkrt.load(MODELS / "toy.pte", device, weights="stream", stream_lookahead=0) as program:
+        inputs = inputs_of(program)
+        same_bits(program.run(*inputs), expected)
+
+        def fail(*arguments):
+            raise ArithmeticError("on purpose")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(host, "run_kernel", fail)
+            with pytest.raises(ArithmeticError):
+                program.run(*inputs)
+        same_bits(program.run(*inputs), expected)
+
+
+# Spilling
+
+
+def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
+    """A budget below what streaming alone can do, on a device with memory of its own."""
+    path = MODELS / "unet_small.pte"
+    expected, _ = run(path, device, weights="copy")
+    _, least = run(path, discrete, weights="stream")
+    assert least.spilled == 0
+    budget = least.planned_peak - 20_000
+    outputs, memory = run(path, discrete, 3, weights="stream", memory_budget=budget)
+    same_bits(outputs, expected)
+    assert memory.measured_peak <= budget
+    assert memory.activations <= least.activations - 20_000
+    assert memory.spilled > 0
+
+
+def test_spilling_gains_nothing_where_memory_is_shared(device):
+    if not device.unified:
+        pytest.skip("the device has memory of its own")
+    path = MODELS / "unet_small.pte"
+    _, least = run(path, device, weights="stream")
+    with pytest.raises(vkrt.InputError, match="nothing to gain by spilling"):
+        vkrt.load(path, device, weights="stream", memory_budget=least.planned_peak - 20_000)
