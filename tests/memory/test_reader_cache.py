@@ -86,15 +86,17 @@ def test_start_ahead(name, big):
         assert sum(big.resident(0, SIZE)) == inside == expected * 4 * MiB // PAGE
 
 
+@pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("name", ["willneed", "readahead"])
-def test_window_ahead_of_the_cursor(name, big):
+def test_window_ahead_of_the_cursor(name, single, big):
     """Stopped after two pieces, the reader has asked for a window, and not for more."""
     make_cold(big)
     target = Target(SIZE)
     with Reader([big], name, window=8 * MiB) as reader:
         fail_read_after(3)
+        transfer = Transfer(0, 0, SIZE, target.address)
         with pytest.raises(OSError):
-            reader.run([Transfer(0, 0, SIZE, target.address)])
+            reader.read_transfer(transfer) if single else reader.run([transfer])
     deadline = time.monotonic() + 30
     while not all(big.resident(0, 8 * MiB)):
         assert time.monotonic() < deadline, "the window never came"

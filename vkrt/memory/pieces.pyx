@@ -146,24 +146,28 @@ cdef class PieceReader:
 
     cdef int carry_all(self, const Job* job, Job* failed) noexcept nogil:
         """Does all pieces of a job; `failed` is what an error is about."""
-        cdef size_t done
+        cdef size_t done, asked = job.offset, end = job.offset + job.nbytes, limit
         cdef int error = self.check(job)
         failed[0] = job[0]
         if error:
             return error
-        self.ahead(job.source, job.offset, job.nbytes)
         done = self.piece_of(job, 0, failed)
         while done and error == 0:
+            asked = max(asked, failed.offset)
+            if asked < end and failed.offset + self.window // 2 >= asked:
+                limit = min(end, failed.offset + self.window)
+                self.ahead(job.source, asked, limit - asked)
+                asked = limit
             error = self.carry(failed)
             if error == 0:
                 done = self.piece_of(job, done, failed)
         return error
 
     cdef void ahead(self, size_t source, size_t offset, size_t nbytes) noexcept nogil:
-        """Has the strategy ask for the start of a range, a window of it at most."""
+        """Has the strategy ask for a range that will be wanted soon."""
         cdef File* file = &self.files[source]
         if nbytes:
-            file.ahead(file, offset, min(nbytes, self.window))
+            file.ahead(file, offset, nbytes)
 
     cdef object error_of(self, const Job* job, str name, int error):
         """The exception for a code of `check` or `carry`."""
