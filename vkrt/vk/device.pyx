@@ -325,17 +325,11 @@ cdef class Device:
             self.nearest = made
         return self.nearest
 
-    cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
+    cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
+                         VkFence fence) noexcept nogil:
         cdef VkResult result
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueSubmit(self.queue, 1, info, fence)
-        PyThread_release_lock(self.queue_lock)
-        return result
-
-    cdef VkResult submit_upload(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
-        cdef VkResult result
-        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueSubmit(self.upload_queue, 1, info, fence)
+        result = self.vk.vkQueueSubmit(queue, 1, info, fence)
         PyThread_release_lock(self.queue_lock)
         return result
 
