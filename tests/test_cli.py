@@ -46,6 +46,28 @@ def test_info_predicts_what_a_load_takes(capsys, storage):
     assert json.loads(out)["memory"]["measured_peak"] == predicted
 
 
+def test_info_names_the_smallest_budget(capsys):
+    """What it says is what a load takes, and one byte less is refused with the same number."""
+    model = str(MODELS / "conv_mix.pte")
+    arguments = (model, "--json", "--weights", "stream")
+    _, out, _ = run(capsys, "info", *arguments, "--budget")
+    data = json.loads(out)["methods"]["forward"]
+    smallest = data["smallest_budget"]
+    assert data["peak"] == smallest and data["streamed"] > 0
+    _, out, _ = run(capsys, "run", *arguments, "--budget", str(smallest))
+    memory = json.loads(out)["memory"]
+    assert memory["measured_peak"] == smallest and memory["streamed"] == data["streamed"]
+    code, _, err = run(capsys, "run", *arguments, "--budget", str(smallest - 1))
+    assert code == 2 and f"{smallest:,}" in err
+    code, out, _ = run(capsys, "info", model, "--budget")
+    assert code == 0 and "smallest budget" in out
+
+
+def test_ways_are_explained(capsys):
+    _, out, _ = run(capsys, "run", MLP, "--explain-weights")
+    assert "the kernels read it in another order or padding" in out
+
+
 def test_info_of_a_kernel_between_delegates(capsys):
     code, out, _ = run(capsys, "info", str(MODELS / "toy.pte"))
     assert code == 0

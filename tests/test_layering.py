@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent / "vkrt"
 # room -> rooms it may import
 ALLOWED = {
     "errors": set(),
+    "version": set(),
     "pte": {"errors"},
     "graph": {"errors", "pte"},
     "host": {"errors"},
@@ -21,6 +22,7 @@ ALLOWED = {
     "vk": {"errors"},
     "memory": {"errors", "vk"},
     "runtime": {"errors", "graph", "ops", "shader", "memory", "vk"},
+    "packed": {"errors", "version", "graph", "ops", "memory", "runtime"},
 }
 
 

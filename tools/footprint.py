@@ -7,8 +7,8 @@
     python tools/footprint.py --check BASELINE.json [MODEL ..] compare with it; exits 1 on growth
 
 Ways: `map` is the default of vkrt.load (what can be mapped is), `direct`, `copy` (through staging),
-`eager` (copy, with everything allocated first), `stream` in the smallest budget or `stream:300MB` in
-one given.
+`eager` (copy, with everything allocated first), `stream` in the smallest budget or `stream:300MB`
+in one given.
 
 Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
 RssFile of the model) depend on the system and are compared with a tolerance. What smaps says after

@@ -144,7 +144,8 @@ def ticks(low: float, high: float, count: float) -> list[float]:
     rough = span / max(count, 1)
     power = 10 ** math.floor(math.log10(rough))
     step = next(power * k for k in (1, 2, 5, 10) if power * k >= rough * 0.999)
-    return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
 
 
 def rounded_up(value: float) -> float:

@@ -19,11 +19,11 @@ from vkrt.errors import (
 from vkrt.memory_report import MemoryReport, Phase
 from vkrt.method import Method, MethodMetadata
 from vkrt.options import LoadOptions
+from vkrt.packer import Packed, pack
 from vkrt.program import Program, load
+from vkrt.version import __version__
 from vkrt.vk.device import Device, devices
 from vkrt.vk.info import DeviceInfo
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Device",
@@ -37,11 +37,14 @@ __all__ = [
     "MemoryReport",
     "Method",
     "MethodMetadata",
+    "Packed",
     "Phase",
     "Program",
     "UnsupportedError",
     "VkrtError",
     "VulkanError",
+    "__version__",
     "devices",
     "load",
+    "pack",
 ]

@@ -1,4 +1,4 @@
-"""The `vkrt` command: devices, info, run."""
+"""The `vkrt` command: devices, info, run, pack."""
 
 from __future__ import annotations
 
@@ -78,9 +78,18 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("--budget", metavar="BYTES", nargs="?", const="",
                       help="also print the smallest budget that the program runs in, and with "
                            "BYTES what it does in that one")
-    for command in (info, run):
+
+    pack = commands.add_parser("pack", help="save packed weights, so that loads need not pack them")
+    pack.set_defaults(command=_pack)
+    pack.add_argument("model", help="a .pte file")
+    pack.add_argument("--output", metavar="FILE", help="default: the model's name and .vkpack")
+    pack.add_argument("--check", action="store_true",
+                      help="write nothing, but read the file that is there and compare checksums")
+    for command in (info, run, pack):
         command.add_argument("--storage", default="auto",
                              choices=("auto", "texel", "buffer", "texture3d"))
+        command.add_argument("--device", help="index or part of the name of a device")
+    for command in (info, run):
         command.add_argument("--order", default="lazy", choices=ORDERS)
         command.add_argument("--weights", default="auto", choices=WEIGHTS,
                              help="the way of the weights to the kernels (default: auto)")
@@ -88,8 +97,10 @@ def _parser() -> argparse.ArgumentParser:
                              help="layers that streamed weights are loaded ahead of their use")
         command.add_argument("--prefetch", default="auto", choices=("auto", *STRATEGIES),
                              help="how the file is read (default: auto)")
-        command.add_argument("--device", help="index or part of the name of a device")
-    for command in (devices, info, run):
+        command.add_argument("--packed", default="auto", metavar="FILE",
+                             help="the file of packed weights, or off (default: the one beside the "
+                                  "model)")
+    for command in (devices, info, run, pack):
         command.add_argument("--json", action="store_true", help="machine-readable output")
     return parser
 
@@ -97,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 def _load_options(options: Any) -> LoadOptions:
     return LoadOptions(storage=options.storage, order=options.order, weights=options.weights,
                        memory_budget=options.budget or None, stream_lookahead=options.lookahead,
-                       prefetch=options.prefetch)
+                       prefetch=options.prefetch, packed=options.packed)
 
 
 def _device(options: Any) -> Any:
@@ -139,6 +150,13 @@ def _info(options: Any) -> int:
         description.close()
     _print(options, {"file": options.model, "methods": methods},
            "\n".join(text(name, data) for name, data in methods.items()))
+    return 0
+
+
+def _pack(options: Any) -> int:
+    from vkrt.cli_pack import describe
+
+    _print(options, *describe(options, _device(options)))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from vkrt.errors import UnsupportedError
 from vkrt.graph.plan import MemoryPlan
 from vkrt.method import metadata_of
-from vkrt.options import LoadOptions
+from vkrt.options import SMALLEST, LoadOptions
 from vkrt.program import Description
 from vkrt.vk.device import Device
 
@@ -40,7 +40,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
                      "activations_in_file": graph.file_arena, "notes": work.notes}
             data |= _figures(plan)
             if smallest:
-                least = replace(options, weights="stream", memory_budget=None)
+                least = replace(options, memory_budget=SMALLEST)
                 data["smallest_budget"] = description.predict(name, device, least)[1].peak_bytes
     except UnsupportedError as error:
         data["unsupported"] = str(error)

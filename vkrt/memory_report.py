@@ -64,6 +64,7 @@ class MemoryReport:
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
         phases: the checkpoints of loading and of the first run.
+        notes: decisions worth telling the user, in plain words.
     """
 
     weights: int = 0
@@ -82,6 +83,7 @@ class MemoryReport:
     lower_bound: int = 0
     phases: list[Phase] = field(default_factory=list)
     ways: list[WeightRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self):
         self.phases.append(Phase("before load", 0, 0, resident()))
@@ -134,6 +136,8 @@ class MemoryReport:
         for phase in self.phases:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
+        if self.notes:
+            lines += ["", *(f"note: {note}" for note in self.notes)]
         return "\n".join(lines)
 
     def weights_table(self) -> str:

@@ -18,10 +18,10 @@ from vkrt.memory.reader import Reader
 from vkrt.memory_report import MemoryReport
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
+from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.vk.memory import trim
-
 
 # Ways on which weights leave the file while the method is loaded
 COPIED = ("direct", "staged")
@@ -74,6 +74,7 @@ class Method:
             constants (False: samples of one shader share a pipeline); the driver's policy by
             default.
         report: collects the phases; a new one by default.
+        packed: the file of packed weights, which stays the caller's; none by default.
 
     Raises:
         UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
@@ -81,7 +82,7 @@ class Method:
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
                  options: LoadOptions | None = None, specialize: bool | None = None,
-                 report: MemoryReport | None = None):
+                 report: MemoryReport | None = None, packed: Sidecar | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
         self.options = options or LoadOptions()
@@ -95,6 +96,8 @@ class Method:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
         self.work = lower(graph, target_of(device.info, self.options.storage))
+        if packed is not None:
+            self.work, sources = packed.apply(self.work, sources)
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
         self.work, self.plan, mapper = place(self.work, device, sources, self.options)
@@ -116,6 +119,7 @@ class Method:
         compute, report = self._compute, self.report
         debug.describe(self.graph, self.work, self.plan)
         report.planned(self.plan)
+        report.notes += [note for note in self.work.notes if note not in report.notes]
         for source in sources:
             source.check_unchanged()
         reader = Reader(sources, self.options.prefetch, keep_cached=self.options.keep_cached)

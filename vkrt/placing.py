@@ -34,6 +34,31 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
         InputError: the memory budget is too small, or other options do not fit.
         UnsupportedError: weights="map" and nothing can be mapped.
     """
+    # What is mapped takes no memory, but what is streamed beside it may then need a larger pool: so
+    # a budget is also tried without mapping.
+    choices = [options]
+    if options.weights == "auto" and options.has_budget:
+        choices.append(replace(options, weights="stream"))
+    found, refused = [], None
+    for choice in choices:
+        try:
+            found.append(_place(work, device, sources, choice))
+        except InputError as error:
+            refused = error
+            continue
+        if options.budget is not None:
+            break
+    if refused is not None and not found:
+        raise refused
+    best = min(found, key=lambda entry: entry[1].peak_bytes)
+    for entry in found:
+        if entry is not best:
+            entry[2].close()
+    return best
+
+
+def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
+           ) -> tuple[WorkList, MemoryPlan, Mapper]:
     mapper = Mapper(device, sources, work.target.offset_alignment)
     try:
         placement = _placement(work, device, options, mapper)
@@ -67,7 +92,7 @@ class _Planner:
         self.requirements = requirements_of(device)
         self.options = options
         self.budget: Budget | None = None
-        if options.budget is not None or options.weights == "stream":
+        if options.has_budget:
             self.budget = Budget(options.budget, options.stream_lookahead,
                                  policy_of(device.info.driver_id).speed)
 

@@ -6,6 +6,7 @@ file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> graph.plan: M
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
+from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
 from vkrt.vk.device import Device
 
@@ -44,6 +46,7 @@ class Description:
         wrap = isinstance(source, (bytes, bytearray, memoryview))
         self.source = Source.wrap(source) if wrap else Source.open(source)
         self._data = memoryview(self.source)
+        self._packed: dict[str, Sidecar] = {}
         try:
             self.program = pte.read_program(self._data)
         except BaseException:
@@ -81,12 +84,22 @@ class Description:
         """
         options = options or LoadOptions()
         work = lower(self.graph(method), target_of(device.info, options.storage))
-        work, plan, mapper = place(work, device, [self.source], options)
+        work, sources = self.packed(options).apply(work, [self.source])
+        work, plan, mapper = place(work, device, sources, options)
         mapper.close()
         return work, plan
 
+    def packed(self, options: LoadOptions) -> Sidecar:
+        """The file of packed weights, found and checked on first use; goes with the description."""
+        option = os.fspath(options.packed)
+        if option not in self._packed:
+            self._packed[option] = Sidecar.find(option, [self.source])
+        return self._packed[option]
+
     def close(self) -> None:
         """Lets go of the file. Graphs stay usable for their metadata."""
+        for packed in self._packed.values():
+            packed.close()
         self._data.release()
         self.source.close()
 
@@ -161,7 +174,8 @@ class Program:
                 graph = self._description.graph(name)
                 self._report.file_plan += graph.file_arena
                 self._methods[name] = Method(graph, [self._description.source], self._device,
-                                             options=self._options, report=self._report)
+                                             options=self._options, report=self._report,
+                                             packed=self._description.packed(self._options))
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
@@ -200,7 +214,8 @@ class Program:
 
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
-         prefetch: str = "auto", keep_cached: bool | None = None, order: str = "lazy",
+         prefetch: str = "auto", keep_cached: bool | None = None,
+         packed: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK) -> Program:
     """Loads a program onto a device.
 
@@ -218,13 +233,18 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             that devices with memory of their own need; "stream" is "direct" with all weights
             loaded anew in every run, as far as no budget leaves room for them.
         memory_budget: the most bytes vkrt may allocate on the device, staging included, as a number
-            or such as "300MB". Weights that do not fit are streamed through a pool in every run.
+            or such as "300MB", or "smallest" for as few as possible. Weights that do not fit are
+            streamed through a pool in every run.
         stream_lookahead: how many layers ahead of its use a streamed weight begins to load; the
             plan's choice by default, 0 for no overlap.
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
             or "auto".
         keep_cached: whether the system's cache may keep what was copied from the file; by default
             only for files that are small beside it.
+        packed: the file of packed weights that `vkrt.pack` made: "auto" (`.vkpack` beside the
+            program, if there is one), "off", or a path. Whatever does not fit in it or is damaged
+            is ignored, and `Program.memory.notes` says why. Where the program has another time of
+            change than when it was packed (a copy of it), all of it is read once to compare.
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -243,4 +263,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     """
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
-        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached))
+        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
+        packed=packed))

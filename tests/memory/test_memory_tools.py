@@ -59,7 +59,7 @@ def test_bench_hugepages_needs_weights():
 def test_footprint_shows_huge_pages():
     model = str(MODELS / "toy.pte")
     result = json.loads(run("footprint.py", model, "--json"))
-    figures = next(iter(result.values()))["lazy"]["smaps"]
+    figures = next(iter(result.values()))["map"]["smaps"]
     assert figures["Anonymous"] >= figures["AnonHugePages"] >= figures["zeros"]
     assert figures["Anonymous"] > 1 << 20
     assert figures["gaps"] >= figures["gap count"] * 4096

@@ -13,8 +13,6 @@ from vkrt.graph.uploads import SLOTS, slot_bytes
 from vkrt.graph.ways import Placement, Way
 from vkrt.graph.weights import Weight
 
-UNLIMITED = 1 << 60
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -74,17 +72,11 @@ def fit(work: WorkList, placement: Placement, requirements: Requirements, budget
             way if i in kept or way.kind == "map" else Way("stream", _why(budget))
             for i, way in enumerate(placement.ways)))
 
-    def planned(nbytes: int) -> StreamPlan:
-        return plan_stream(
-            catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=nbytes,
-            streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
-            host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
-            resident_bytes=lambda residents: resident_bytes(placed(residents)))
-
-    nbytes = budget.nbytes
-    if nbytes is None:
-        nbytes = planned(UNLIMITED).minimum_budget
-    stream = planned(nbytes)
+    stream = plan_stream(
+        catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
+        streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
+        host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
+        resident_bytes=lambda residents: resident_bytes(placed(residents)))
     if not stream.streamed:
         return Fit(placement, None)
     return Fit(placed(stream.resident), stream, upload)
@@ -97,11 +89,11 @@ def can_stream(work: WorkList, weight: Weight, way: Way, unified: bool) -> bool:
     Images, and constants that a shader converts, can be neither.
     """
     record = work.prepacks[weight.prepack]
-    return (way.kind in ("direct",) if unified else way.kind == "staged") and (
+    return (way.kind == "direct" if unified else way.kind == "staged") and (
         weight.layout != "image" and record.constant.dtype == record.target.dtype)
 
 
 def _why(budget: Budget) -> str:
     if budget.nbytes is None:
-        return "weights='stream'"
+        return "as little device memory as possible"
     return f"the budget of {budget.nbytes:,} bytes has no room for it"

@@ -4,19 +4,35 @@
 Every thread at work has a piece of it, kept for its next piece of work until it is freed.
 """
 
-from libc.stdlib cimport free
+cimport cython
 from libc.string cimport memset
-from posix.stdlib cimport posix_memalign
 
+from vkrt.memory.host_arena cimport HostArena, HostBlock
 from vkrt.memory.strategies cimport DIRECT_ALIGNMENT
 from vkrt.memory.system cimport atomic_add, atomic_change, atomic_store
 
 
+@cython.no_gc_clear
 cdef class ScratchPool:
     """Scratch memory of any number of threads, aligned for direct reads."""
 
     def __cinit__(self):
         memset(self.scratches, 0, sizeof(self.scratches))
+        self.arena = HostArena()
+        self.blocks = {}
+
+    cdef char* allocate(self, size_t nbytes) noexcept:
+        cdef HostBlock block
+        try:
+            block = self.arena.allocate(nbytes, DIRECT_ALIGNMENT)
+        except MemoryError:
+            return NULL
+        self.blocks[<size_t>block.data] = block
+        return block.data
+
+    cdef void free(self, char* data) noexcept:
+        if data != NULL:
+            self.blocks.pop(<size_t>data).close()
 
     cdef char* acquire(self, size_t nbytes, int* slot) noexcept nogil:
         """Memory of at least `nbytes`, for the calling thread alone; NULL: there is none.
@@ -24,7 +40,7 @@ cdef class ScratchPool:
         `slot` has to be given back with it.
         """
         cdef int i
-        cdef void* data = NULL
+        cdef char* data = NULL
         cdef Scratch* scratch
         cdef uint64_t held
         slot[0] = -1
@@ -37,28 +53,32 @@ cdef class ScratchPool:
                 self.drop(scratch)
                 slot[0] = i
                 break
-        if posix_memalign(&data, DIRECT_ALIGNMENT, nbytes):
-            data, nbytes = NULL, 0
+        with gil:
+            data = self.allocate(nbytes)
+        if data == NULL:
+            nbytes = 0
         if slot[0] >= 0:
             scratch = &self.scratches[slot[0]]
-            scratch.data, scratch.nbytes = <char*>data, nbytes
+            scratch.data, scratch.nbytes = data, nbytes
             if data == NULL:
                 atomic_store(&scratch.busy, 0)
         held = atomic_add(&self.held, nbytes) + nbytes
         # Two threads at once may lose the larger figure; it is a report.
         self.most = max(self.most, held)
-        return <char*>data
+        return data
 
     cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil:
         """Gives memory back, with what was asked of `acquire`; it is kept for the next piece."""
         if slot >= 0:
             atomic_store(&self.scratches[slot].busy, 0)
         else:
-            free(data)
+            with gil:
+                self.free(data)
             atomic_add(&self.held, -<uint64_t>nbytes)
 
     cdef void drop(self, Scratch* scratch) noexcept nogil:
-        free(scratch.data)
+        with gil:
+            self.free(scratch.data)
         atomic_add(&self.held, -<uint64_t>scratch.nbytes)
         scratch.data, scratch.nbytes = NULL, 0
 

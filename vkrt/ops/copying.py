@@ -15,6 +15,10 @@ from vkrt.graph.tensor import Constant, Operand, short_name
 
 MAX_DIMS = 8
 
+# Of the weights that parameters describe. Weights are also saved packed (`vkrt.packed`): wherever
+# the same parameters come to mean other bytes, the number goes up by one.
+LAYOUT_VERSION = 1
+
 # ids of the copy shaders' parameters
 DIMS, MODE, FIRST, COUNT, BASE = 0, 1, 6, 7, 11
 

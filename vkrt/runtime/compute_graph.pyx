@@ -219,7 +219,7 @@ cdef class ComputeGraph:
             commands = self._begin()
             host_step = None
             for number in range(first, end):
-                step, shader, pipeline = self.steps[number]
+                step, _, pipeline = self.steps[number]
                 if isinstance(step, HostCall):
                     host_step = HostStep(step, self.resources)
                     continue
@@ -287,7 +287,8 @@ cdef class ComputeGraph:
         self.closed = True
         commands = [commands for commands, _ in self.sections]
         for thing in (self.streamer, *commands, self.pool, self.fence, self.sets, self.pipelines,
-                      self.resources, self.mapper, *reversed(self.blocks), self.allocator, self.spilled):
+                      self.resources, self.mapper, *reversed(self.blocks), self.allocator,
+                      self.spilled):
             if thing is not None:
                 thing.close()
         self.sections = []

@@ -7,6 +7,7 @@ one import hold, from page to page.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from mmap import PAGESIZE
 from typing import Any
 
 from vkrt.errors import UnsupportedError, VulkanError
@@ -17,6 +18,23 @@ from vkrt.vk.imported import HostImport, import_alignment
 
 # Drivers have been seen to refuse imports of 1 GiB and more.
 WINDOW_BYTES = 512 << 20
+
+
+def not_in_place(weight: Weight, source: Any, offset_alignment: int) -> str:
+    """Why a weight's place in its file keeps a device from reading it there, or "".
+
+    Args:
+        weight: one that lies in the file as the kernels read it.
+        offset_alignment: bytes that its offset must be a multiple of.
+    """
+    if weight.offset % offset_alignment:
+        return (f"offset {weight.offset} in the file is not a multiple of the {offset_alignment} "
+                "bytes that the device asks for")
+    end = weight.offset + weight.nbytes
+    tail = memoryview(source)[end:end + weight.tail]
+    if len(tail) < weight.tail or any(tail):
+        return "the bytes behind it are not zero, and kernels read whole texels"
+    return ""
 
 
 class Mapper:
@@ -48,17 +66,10 @@ class Mapper:
             return self._refused[weight.source]
         if not weight.nbytes:
             return "it is empty"
-        if weight.offset % self._offset_alignment:
-            return (f"offset {weight.offset} in the file is not a multiple of the "
-                    f"{self._offset_alignment} bytes that the device asks for")
         start, end = self._span(weight)
-        if start < 0 or end > round_up(source.nbytes, 4096) or end - start > self._limit:
+        if start < 0 or end > round_up(source.nbytes, PAGESIZE) or end - start > self._limit:
             return f"{end - start} bytes around it cannot be imported"
-        end = weight.offset + weight.nbytes
-        tail = memoryview(source)[end:end + weight.tail]
-        if len(tail) < weight.tail or any(tail):
-            return "the bytes behind it are not zero, and kernels read whole texels"
-        return ""
+        return not_in_place(weight, source, self._offset_alignment)
 
     def _span(self, weight: Weight) -> tuple[int, int]:
         """First and last byte of the file that an import of the weight has to hold."""

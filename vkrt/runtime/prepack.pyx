@@ -32,7 +32,6 @@ from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 
-
 cdef class Prepacker:
     """Runs the batches of a plan; owns the staging buffer while it runs.
 

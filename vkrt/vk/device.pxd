@@ -57,8 +57,8 @@ cdef class Device:
     # The device's only sampler (nearest, clamped), created on first use.
     cdef VkSampler sampler(self) except NULL
     # vkQueueSubmit and vkQueueWaitIdle, one thread at a time.
-    cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil
-    cdef VkResult submit_upload(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil
+    cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
+                         VkFence fence) noexcept nogil
     cdef VkResult wait_idle(self) noexcept nogil
 
     cdef int start(self, uint32_t family) except -1

@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Devices: listing them, opening one, using one that somebody else opened.
 
-A device has one compute queue, and one for copies where there is such a family. Its children (buffers, pipelines, ..) hold it, so `close()` is safe
-at any time: what is still in use is destroyed when the last child is closed.
+A device has one compute queue, and one for copies where there is such a family. Its children
+(buffers, pipelines, ..) hold it, so `close()` is safe at any time: what is in use is destroyed
+when the last child is closed.
 """
 
 import sys
@@ -101,7 +102,9 @@ def address_of(handle, str name):
 
 @cython.no_gc_clear
 cdef class Device:
-    """A Vulkan device, its compute queue and, where it has one, a queue for copies. Made by `open` or `adopt`; a context manager.
+    """A Vulkan device, its compute queue and, where it has one, a queue for copies.
+
+    Made by `open` or `adopt`; a context manager.
 
     Submissions from several threads are put one after another.
 
@@ -322,17 +325,11 @@ cdef class Device:
             self.nearest = made
         return self.nearest
 
-    cdef VkResult submit(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
+    cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
+                         VkFence fence) noexcept nogil:
         cdef VkResult result
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueSubmit(self.queue, 1, info, fence)
-        PyThread_release_lock(self.queue_lock)
-        return result
-
-    cdef VkResult submit_upload(self, const VkSubmitInfo* info, VkFence fence) noexcept nogil:
-        cdef VkResult result
-        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueSubmit(self.upload_queue, 1, info, fence)
+        result = self.vk.vkQueueSubmit(queue, 1, info, fence)
         PyThread_release_lock(self.queue_lock)
         return result
 

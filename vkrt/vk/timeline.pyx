@@ -120,5 +120,5 @@ cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
     info.pCommandBuffers = &commands.handle
     info.signalSemaphoreCount = 1
     info.pSignalSemaphores = &after.handle
-    return check(device.submit_upload(&info, NULL) if upload else device.submit(&info, NULL),
+    return check(device.submit(device.upload_queue if upload else device.queue, &info, NULL),
                  b"vkQueueSubmit")
