@@ -5,11 +5,12 @@
 import threading
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, realloc
 
 from vkrt.memory.pieces cimport Job, PieceReader
 from vkrt.memory.strategies cimport File, forget_range, in_cache
-from vkrt.memory.system cimport atomic_add, atomic_change, atomic_load, atomic_store
+from vkrt.memory.system cimport atomic_add, atomic_change, atomic_load, atomic_store, nap
 
 # Bytes after which the calling thread looks for signals.
 cdef size_t BETWEEN_SIGNALS = 8 << 20
@@ -104,18 +105,13 @@ cdef class Batch:
             for worker in workers:
                 worker.join()
         except BaseException:
-            self._stop_and_join(workers)
+            # A join that a signal's handler breaks off may take a thread for ended that is not, and
+            # the signal may come before the thread is known here: its work tells.
+            with nogil:
+                atomic_store(&self.stop, 1)
+                while atomic_load(&self.working):
+                    nap()
             raise
-
-    def _stop_and_join(self, workers):
-        """Ends the threads, whatever comes in between."""
-        atomic_store(&self.stop, 1)
-        for worker in workers:
-            while worker.is_alive():
-                try:
-                    worker.join()
-                except KeyboardInterrupt:
-                    continue
 
     def work(self):
         """A thread's work: pieces until there are none, or one failed."""
@@ -137,11 +133,16 @@ cdef class Batch:
 
     cdef bint advance(self, size_t* nbytes) noexcept nogil:
         """Does the next piece and counts its bytes; False where there is none, or one failed."""
-        cdef size_t index
+        cdef bint more
+        # In this order, so that whoever has stopped the batch and sees nobody at work is alone.
+        atomic_add(&self.working, 1)
+        more = not atomic_load(&self.stop) and self.do_next(nbytes)
+        atomic_add(&self.working, <uint64_t>-1)
+        return more
+
+    cdef bint do_next(self, size_t* nbytes) noexcept nogil:
+        cdef size_t index = atomic_add(&self.next, 1)
         cdef int error
-        if atomic_load(&self.stop):
-            return False
-        index = atomic_add(&self.next, 1)
         if index >= self.count:
             return False
         self.ahead(index)

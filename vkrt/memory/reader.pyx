@@ -27,7 +27,7 @@ DEFAULT_WINDOW = 32 << 20
 THREADS = {"auto": 4, "pread": 4}
 # Below this many bytes another thread is not worth starting: of a disk, and of the cache.
 cdef size_t PER_THREAD = 1 << 20
-cdef size_t PER_THREAD_WARM = 32 << 20
+cdef size_t PER_THREAD_WARM = 64 << 20
 
 
 def cache_limit():
@@ -129,7 +129,8 @@ cdef class Reader(PieceReader):
         threads: how many read; by default up to 4 for "auto" and "pread", which then wait for
             several reads of the disk at once, otherwise 1.
         keep_cached: whether what was read stays in the system's cache; None keeps files of up to
-            `cache_limit()` bytes.
+            `cache_limit()` bytes. Where it does not stay, some of what the system read ahead on its
+            own account may.
         direct: reads past the system's cache; only with "pread". Where the system refuses, reads
             are buffered and `notes` says so.
 

@@ -72,22 +72,24 @@ cdef extern from * nogil:
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     }
 
+    static inline void vkrt_nap(void) {
+        struct timespec time = {0, 50000};
+        nanosleep(&time, NULL);
+    }
+
     static inline uint64_t vkrt_add(uint64_t* number, uint64_t more) {
-        return __atomic_fetch_add(number, more, __ATOMIC_ACQ_REL);
+        return __atomic_fetch_add(number, more, __ATOMIC_SEQ_CST);
     }
     static inline uint64_t vkrt_load(uint64_t* number) {
-        return __atomic_load_n(number, __ATOMIC_ACQUIRE);
+        return __atomic_load_n(number, __ATOMIC_SEQ_CST);
     }
     static inline void vkrt_store(uint64_t* number, uint64_t value) {
-        __atomic_store_n(number, value, __ATOMIC_RELEASE);
-    }
-    static inline uint64_t vkrt_exchange(uint64_t* number, uint64_t value) {
-        return __atomic_exchange_n(number, value, __ATOMIC_ACQ_REL);
+        __atomic_store_n(number, value, __ATOMIC_SEQ_CST);
     }
     /* Whether `number` was `from` and is `to` now. */
     static inline int vkrt_change(uint64_t* number, uint64_t from, uint64_t to) {
-        return __atomic_compare_exchange_n(number, &from, to, 0, __ATOMIC_ACQ_REL,
-                                           __ATOMIC_ACQUIRE);
+        return __atomic_compare_exchange_n(number, &from, to, 0, __ATOMIC_SEQ_CST,
+                                           __ATOMIC_SEQ_CST);
     }
     """
     const int O_DIRECT "VKRT_O_DIRECT"
@@ -97,8 +99,8 @@ cdef extern from * nogil:
     int mincore "vkrt_mincore"(const void* address, size_t nbytes, unsigned char* pages)
     long long file_size "vkrt_size"(int fd)
     uint64_t now "vkrt_now"()
+    void nap "vkrt_nap"()  # 50 microseconds
     uint64_t atomic_add "vkrt_add"(uint64_t* number, uint64_t more)
     uint64_t atomic_load "vkrt_load"(uint64_t* number)
     void atomic_store "vkrt_store"(uint64_t* number, uint64_t value)
-    uint64_t atomic_exchange "vkrt_exchange"(uint64_t* number, uint64_t value)
     bint atomic_change "vkrt_change"(uint64_t* number, uint64_t old, uint64_t new)
