@@ -44,6 +44,14 @@ def peak_growth(work) -> int:
     return status("VmHWM") - before
 
 
+def wait_for(source: Source, start: int, end: int) -> None:
+    """Until all pages of a range that the system was asked for are there."""
+    deadline = time.monotonic() + 30
+    while not all(source.resident(start, end - start)):
+        assert time.monotonic() < deadline, "the range never came"
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("state", ["cold", "warm"])
 @pytest.mark.parametrize("name, threads", [*((n, 1) for n in STRATEGIES), ("auto", 4),
                                            ("none", 3)])
@@ -78,11 +86,20 @@ def test_start_ahead(name, big):
         reader.start_ahead(0, 8 * MiB, SIZE)
         reader.start_ahead(0, SIZE, 1)
         expected = name != "none"
-        deadline = time.monotonic() + 30
-        while expected and not all(big.resident(8 * MiB, 4 * MiB)):
-            assert time.monotonic() < deadline, "the window never came"
-            time.sleep(0.01)
+        wait_for(big, 8 * MiB, (8 + 4 * expected) * MiB)
         assert sum(big.resident(0, SIZE)) <= expected * 4 * MiB // PAGE
+
+
+def test_start_ahead_asks_once(big):
+    """Going forward, half a window has to be missing; going back, everything is asked anew."""
+    with Reader([big], "pread", window=4 * MiB) as reader:
+        for offset, start, end in ((8, 8, 12), (8, 0, 0), (9, 0, 0), (10, 12, 14), (11, 0, 0),
+                                   (16, 16, 20), (8, 8, 12)):
+            make_cold(big)
+            reader.start_ahead(0, offset * MiB, SIZE)
+            wait_for(big, start * MiB, end * MiB)
+            time.sleep(0.05)  # for what should not come
+            assert sum(big.resident(0, SIZE)) == (end - start) * MiB // PAGE
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -96,10 +113,7 @@ def test_window_ahead_of_the_cursor(name, single, big):
         transfer = Transfer(0, 0, SIZE, target.address)
         with pytest.raises(OSError):
             reader.read_transfer(transfer) if single else reader.run([transfer])
-    deadline = time.monotonic() + 30
-    while not all(big.resident(0, 8 * MiB)):
-        assert time.monotonic() < deadline, "the window never came"
-        time.sleep(0.01)
+    wait_for(big, 0, 8 * MiB)
     assert not any(big.resident(10 * MiB + SYSTEM_AHEAD, SIZE))
 
 

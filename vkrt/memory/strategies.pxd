@@ -26,6 +26,9 @@ cdef struct File:
     bint forget  # takes what was consumed out of the system's cache
     const char* data  # the mapping or the buffer
     size_t nbytes
+    # The last range that was asked for long before its use.
+    size_t asked_from
+    size_t asked_to
     # Where the bytes are: `place`, filled (it then is as `places` says), or the mapping.
     # NULL: `error` is an errno or TRUNCATED.
     const char* (*fetch)(File*, size_t offset, size_t nbytes, char* place,

@@ -42,7 +42,7 @@ cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 cdef size_t AROUND = max(PAGE, <size_t>(64 << 10))
 
 # How far the pages lie apart that tell whether a range is in the cache.
-cdef size_t SAMPLED = 256 << 10
+cdef size_t SAMPLED = 512 << 10
 
 # How many reads until the one that fails on purpose; 0 is never.
 cdef uint64_t failing = 0
