@@ -270,7 +270,7 @@ cdef class Reader(PieceReader):
             start = file.asked_to
         file.asked_from, file.asked_to = offset, end
         with nogil:
-            want(file.fd, start, end - start)
+            want(file.fd, start, end - start, file.step)
 
     @property
     def scratch_bytes(self):

@@ -21,6 +21,7 @@ cdef enum Places:
 cdef struct File:
     int fd  # -1: the bytes are in memory
     int direct  # the same file opened for direct reads, or -1
+    size_t step  # bytes that the system reads ahead when it is asked once
     bint tells_cached  # whether `in_cache` can be believed
     bint refused  # a direct read was refused: buffered ones from then on
     bint forget  # takes what was consumed out of the system's cache
