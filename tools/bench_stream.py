@@ -3,6 +3,7 @@
     python tools/bench_stream.py MODEL.pte ...                 a table per model
     python tools/bench_stream.py MODEL.pte --cold              the file is read from the disk
     python tools/bench_stream.py MODEL.pte --device-threads 1  lavapipe leaves a core to transfers
+    python tools/bench_stream.py MODEL.pte --patience 60       waits while others use the processors
     python tools/bench_stream.py MODEL.pte --plot CHART.png    also draws it
 
 For budgets from the smallest possible to the one under which everything stays on the device, it
@@ -23,7 +24,10 @@ Figures are medians over inferences in steady state: in each round every variant
 the other order in every second one), which is one inference to get into step, a few back to back
 that count, and a rest until its transfer thread has nothing left to do, so that it does not disturb
 the next one. CPU time is that of all threads. All programs stay loaded, which takes about three
-times the sum of all budgets in device memory; --budgets makes that less.
+times the sum of all budgets in device memory; --budgets makes that less. A file of packed weights
+beside the program is not used. With --patience a turn during which other processes took more than
+5 % of the processors is repeated, for at most so many seconds each; how many were disturbed all the
+same is printed.
 
 What is hidden, after `vkrt.graph.stream_time`:
 
@@ -42,10 +46,11 @@ on the very processors that copy, and the file is in memory, both compete for th
 less than its CPU time divided by the number of processors. "by CPU" is the share of what that
 leaves: (t0 - tn) / (t0 - max(T, C, CPU / processors)).
 
-With --cold nothing of the file stays in the system's cache: every turn begins with its pages
-dropped, and keep_cached=False drops again what was read. (To drop all of them before every
-inference would also drop what the system already reads ahead for a transfer that is under way.)
-What part of the file was in the cache at the ends of the turns is printed.
+With --cold as little as possible of the file stays in the system's cache: every turn begins with
+its pages dropped, and keep_cached=False drops again what was read. (To drop all of them before
+every inference would also drop what the system reads ahead for a transfer that is under way.)
+"disk" is what the system counts as read from there on behalf of this process, which may be more
+than was asked for, as it reads ahead.
 """
 
 from __future__ import annotations
@@ -74,6 +79,10 @@ from vkrt.program import Description
 
 # After so many seconds without another byte a transfer thread is taken to rest.
 REST = 0.03
+# What others may use of the processors while they count as idle, and how long that is watched.
+OTHERS = 0.05
+WATCH = 0.1
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> int:
@@ -86,7 +95,7 @@ def main() -> int:
         print(f"{device.info.name}, {device.info.driver_name} {device.info.driver_info}, "
               f"{processors()} processors, threads of the driver: {threads}\n")
         for path in options.models:
-            bench = Bench(path, device, options.cold)
+            bench = Bench(path, device, options.cold, options.patience)
             try:
                 bench.load(options.budgets)
                 bench.run(options.rounds, options.runs)
@@ -108,6 +117,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3, help="inferences that count in each turn; 3")
     parser.add_argument("--cold", action="store_true", help="keep the file out of the cache")
     parser.add_argument("--device-threads", type=int, metavar="N", help="LP_NUM_THREADS")
+    parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
+                        help="how long to wait for others in each turn")
     parser.add_argument("--device", help="index or part of the name")
     parser.add_argument("--plot", type=Path, metavar="FILE",
                         help="a PNG; with several models their names are added")
@@ -134,6 +145,32 @@ def cpu_ms() -> float:
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
+def busy_ms() -> float:
+    """Milliseconds that all processes have spent on the processors since the system's start."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, interrupts, soft, *_ = map(int, file.readline().split()[1:])
+    return (user + nice + system + interrupts + soft) * 1e3 / TICK
+
+
+def disk_bytes() -> int:
+    """Bytes that the system has read from disks for this process."""
+    with open("/proc/self/io", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("read_bytes"))
+
+
+class Others:
+    """How much of the processors other processes use, from when it is made."""
+
+    def __init__(self):
+        self.start, self.busy, self.mine = time.perf_counter(), busy_ms(), cpu_ms()
+
+    def disturb(self) -> bool:
+        """Whether that is more than counts as idle."""
+        others = busy_ms() - self.busy - (cpu_ms() - self.mine)
+        all_ms = (time.perf_counter() - self.start) * 1e3 * processors()
+        return others > OTHERS * all_ms + 1e3 / TICK
+
+
 @dataclass
 class Samples:
     """What the inferences that count took, in milliseconds: by the clock, of all processors, and
@@ -155,6 +192,11 @@ class Samples:
     def transfer(self) -> float:
         return median(self.transfers)
 
+    def keep(self, count: int) -> None:
+        """Forgets all but the first."""
+        for figures in (self.walls, self.cpus, self.transfers):
+            del figures[count:]
+
     def __str__(self):
         return f"{self.wall:.1f} / {self.cpu:.1f}"
 
@@ -174,7 +216,7 @@ class Runner:
         self.inputs = inputs
         self.outputs = self.program.run(*inputs)
         self.samples = Samples()
-        self.runs = self.bytes = 0
+        self.runs = self.bytes = self.disk = 0
 
     @property
     def stream(self) -> StreamPlan:
@@ -191,14 +233,20 @@ class Runner:
         """Bytes of the file that an inference really read."""
         return self.bytes / max(self.runs, 1)
 
+    @property
+    def disk_per_run(self) -> float:
+        """Bytes that came from the disk for it."""
+        return self.disk / max(self.runs, 1)
+
     def turn(self, runs: int) -> None:
         """One inference to get into step, `runs` that count, and a rest."""
-        before = self._rest()
+        before, disk = self._rest(), disk_bytes()
         self.program.run(*self.inputs, out=self.outputs)
         for _ in range(runs):
             self._sample()
         self.runs += runs + 1
         self.bytes += self._rest() - before
+        self.disk += disk_bytes() - disk
 
     def _sample(self) -> None:
         start, cpu, transfer = time.perf_counter(), cpu_ms(), self._read()[1]
@@ -289,16 +337,17 @@ class Bench:
         path: of the program.
         device: open.
         cold: whether every inference reads from the disk.
+        patience: seconds to wait, in each turn, while others use the processors.
     """
 
-    def __init__(self, path: Path, device: Any, cold: bool):
-        self.path, self.device, self.cold = path, device, cold
+    def __init__(self, path: Path, device: Any, cold: bool, patience: float):
+        self.path, self.device, self.cold, self.patience = path, device, cold, patience
         self.source = Source.open(path)
         self.rows: list[Row] = []
         self.runners: list[Runner] = []
         self.resident: Runner
         self.least = self.least_n0 = 0  # the smallest budgets
-        self.cached = 0.0
+        self.turns = self.disturbed = 0
         self.wrong: list[str] = []
 
     def load(self, count: int) -> None:
@@ -309,14 +358,14 @@ class Bench:
             inputs = list(_inputs(self.path, description, name))
             self.least, self.least_n0 = (
                 description.predict(name, self.device, options)[-1].peak_bytes for options in (
-                    vkrt.LoadOptions(weights="stream"),
-                    vkrt.LoadOptions(weights="stream", stream_lookahead=0)))
+                    vkrt.LoadOptions(weights="stream", packed="off"),
+                    vkrt.LoadOptions(weights="stream", packed="off", stream_lookahead=0)))
         finally:
             description.close()
 
         def loaded(weights: str, **options: Any) -> Runner:
             self.runners.append(Runner(self.path, self.device, inputs, weights=weights,
-                                       keep_cached=not self.cold, **options))
+                                       packed="off", keep_cached=not self.cold, **options))
             return self.runners[-1]
 
         self.resident = loaded("direct")
@@ -335,16 +384,27 @@ class Bench:
         """Measures: every variant has its turn in every round."""
         for number in range(rounds):
             for runner in self.runners if number % 2 == 0 else reversed(self.runners):
-                if self.cold:
-                    self.source.drop_cache(0, self.source.nbytes)
-                runner.turn(runs)
-                self.cached = max(self.cached, self._in_cache())
+                self._turn(runner, runs)
                 self._compare(runner)
 
-    def _in_cache(self) -> float:
-        """The part of the file that is in the system's cache."""
-        pages = np.frombuffer(self.source.resident(0, self.source.nbytes), np.uint8)
-        return float(np.mean(pages & 1))
+    def _turn(self, runner: Runner, runs: int) -> None:
+        """A turn that nobody disturbs, as far as patience goes."""
+        count, end = len(runner.samples.walls), time.perf_counter() + self.patience
+        while True:
+            if self.cold:
+                self.source.drop_cache(0, self.source.nbytes)
+            others = Others()
+            runner.turn(runs)
+            disturbed = others.disturb()
+            if not disturbed or time.perf_counter() > end:
+                break
+            runner.samples.keep(count)
+            while disturbed and time.perf_counter() < end:
+                others = Others()
+                time.sleep(WATCH)
+                disturbed = others.disturb()
+        self.turns += 1
+        self.disturbed += disturbed
 
     def _compare(self, runner: Runner) -> None:
         for index, (mine, wanted) in enumerate(zip(runner.outputs, self.resident.outputs)):
@@ -371,25 +431,26 @@ class Bench:
     def report(self) -> str:
         """The tables, in markdown, and what they are about."""
         full = self.resident
-        where = "on the disk, at most {:.0%} of it in the cache" if self.cold else (
-            "in the cache, at most {:.0%} of it")
         lines = [
-            f"{self.path.name}, {self.source.nbytes / 1e6:.1f} MB, {where.format(self.cached)}. "
-            f"Medians of {len(full.samples.walls)} inferences each.",
+            f"{self.path.name}, {self.source.nbytes / 1e6:.1f} MB, "
+            f"{'on the disk' if self.cold else 'in the cache'}. Medians of "
+            f"{len(full.samples.walls)} inferences each; others disturbed {self.disturbed} of "
+            f"{self.turns} turns.",
             f"Smallest budget: {self.least:,} B; {self.least_n0:,} B with stream_lookahead=0. All "
             f"weights stay with {full.peak:,} B.", "",
             "Wall / CPU ms per inference, MB = 10^6 bytes:", "",
-            "| budget | peak MB | pool MB | MB read | look-ahead | in turns | n=0 (MB read) "
+            "| budget | peak MB | pool MB | MB read | disk | look-ahead | in turns | n=0 (MB read) "
             "| hidden |",
-            "| --- |" + " --- |" * 7]
+            "| --- |" + " --- |" * 8]
         lines += [
             f"| {row.budget / 1e6:.2f} | {row.ahead.peak / 1e6:.2f} "
             f"| {row.ahead.stream.pool_bytes / 1e6:.2f} | {row.ahead.bytes_per_run / 1e6:.1f} "
-            f"| {row.ahead.samples} | {row.turns.samples} "
+            f"| {row.ahead.disk_per_run / 1e6:.1f} | {row.ahead.samples} | {row.turns.samples} "
             f"| {row.n0.samples} ({row.n0.bytes_per_run / 1e6:.1f}) "
             f"| {row.hidden / row.could:.0%} |" for row in self.rows]
         lines += [
-            f"| resident | {full.peak / 1e6:.2f} | 0 | 0 | {full.samples} | | | |", "",
+            f"| resident | {full.peak / 1e6:.2f} | 0 | 0 | 0 | {full.samples} | | | |",
+            "",
             "What is hidden of the transfers, in ms:", "",
             "| budget | weights, layers ahead | t0 | T (MB/s) | C | could be: min(T, C) | tn "
             "| hidden: t0 - tn | share | CPU | could be by CPU | by CPU |",

@@ -48,7 +48,7 @@ TITLES = {
     "eager": 'eager: weights="copy", order="eager"',
     "lazy": 'lazy: weights="copy"',
     "mapped": 'mapped: weights="auto"',
-    "streamed": 'streamed: weights="stream", budget {:.0f} MB',
+    "streamed": 'streamed: weights="stream", budget {:.1f} MB',
 }
 
 
@@ -86,7 +86,7 @@ class Run:
 
     Attributes:
         name: of the device.
-        device: (time, bytes allocated) whenever that changed.
+        device: (time, bytes allocated) wherever that changed.
         process: (time, anon, file), every sample.
         phases: (time, name) of the checkpoints of `MemoryReport`.
         device_peak, planned_peak: of the device.
@@ -110,6 +110,12 @@ class Run:
     def loaded(self) -> float:
         """When the load was."""
         return next(at for at, name in self.phases if name == "before execute")
+
+    @property
+    def growth(self) -> int:
+        """How far the resident bytes rose above those at the start."""
+        totals = [anon + file for _, anon, file in self.process]
+        return max(totals) - totals[0]
 
 
 # In the child
@@ -223,7 +229,7 @@ def _changes(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
     samples = sorted(samples)
     kept = [(0.0, 0)]
     kept += [now for before, now in zip([kept[0], *samples], samples) if now[1] != before[1]]
-    return [*kept, samples[-1]]
+    return kept
 
 
 def table(runs: dict[str, Run]) -> str:
@@ -238,7 +244,7 @@ def table(runs: dict[str, Run]) -> str:
             f"| {name} | {run.planned_peak / 1e6:.2f} | {run.device_peak / 1e6:.2f} "
             f"| {anon / 1e6:.1f} (+{(anon - anon0) / 1e6:.1f}) "
             f"| {file / 1e6:.1f} (+{(file - file0) / 1e6:.1f}) | {(anon0 + file0) / 1e6:.1f} "
-            f"| {total / 1e6:.1f} (+{(total - anon0 - file0) / 1e6:.1f}) | {run.high / 1e6:.1f} "
+            f"| {total / 1e6:.1f} (+{run.growth / 1e6:.1f}) | {run.high / 1e6:.1f} "
             f"| {run.loaded:.0f} + {run.end - run.loaded:.0f} |")
     return "\n".join(lines)
 
@@ -257,13 +263,16 @@ def draw(model: Path, runs: dict[str, Run], budget: int, path: Path) -> int:
     for number, (name, run) in enumerate(runs.items()):
         left, upper = number % 2 * wide, 60 + number // 2 * high
         panel = Panel(picture, (left, upper, left + wide, upper + high), x=(0, end), y=(0, top),
-                      title=TITLES[name].format(budget / 1e6), x_label="ms", y_label="MB")
+                      title=TITLES[name].format(budget / 1e6), x_label="ms",
+                      y_label=f"MB; peaks: {run.device_peak / 1e6:.1f} on the device, process "
+                              f"+{run.growth / 1e6:.0f}")
         anon = [(at, n / 1e6) for at, n, _ in run.process]
         both = [(at, (n + file) / 1e6) for at, n, file in run.process]
         panel.area(anon, LIGHT_BLUE)
         panel.area(both, LIGHT_ORANGE, anon)
-        panel.steps([(at, n / 1e6) for at, n in run.device], ORANGE)
-        panel.mark(run.loaded, f"loaded; peak {run.device_peak / 1e6:.1f} MB on the device")
+        panel.steps([*((at, n / 1e6) for at, n in run.device),
+                     (run.end, run.device[-1][1] / 1e6)], ORANGE)
+        panel.mark(run.loaded, "loaded")
     return picture.save(path)
 
 

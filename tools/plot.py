@@ -132,10 +132,12 @@ class Panel:
             self.picture.fill([self.place(p) for p in (*points, *reversed(floor))], colour)
 
     def mark(self, x: float, text: str) -> None:
-        """A thin line across the panel with a word beside its top."""
+        """A thin line across the panel with a word beside its top, on the side with more room."""
         across, _ = self.place((x, self.y[0]))
         self.picture.stroke([(across, self.top), (across, self.bottom)], GREY, 1)
-        self.picture.text(across + 4, self.top, text, colour=GREY)
+        right = across > (self.left + self.right) / 2
+        self.picture.text(across + (-4 if right else 4), self.top, text,
+                          anchor="ra" if right else "la", colour=GREY)
 
 
 def ticks(low: float, high: float, count: float) -> list[float]:

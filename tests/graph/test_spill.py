@@ -1,29 +1,13 @@
-"""Spilling: where the copies are, what the arena becomes, and that every step reads the same."""
-
-from dataclasses import replace
+"""Spilling: where the copies are and what the arena becomes."""
 
 import pytest
-from plan_samples import Maker, bytes_of, exact_requirements, random_work
+from plan_samples import Maker, exact_requirements
+from spill_samples import interpret, moves, placed, run_spill
 
 from vkrt.errors import InputError
-from vkrt.graph.barriers import barriers
 from vkrt.graph.plan import plan
 from vkrt.graph.records import WorkList
-from vkrt.graph.spill import Move, Spill, spill
-
-
-def run_spill(work, limit, unified=False, **options):
-    return spill(work, exact_requirements, limit, unified, **options)
-
-
-def placed(work: WorkList):
-    """The memory plan, host copies in the host's memory."""
-    return plan(work, exact_requirements, unified=False)
-
-
-def moves(work: WorkList) -> list[tuple[int, str]]:
-    """(place among the steps, kind) of the copies."""
-    return [(index, step.kind) for index, step in enumerate(work.steps) if isinstance(step, Move)]
+from vkrt.graph.spill import Spill
 
 
 def skip_over_a_wide_middle():
@@ -54,42 +38,6 @@ def unet(depth: int, base: int = 1 << 14) -> WorkList:
         now = narrow
     make.output(now)
     return make.work
-
-
-def interpret(work: WorkList) -> dict[int, list]:
-    """What every step that is no copy reads, by its node, the memory being that of the plan.
-
-    A byte's value is who wrote it, from what, and which of its bytes it is; that of a step that
-    comes back with the same input is the same.
-    """
-    result = placed(work)
-    memory: dict[tuple[int, int], object] = {}
-    seen: dict[int, list] = {}
-
-    def cells(operand):
-        return sorted(bytes_of(result, operand))
-
-    for number, operand in enumerate(work.inputs):
-        for place, cell in enumerate(cells(operand)):
-            memory[cell] = ("input", number, place)
-    for step in work.steps:
-        values = [[memory.get(cell) for cell in cells(operand)] for operand in step.reads]
-        if isinstance(step, Move):
-            source, = step.reads
-            target, = step.writes
-            assert source.nbytes == target.nbytes == source.storage.nbytes == target.storage.nbytes
-            memory.update(zip(cells(target), values[0]))
-            continue
-        assert step.node not in seen
-        seen[step.node] = values
-        for number, operand in enumerate(step.writes):
-            for place, cell in enumerate(cells(operand)):
-                memory[cell] = (step.node, number, place)
-    seen[-1] = [[memory.get(cell) for cell in cells(operand)] for operand in work.outputs]
-    return seen
-
-
-# Positions and sizes
 
 
 def test_a_skip_connection():
@@ -336,80 +284,3 @@ def test_no_further_than_the_largest_step():
     assert (report.arena_before, report.arena_after) == (11 * unit, 10 * unit)
     assert report.spills == (Spill(1, unit, after=1, before=6, use=6),)
     assert placed(spilled).activation_bytes == 10 * unit
-
-
-# Any program
-
-
-@pytest.mark.parametrize("seed", [*range(30), 236, 340, 847])
-def test_every_step_reads_what_it_would_have(seed):
-    work = random_work(seed, steps=50)
-    steps = [replace(step) for step in work.steps]
-    expected = interpret(work)
-    before = placed(work).activation_bytes
-    for part in (0.0, 0.6, 0.9):
-        arenas = []
-        for lookahead in (0, 3):
-            spilled, report = run_spill(work, int(part * before), lookahead=lookahead)
-            assert interpret(spilled) == expected
-            result = placed(spilled)
-            assert report.arena_before == before >= report.arena_after
-            assert result.activation_bytes == report.arena_after
-            assert (report.arena_after < before) == bool(report.spills) == (spilled is not work)
-            assert report.reached == (report.arena_after <= int(part * before))
-            arenas.append(report.arena_after)
-            # Where the report says they are, and away for a step at least.
-            number, before_step = 0, []
-            for step in spilled.steps:
-                if not isinstance(step, Move):
-                    number += 1
-                elif step.kind == "reload":
-                    before_step.append((number, step.writes[0].nbytes))
-            assert sorted(before_step) == sorted((s.before, s.nbytes) for s in report.spills)
-            assert all(s.after + 1 < s.before <= s.use <= s.before + lookahead
-                       for s in report.spills)
-            kinds = [kind for _, kind in moves(spilled)]
-            assert kinds.count("reload") == len(report.spills)
-            assert kinds.count("spill") == sum(spill.copied for spill in report.spills)
-            moved = sum(step.writes[0].nbytes for step in spilled.steps if isinstance(step, Move))
-            assert moved == report.bytes_per_run
-            # A copy waits for what wrote its source and for who still reads its target.
-            settled = barriers(spilled, result)
-            for late, step in enumerate(spilled.steps):
-                for early, other in enumerate(spilled.steps[:late]):
-                    if (isinstance(step, Move) or isinstance(other, Move)) and meets(
-                            result, other, step):
-                        assert any(settled[early + 1:late + 1]) or any(
-                            not isinstance(s, Move) and hasattr(s, "kernel")
-                            for s in spilled.steps[early:late + 1])
-        # What is copied back early takes no room that was asked for.
-        assert arenas[1] <= max(arenas[0], int(part * before))
-    # The work list itself is untouched.
-    assert [(s.writes, s.reads) for s in work.steps] == [(s.writes, s.reads) for s in steps]
-
-
-def test_packing_that_needs_more_than_is_alive():
-    """Then more is spilled than the bytes alive say; and what that makes needless is not."""
-    for seed, part, arena, count in ((236, 0.9, 976, 2), (340, 0.9, 1504, 4), (847, 0.0, 800, 3)):
-        work = random_work(seed, steps=50)
-        limit = int(part * placed(work).activation_bytes)
-        report = run_spill(work, limit, lookahead=0)[1]
-        assert (report.arena_after, len(report.spills)) == (arena, count)
-
-
-def meets(result, early, late) -> bool:
-    """Whether two steps touch a byte that one of them writes."""
-    def touched(operands):
-        return set().union(*(bytes_of(result, operand) for operand in operands))
-
-    return bool(touched(early.writes) & (touched(late.writes) | touched(late.reads))
-                or touched(early.reads) & touched(late.writes))
-
-
-def test_random_programs_spill():
-    """Or the test above would say little."""
-    reports = [run_spill(work, 0)[1] for work in (random_work(seed, steps=50)
-                                                  for seed in range(40))]
-    assert sum(bool(report.spills) for report in reports) > 15
-    assert any(spill.before < spill.use for report in reports for spill in report.spills)
-    assert any(not spill.copied for report in reports for spill in report.spills)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import time
 
 import numpy as np
 import pytest
@@ -56,15 +55,6 @@ def mapped(source: Source) -> int:
     return total
 
 
-def wait_for(source: Source, start: int, end: int) -> None:
-    """Until the pages of a range that the system was asked for are there; it may leave out some.
-    """
-    deadline = time.monotonic() + 30
-    while sum(source.resident(start, end - start)) < 0.9 * (end - start) / PAGE:
-        assert time.monotonic() < deadline, "the range never came"
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("state", ["cold", "warm"])
 @pytest.mark.parametrize("name, threads", [*((n, 1) for n in STRATEGIES), ("auto", 4),
                                            ("none", 3)])
@@ -96,6 +86,10 @@ def test_the_check_sees_pages_of_a_mapping(big):
     big.release(0, SIZE)
 
 
+# What the system does with what it is asked for is its affair: it may read less, or take pages away
+# again at any time. So what was asked is counted, and only what must not be there is looked for.
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_start_ahead(name, big):
     """A window and no more, whatever is asked; nothing for plain faulting."""
@@ -103,27 +97,26 @@ def test_start_ahead(name, big):
     with Reader([big], name, window=4 * MiB) as reader:
         reader.start_ahead(0, 8 * MiB, SIZE)
         reader.start_ahead(0, SIZE, 1)
-        expected = name != "none"
-        wait_for(big, 8 * MiB, (8 + 4 * expected) * MiB)
-        assert sum(big.resident(0, SIZE)) <= expected * 4 * MiB // PAGE
+        expected = (name != "none") * 4 * MiB
+        assert reader.statistics()["asked"] == expected
+        assert not any(big.resident(0, 8 * MiB)) and not any(big.resident(12 * MiB, SIZE))
+        assert expected or not any(big.resident(0, SIZE))
 
 
 def test_start_ahead_asks_once(big):
     """Going forward, half a window has to be missing; going back, everything is asked anew."""
     with Reader([big], "pread", window=4 * MiB) as reader:
-        for offset, start, end in ((8, 8, 12), (8, 0, 0), (9, 0, 0), (10, 12, 14), (11, 0, 0),
-                                   (16, 16, 20), (8, 8, 12)):
-            make_cold(big)
+        asked = 0
+        for offset, more in ((8, 4), (8, 0), (9, 0), (10, 2), (11, 0), (16, 4), (8, 4)):
             reader.start_ahead(0, offset * MiB, SIZE)
-            wait_for(big, start * MiB, end * MiB)
-            time.sleep(0.05)  # for what should not come
-            assert sum(big.resident(0, SIZE)) <= (end - start) * MiB // PAGE
+            asked += more * MiB
+            assert reader.statistics()["asked"] == asked
 
 
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("name", ["willneed", "readahead"])
 def test_window_ahead_of_the_cursor(name, single, big):
-    """Stopped after two pieces, the reader has asked for a window, and not for more."""
+    """Stopped after two pieces, the reader has asked for a window ahead, and not for more."""
     make_cold(big)
     target = Target(SIZE)
     with Reader([big], name, window=8 * MiB) as reader:
@@ -131,40 +124,47 @@ def test_window_ahead_of_the_cursor(name, single, big):
         transfer = Transfer(0, 0, SIZE, target.address)
         with pytest.raises(OSError):
             reader.read_transfer(transfer) if single else reader.run([transfer])
-    wait_for(big, 0, 8 * MiB)
-    assert not any(big.resident(10 * MiB + SYSTEM_AHEAD, SIZE))
+        read = reader.statistics()["bytes"]
+        assert 0 < read <= 8 * MiB
+        assert 8 * MiB <= reader.statistics()["asked"] <= read + 8 * MiB + 4 * MiB
+    assert not any(big.resident(12 * MiB + SYSTEM_AHEAD, SIZE))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_what_stays_cached(name, big, monkeypatch):
-    make_cold(big)
+def test_what_is_kept_in_the_cache(name, big, monkeypatch):
+    """Asked for by option, or by the size of the file."""
     target = Target(SIZE)
-    pages = SIZE // PAGE
     # Pieces that begin and end inside of pages.
     transfers = [Transfer(0, 0, 33, target.address),
                  Transfer(0, 33, SIZE - 33, target.address + 33)]
 
-    def read(**options):
+    def forgotten(**options):
         with Reader([big], name, **options) as reader:
             reader.run(transfers)
-        return sum(big.resident(0, SIZE))
+            return reader.statistics()["forgotten"]
 
-    def stays(**options):
-        # The system may take pages at any time, or hold on to some; but not every time.
-        return any(read(**options) == pages for _ in range(6))
-
-    def goes(**options):
-        # What the system itself reads ahead of a thread may still be under way when it is dropped.
-        return any(read(threads=1, **options) <= SYSTEM_AHEAD // PAGE for _ in range(6))
-
-    assert stays()
-    assert stays(keep_cached=True)
-    assert goes(keep_cached=False)
+    assert forgotten() == forgotten(keep_cached=True) == 0
+    assert forgotten(keep_cached=False) >= SIZE
     monkeypatch.setattr(reader_module, "cache_limit", lambda: SIZE)
-    assert stays()
+    assert forgotten() == 0
     monkeypatch.setattr(reader_module, "cache_limit", lambda: SIZE - 1)
-    assert goes()
-    assert any(read(threads=3) < pages for _ in range(6))
+    assert forgotten() >= SIZE
+    assert forgotten(threads=3) >= SIZE
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_what_is_forgotten_leaves_the_cache(name, big):
+    """Once at least: the system may hold on to pages that it is still reading ahead."""
+    target = Target(SIZE)
+    left = []
+    for _ in range(6):
+        make_cold(big)
+        with Reader([big], name, threads=1, keep_cached=False) as reader:
+            reader.run([Transfer(0, 0, SIZE, target.address)])
+        left.append(sum(big.resident(0, SIZE)))
+        if left[-1] <= SIZE // PAGE // 2:
+            return
+    raise AssertionError(f"pages left in the cache: {left}")
 
 
 def test_direct_reads_leave_the_cache_alone(big):

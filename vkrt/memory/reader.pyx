@@ -18,8 +18,8 @@ from vkrt.memory.batch cimport Batch
 from vkrt.memory.packing cimport Packing
 from vkrt.memory.pieces cimport Job, PieceReader
 from vkrt.memory.source cimport Source
-from vkrt.memory.strategies cimport File, fail_after
-from vkrt.memory.system cimport O_DIRECT, want
+from vkrt.memory.strategies cimport File, ask_for, fail_after
+from vkrt.memory.system cimport O_DIRECT
 
 # How far ahead of the cursor the system may be asked to read.
 DEFAULT_WINDOW = 32 << 20
@@ -270,7 +270,7 @@ cdef class Reader(PieceReader):
             start = file.asked_to
         file.asked_from, file.asked_to = offset, end
         with nogil:
-            want(file.fd, start, end - start, file.step)
+            ask_for(file, start, end - start)
 
     @property
     def scratch_bytes(self):
@@ -282,11 +282,17 @@ cdef class Reader(PieceReader):
 
         `bytes` and `reads` (pieces) that arrived; `read_seconds` and `pack_seconds`, summed over
         threads: waiting for and copying bytes, and packing them (with the time faults take where
-        they are packed from a mapping); `scratch_bytes`, the most at once.
+        they are packed from a mapping); `scratch_bytes`, the most at once; `asked`, bytes that the
+        system was asked to read ahead, and `forgotten`, to take out of its cache.
         """
+        cdef size_t i
+        asked = forgotten = 0
+        if self.files != NULL:
+            asked = sum([self.files[i].asked for i in range(self.file_count)])
+            forgotten = sum([self.files[i].forgotten for i in range(self.file_count)])
         return {"strategy": self.strategy, "bytes": self.bytes_read, "reads": self.reads,
                 "read_seconds": self.read_time * 1e-9, "pack_seconds": self.pack_time * 1e-9,
-                "scratch_bytes": self.scratch.most}
+                "scratch_bytes": self.scratch.most, "asked": asked, "forgotten": forgotten}
 
     def _note_refusals(self):
         cdef size_t i

@@ -25,6 +25,8 @@ cdef struct File:
     bint tells_cached  # whether `in_cache` can be believed
     bint refused  # a direct read was refused: buffered ones from then on
     bint forget  # takes what was consumed out of the system's cache
+    uint64_t asked  # bytes that the system was asked to read ahead
+    uint64_t forgotten  # bytes that it was asked to take out of its cache
     const char* data  # the mapping or the buffer
     size_t nbytes
     # The last range that was asked for long before its use.
@@ -44,5 +46,6 @@ cdef struct File:
 cdef void fail_after(uint64_t n) noexcept nogil
 cdef bint in_cache(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil
+cdef void ask_for(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef size_t direct_room(size_t nbytes) noexcept nogil
 cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1

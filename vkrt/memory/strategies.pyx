@@ -24,6 +24,7 @@ from posix.unistd cimport pread
 
 from vkrt.memory.source cimport Source
 from vkrt.memory.system cimport (
+    atomic_add,
     atomic_change,
     atomic_load,
     atomic_store,
@@ -31,6 +32,7 @@ from vkrt.memory.system cimport (
     forget,
     mincore,
     read_ahead,
+    want,
     want_mapped,
 )
 
@@ -195,10 +197,18 @@ cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef void ahead_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
     cdef size_t start = offset // PAGE * PAGE
     want_mapped(file.data + start, offset + nbytes - start, file.step)
+    atomic_add(&file.asked, nbytes)
 
 
 cdef void ahead_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
     read_ahead(file.fd, offset, nbytes, file.step)
+    atomic_add(&file.asked, nbytes)
+
+
+cdef void ask_for(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    """Asks for a range without waiting for any of it."""
+    want(file.fd, offset, nbytes, file.step)
+    atomic_add(&file.asked, nbytes)
 
 
 cdef void behind_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil:
@@ -232,3 +242,4 @@ cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil:
     cdef size_t start = offset // PAGE * PAGE
     if file.forget and file.fd >= 0 and nbytes:
         forget(file.fd, start, (offset + nbytes + PAGE - 1) // PAGE * PAGE - start)
+        atomic_add(&file.forgotten, nbytes)

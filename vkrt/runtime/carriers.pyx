@@ -2,7 +2,8 @@
 """Carriers: how a streamed weight gets to its place in the pool.
 
 Both have `carry(number)`, which the transfer thread calls with the weight's number in the order of
-the plan; `uploads`, the timeline of copies that the device has to wait for (None when the bytes are
+the plan (what comes next is asked of the disk at the same time, since its place may not be free
+yet); `uploads`, the timeline of copies that the device has to wait for (None when the bytes are
 there as soon as `carry` returns); and `settle()`, which waits for all of them.
 """
 
@@ -22,6 +23,12 @@ from vkrt.vk.resource cimport Buffer
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
 
+cdef int ask_for_next(Reader reader, list weights, int number) except -1:
+    weight = weights[(number + 1) % len(weights)]
+    reader.start_ahead(weight.source, weight.offset, weight.nbytes)
+    return 0
+
+
 cdef class HostCarrier:
     """Reads weights, packing them, straight into a pool that the host sees.
 
@@ -33,12 +40,13 @@ cdef class HostCarrier:
     """
 
     cdef Reader reader
+    cdef list weights
     cdef list transfers
     cdef list places
     cdef readonly object uploads
 
     def __init__(self, Reader reader, work, weights, Resources resources):
-        self.reader = reader
+        self.reader, self.weights = reader, list(weights)
         self.transfers, self.places = [], []
         for weight in weights:
             self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
@@ -51,6 +59,7 @@ cdef class HostCarrier:
         cdef Block block
         cdef uint64_t offset, size
         block, offset, size = self.places[number]
+        ask_for_next(self.reader, self.weights, number)
         with nogil:
             self.reader.read(transfer)
             block.flush(offset, size)
@@ -74,6 +83,7 @@ cdef class UploadCarrier:
 
     cdef Device device
     cdef Reader reader
+    cdef list weights
     cdef list pieces  # for each weight a list of (slot, transfer, copy)
     cdef list handles
     cdef list slots  # (commands, value of the timeline when it is free again)
@@ -87,7 +97,7 @@ cdef class UploadCarrier:
     def __init__(self, Device device, Allocator allocator, Reader reader, work, weights,
                  Resources resources, uint64_t slot_bytes):
         cdef CommandPool pool
-        self.device, self.reader = device, reader
+        self.device, self.reader, self.weights = device, reader, list(weights)
         self.owned, self.pieces, self.handles, self.slots = [], [], [], []
         self.slot_bytes = slot_bytes
         try:
@@ -133,6 +143,7 @@ cdef class UploadCarrier:
         cdef CommandBuffer commands
         cdef Transfer transfer
         cdef uint64_t free, start, to, size
+        ask_for_next(self.reader, self.weights, number)
         for slot, transfer, to, size in self.pieces[number]:
             commands, free = self.slots[slot]
             start = slot * self.slot_bytes
