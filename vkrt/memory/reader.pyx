@@ -9,7 +9,6 @@ processor's cache, and goes on. Nobody holds the GIL meanwhile.
 import os
 
 from libc.string cimport memset
-from posix.unistd cimport close
 
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
@@ -297,11 +296,12 @@ cdef class Reader(PieceReader):
     def _note_refusals(self):
         cdef size_t i
         for i in range(self.file_count):
-            if self.files[i].refused and self.files[i].direct >= 0:
-                close(self.files[i].direct)
-                self.files[i].direct = -1
-                self.notes.append(f"{self.sources[i].name} is read through the system's cache: a "
-                                  "direct read was refused")
+            # The file for direct reads stays open: another thread may be about to use it.
+            if self.files[i].refused:
+                note = (f"{self.sources[i].name} is read through the system's cache: a direct read "
+                        "was refused")
+                if note not in self.notes:
+                    self.notes.append(note)
 
     cdef int _check_open(self) except -1:
         if self.closed or self.files == NULL:
