@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 
 import pytest
 from memory_samples import make_cold
 
 from vkrt.errors import FormatError
-from vkrt.memory.source import Source
+from vkrt.memory.source import LEAST_AHEAD, Source, ahead_step_of
 
 PAGE = mmap.PAGESIZE
 
@@ -118,4 +119,25 @@ def test_change_is_seen_from_another_folder(path, monkeypatch, tmp_path):
     path.write_bytes(b"new")
     with pytest.raises(FormatError, match="another file"):
         source.check_unchanged()
+    source.close()
+
+
+def test_ahead_step():
+    """A setting of the disk where the system tells it."""
+    assert ahead_step_of(os.makedev(4095, 0)) == LEAST_AHEAD
+    assert ahead_step_of(os.stat(__file__).st_dev) >= LEAST_AHEAD
+
+
+def test_prefetch_reads_all_that_is_asked(tmp_path):
+    """Also where that is more than the system reads for one advice."""
+    path = tmp_path / "large"
+    nbytes = 3 * ahead_step_of(os.stat(tmp_path).st_dev)
+    path.write_bytes(b"x" * nbytes)
+    source = Source.open(path)
+    make_cold(source)
+    source.prefetch(0, nbytes)
+    deadline = time.monotonic() + 30
+    while sum(source.resident(0, nbytes)) < 0.9 * nbytes / PAGE:
+        assert time.monotonic() < deadline, "the range never came"
+        time.sleep(0.01)
     source.close()

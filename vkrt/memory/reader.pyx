@@ -9,7 +9,6 @@ processor's cache, and goes on. Nobody holds the GIL meanwhile.
 import os
 
 from libc.string cimport memset
-from posix.unistd cimport close
 
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
@@ -25,9 +24,8 @@ from vkrt.memory.system cimport O_DIRECT
 DEFAULT_WINDOW = 32 << 20
 # Several reads at once keep a disk busy, whoever waits for them.
 THREADS = {"auto": 4, "pread": 4}
-# Below this many bytes another thread is not worth starting: of a disk, and of the cache.
+# Below this many bytes another thread is not worth starting.
 cdef size_t PER_THREAD = 1 << 20
-cdef size_t PER_THREAD_WARM = 64 << 20
 
 
 def cache_limit():
@@ -37,14 +35,6 @@ def cache_limit():
     leave behind what this one has just stored elsewhere.
     """
     return os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-
-
-def processors():
-    """How many threads of this process can compute at once."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1
 
 
 def fail_read_after(long n):
@@ -126,8 +116,8 @@ cdef class Reader(PieceReader):
         strategy: one of `vkrt.memory.strategies`; "auto" reads what is not in the system's cache
             like "pread", and takes the rest from the mapping.
         window: bytes that the system may be asked to read ahead.
-        threads: how many read; by default up to 4 for "auto" and "pread", which then wait for
-            several reads of the disk at once, otherwise 1.
+        threads: how many read; by default up to 4 for "auto" and "pread" where they wait for a
+            disk, otherwise 1.
         keep_cached: whether what was read stays in the system's cache; None keeps files of up to
             `cache_limit()` bytes. Where it does not stay, some of what the system read ahead on its
             own account may.
@@ -214,8 +204,8 @@ cdef class Reader(PieceReader):
     def _threads_for(self, Batch batch):
         threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
         if threads > 1 and self.may_choose and batch.is_warm():
-            # Nobody waits for a disk: one processor copies nearly as fast as the memory can.
-            threads = min(threads, processors(), max(batch.nbytes // PER_THREAD_WARM, <size_t>1))
+            # Nobody waits for a disk, and one processor copies nearly as fast as the memory can.
+            return 1
         return threads
 
     cdef int read(self, Transfer transfer) except -1 nogil:
@@ -261,17 +251,25 @@ cdef class Reader(PieceReader):
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
         """Asks the system to read a range, a window of it at most, and does not wait for it.
 
-        For what is read long after this call. Direct reads and "none" do not take it up.
+        For what is read long after this call. Direct reads and "none" do not take it up. Of calls
+        that go forward in a file those are left out of which half a window has been asked already:
+        each costs a look at all of its pages.
         """
         self._check_open()
         if source >= self.file_count:
             raise InputError(f"source {source} of {self.file_count}")
         cdef File* file = &self.files[source]
+        cdef size_t start = offset, end
         if file.fd < 0 or self.strategy == "none" or file.direct >= 0 or offset >= file.nbytes:
             return
-        nbytes = min(nbytes, min(self.window, file.nbytes - offset))
+        end = offset + min(nbytes, min(self.window, file.nbytes - offset))
+        if file.asked_from <= offset < file.asked_to:
+            if end <= file.asked_to or file.asked_to - offset > self.window // 2:
+                return
+            start = file.asked_to
+        file.asked_from, file.asked_to = offset, end
         with nogil:
-            ask_for(file, offset, nbytes)
+            ask_for(file, start, end - start)
 
     @property
     def scratch_bytes(self):
@@ -298,11 +296,12 @@ cdef class Reader(PieceReader):
     def _note_refusals(self):
         cdef size_t i
         for i in range(self.file_count):
-            if self.files[i].refused and self.files[i].direct >= 0:
-                close(self.files[i].direct)
-                self.files[i].direct = -1
-                self.notes.append(f"{self.sources[i].name} is read through the system's cache: a "
-                                  "direct read was refused")
+            # The file for direct reads stays open: another thread may be about to use it.
+            if self.files[i].refused:
+                note = (f"{self.sources[i].name} is read through the system's cache: a direct read "
+                        "was refused")
+                if note not in self.notes:
+                    self.notes.append(note)
 
     cdef int _check_open(self) except -1:
         if self.closed or self.files == NULL:

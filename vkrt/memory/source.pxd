@@ -10,6 +10,7 @@ cdef class Source:
     cdef unsigned long long filesystem
     cdef str path  # absolute; None for a buffer
     cdef int fd  # open as long as the mapping; -1 for a buffer
+    cdef size_t ahead_step  # what the system reads ahead at most when it is asked once
     cdef bint tells_residence  # whether `resident` can be believed
     cdef bint mapped
     cdef bint closed

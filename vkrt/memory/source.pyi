@@ -1,6 +1,10 @@
 import os
 from typing import Any
 
+LEAST_AHEAD: int
+
+def ahead_step_of(device: int) -> int: ...
+
 class Source:
     nbytes: int
     name: str

@@ -13,7 +13,6 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport errno
 from posix.mman cimport (
     MADV_DONTNEED,
-    MADV_WILLNEED,
     MAP_FAILED,
     MAP_PRIVATE,
     PROT_READ,
@@ -25,9 +24,25 @@ from posix.unistd cimport close
 
 from vkrt.errors import FormatError
 
-from vkrt.memory.system cimport forget, mincore
+from vkrt.memory.system cimport forget, mincore, want_mapped
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
+# Linux's own setting where nobody has changed it.
+LEAST_AHEAD = 128 << 10
+
+
+def ahead_step_of(device):
+    """Bytes that the system reads at least when it is asked to read ahead of a file.
+
+    Args:
+        device: number of the file's file system, as in `os.stat`.
+    """
+    try:
+        with open(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb",
+                  encoding="ascii") as setting:
+            return max(int(setting.read()) << 10, LEAST_AHEAD)
+    except (OSError, ValueError):
+        return LEAST_AHEAD
 
 
 cdef class Source:
@@ -68,6 +83,7 @@ cdef class Source:
         self.mtime_ns = status.st_mtime_ns
         self.inode = status.st_ino
         self.filesystem = status.st_dev
+        self.ahead_step = ahead_step_of(status.st_dev)
         # Linux pretends for files of others that it has every page of them in memory.
         self.tells_residence = status.st_uid == os.geteuid() or os.access(path, os.W_OK)
         if self.nbytes:
@@ -148,7 +164,7 @@ cdef class Source:
             return
         start = offset // PAGE * PAGE
         nbytes = min(offset + nbytes, self.nbytes) - start
-        madvise(<void*>(self.data + start), nbytes, MADV_WILLNEED)
+        want_mapped(<const char*>self.data + start, nbytes, self.ahead_step)
 
     def release(self, size_t offset, size_t nbytes):
         """Gives back the pages of a range of a mapped file."""

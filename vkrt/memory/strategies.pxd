@@ -21,6 +21,7 @@ cdef enum Places:
 cdef struct File:
     int fd  # -1: the bytes are in memory
     int direct  # the same file opened for direct reads, or -1
+    size_t step  # bytes that the system reads ahead when it is asked once
     bint tells_cached  # whether `in_cache` can be believed
     bint refused  # a direct read was refused: buffered ones from then on
     bint forget  # takes what was consumed out of the system's cache
@@ -28,6 +29,9 @@ cdef struct File:
     uint64_t forgotten  # bytes that it was asked to take out of its cache
     const char* data  # the mapping or the buffer
     size_t nbytes
+    # The last range that was asked for long before its use.
+    size_t asked_from
+    size_t asked_to
     # Where the bytes are: `place`, filled (it then is as `places` says), or the mapping.
     # NULL: `error` is an errno or TRUNCATED.
     const char* (*fetch)(File*, size_t offset, size_t nbytes, char* place,

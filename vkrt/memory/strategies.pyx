@@ -19,7 +19,7 @@ import os
 
 from libc.errno cimport EINTR, EINVAL, EIO, errno
 from libc.stdint cimport uint64_t
-from posix.mman cimport MADV_DONTNEED, MADV_WILLNEED, madvise
+from posix.mman cimport MADV_DONTNEED, madvise
 from posix.unistd cimport pread
 
 from vkrt.memory.source cimport Source
@@ -33,17 +33,21 @@ from vkrt.memory.system cimport (
     mincore,
     read_ahead,
     want,
+    want_mapped,
 )
 
 # Besides "auto".
 STRATEGIES = ("pread", "willneed", "readahead", "none")
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
-# A fault maps the pages around it that are in memory too, within a range of this alignment.
-cdef size_t AROUND = max(PAGE, <size_t>(64 << 10))
+# A fault maps the pages around it that are in memory too. Linux maps whole folios since 6.18, which
+# are as large as a huge page at most.
+cdef size_t AROUND = max(PAGE, <size_t>(2 << 20))
+# For less than this mapping pages costs more than the system's copy.
+cdef size_t SMALL = 64 << 10
 
 # How far the pages lie apart that tell whether a range is in the cache.
-cdef size_t SAMPLED = 256 << 10
+cdef size_t SAMPLED = 512 << 10
 
 # How many reads until the one that fails on purpose; 0 is never.
 cdef uint64_t failing = 0
@@ -69,6 +73,7 @@ cdef int use_strategy(File* file, Source source, str strategy, bint direct) exce
     file.refused = file.forget = False
     file.data = <const char*>source.data
     file.nbytes = source.nbytes
+    file.step = source.ahead_step
     file.tells_cached = source.tells_residence
     file.ahead = ahead_nothing
     file.behind = behind_nothing
@@ -81,7 +86,7 @@ cdef int use_strategy(File* file, Source source, str strategy, bint direct) exce
         file.places = ALIGNED_PLACE if direct else ANY_PLACE
     elif strategy == "auto":
         file.fetch = fetch_auto
-        file.behind = behind_mapped
+        file.behind = behind_auto
         file.places = ANY_PLACE
     else:
         file.fetch = fetch_mapped
@@ -164,7 +169,7 @@ cdef const char* fetch_mapped(File* file, size_t offset, size_t nbytes, char* pl
 
 cdef const char* fetch_auto(File* file, size_t offset, size_t nbytes, char* place,
                             int* error) noexcept nogil:
-    if file.tells_cached and in_cache(file, offset, nbytes):
+    if file.tells_cached and nbytes >= SMALL and in_cache(file, offset, nbytes):
         return fetch_mapped(file, offset, nbytes, place, error)
     return fetch_pread(file, offset, nbytes, place, error)
 
@@ -191,19 +196,18 @@ cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil
 
 cdef void ahead_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
     cdef size_t start = offset // PAGE * PAGE
-    madvise(<void*>(file.data + start), offset + nbytes - start, MADV_WILLNEED)
+    want_mapped(file.data + start, offset + nbytes - start, file.step)
     atomic_add(&file.asked, nbytes)
 
 
 cdef void ahead_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
-    if read_ahead(file.fd, offset, nbytes):
-        want(file.fd, offset, nbytes)
+    read_ahead(file.fd, offset, nbytes, file.step)
     atomic_add(&file.asked, nbytes)
 
 
 cdef void ask_for(File* file, size_t offset, size_t nbytes) noexcept nogil:
     """Asks for a range without waiting for any of it."""
-    want(file.fd, offset, nbytes)
+    want(file.fd, offset, nbytes, file.step)
     atomic_add(&file.asked, nbytes)
 
 
@@ -215,6 +219,13 @@ cdef void behind_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
     # Nothing of a direct read was cached.
     if file.direct < 0 or file.refused:
         forget_range(file, offset, nbytes)
+
+
+cdef void behind_auto(File* file, size_t offset, size_t nbytes) noexcept nogil:
+    if nbytes >= SMALL:
+        behind_mapped(file, offset, nbytes)
+    else:
+        behind_file(file, offset, nbytes)
 
 
 cdef void behind_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:

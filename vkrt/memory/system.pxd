@@ -27,16 +27,34 @@ cdef extern from * nogil:
     #define VKRT_O_DIRECT 0
     #endif
 
-    /* The advice takes 0 bytes for "up to the end". */
-    static inline int vkrt_want(int fd, size_t offset, size_t nbytes) {
-        if (!nbytes) return 0;
+    /* Linux reads no more than `step` bytes for one such advice, and forgets about the rest. */
+    static inline int vkrt_want(int fd, size_t offset, size_t nbytes, size_t step) {
+        int result = 0;
     #ifdef POSIX_FADV_WILLNEED
-        return posix_fadvise(fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_WILLNEED);
+        for (; nbytes && !result; offset += step, nbytes -= step) {
+            if (step > nbytes) step = nbytes;
+            result = posix_fadvise(fd, (off_t)offset, (off_t)step, POSIX_FADV_WILLNEED);
+        }
     #else
-        return ENOSYS;
+        result = ENOSYS;
     #endif
+        return result;
     }
 
+    static inline int vkrt_want_mapped(const char* address, size_t nbytes, size_t step) {
+        int result = 0;
+    #ifdef MADV_WILLNEED
+        for (; nbytes && !result; address += step, nbytes -= step) {
+            if (step > nbytes) step = nbytes;
+            result = madvise((void*)address, step, MADV_WILLNEED) ? errno : 0;
+        }
+    #else
+        result = ENOSYS;
+    #endif
+        return result;
+    }
+
+    /* The advice takes 0 bytes for "up to the end". */
     static inline int vkrt_forget(int fd, size_t offset, size_t nbytes) {
         if (!nbytes) return 0;
     #ifdef POSIX_FADV_DONTNEED
@@ -46,11 +64,16 @@ cdef extern from * nogil:
     #endif
     }
 
-    static inline int vkrt_readahead(int fd, size_t offset, size_t nbytes) {
+    static inline int vkrt_readahead(int fd, size_t offset, size_t nbytes, size_t step) {
     #ifdef __linux__
-        return readahead(fd, (off_t)offset, nbytes) ? errno : 0;
+        int result = 0;
+        for (; nbytes && !result; offset += step, nbytes -= step) {
+            if (step > nbytes) step = nbytes;
+            result = readahead(fd, (off_t)offset, step) ? errno : 0;
+        }
+        return result;
     #else
-        return vkrt_want(fd, offset, nbytes);
+        return vkrt_want(fd, offset, nbytes, step);
     #endif
     }
 
@@ -93,9 +116,10 @@ cdef extern from * nogil:
     }
     """
     const int O_DIRECT "VKRT_O_DIRECT"
-    int want "vkrt_want"(int fd, size_t offset, size_t nbytes)
+    int want "vkrt_want"(int fd, size_t offset, size_t nbytes, size_t step)
+    int want_mapped "vkrt_want_mapped"(const char* address, size_t nbytes, size_t step)
     int forget "vkrt_forget"(int fd, size_t offset, size_t nbytes)
-    int read_ahead "vkrt_readahead"(int fd, size_t offset, size_t nbytes)
+    int read_ahead "vkrt_readahead"(int fd, size_t offset, size_t nbytes, size_t step)
     int mincore "vkrt_mincore"(const void* address, size_t nbytes, unsigned char* pages)
     long long file_size "vkrt_size"(int fd)
     uint64_t now "vkrt_now"()
