@@ -2,9 +2,9 @@
 """Carriers: how a streamed weight gets to its place in the pool.
 
 Both have `carry(number)`, which the transfer thread calls with the weight's number in the order of
-the plan (what comes next is asked of the disk at the same time, since its place may not be free
-yet); `uploads`, the timeline of copies that the device has to wait for (None when the bytes are
-there as soon as `carry` returns); and `settle()`, which waits for all of them.
+the plan; `arrivals`, the timeline that the device waits for: where it is `foretold` the caller raises
+it by one when `carry` returns, else copies raise it to what `carry` returns; and `settle()`, which
+waits for all copies.
 """
 
 from libc.stdint cimport uint64_t
@@ -23,16 +23,11 @@ from vkrt.vk.resource cimport Buffer
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
 
-cdef int ask_for_next(Reader reader, list weights, int number) except -1:
-    weight = weights[(number + 1) % len(weights)]
-    reader.start_ahead(weight.source, weight.offset, weight.nbytes)
-    return 0
-
-
 cdef class HostCarrier:
     """Reads weights, packing them, straight into a pool that the host sees.
 
     Args:
+        device: where.
         reader: of the program's sources.
         work: the work list.
         weights: the streamed weights, in the order of the plan.
@@ -40,13 +35,15 @@ cdef class HostCarrier:
     """
 
     cdef Reader reader
-    cdef list weights
     cdef list transfers
     cdef list places
-    cdef readonly object uploads
+    cdef readonly Timeline arrivals
+    cdef readonly bint foretold
 
-    def __init__(self, Reader reader, work, weights, Resources resources):
-        self.reader, self.weights = reader, list(weights)
+    def __init__(self, Device device, Reader reader, work, weights, Resources resources):
+        self.arrivals = Timeline(device)
+        self.foretold = True
+        self.reader = reader
         self.transfers, self.places = [], []
         for weight in weights:
             self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
@@ -54,36 +51,35 @@ cdef class HostCarrier:
             self.places.append((buffer.block, buffer.offset, buffer.size))
 
     def carry(self, int number):
-        """Brings a weight to its place. Returns 0: there is no upload to wait for."""
+        """Brings a weight to its place."""
         cdef Transfer transfer = self.transfers[number]
         cdef Block block
         cdef uint64_t offset, size
         block, offset, size = self.places[number]
-        ask_for_next(self.reader, self.weights, number)
         with nogil:
             self.reader.read(transfer)
             block.flush(offset, size)
-        return 0
 
     def settle(self):
         """Nothing is under way between two calls of `carry`."""
 
     def close(self):
-        """Owns nothing."""
+        """Releases the timeline."""
+        self.arrivals.close()
 
 
 cdef class UploadCarrier:
     """Reads weights into a staging buffer of two slots, from where the device copies them.
 
     Args:
-        device, allocator: where.
+        device: where.
+        allocator: of the staging buffer.
         reader, work, weights, resources: as for `HostCarrier`.
         slot_bytes: of each slot.
     """
 
     cdef Device device
     cdef Reader reader
-    cdef list weights
     cdef list pieces  # for each weight a list of (slot, transfer, copy)
     cdef list handles
     cdef list slots  # (commands, value of the timeline when it is free again)
@@ -92,12 +88,13 @@ cdef class UploadCarrier:
     cdef Block block
     cdef uint64_t slot_bytes
     cdef uint64_t submitted
-    cdef readonly Timeline uploads
+    cdef readonly Timeline arrivals
+    cdef readonly bint foretold
 
     def __init__(self, Device device, Allocator allocator, Reader reader, work, weights,
                  Resources resources, uint64_t slot_bytes):
         cdef CommandPool pool
-        self.device, self.reader, self.weights = device, reader, list(weights)
+        self.device, self.reader = device, reader
         self.owned, self.pieces, self.handles, self.slots = [], [], [], []
         self.slot_bytes = slot_bytes
         try:
@@ -107,8 +104,8 @@ cdef class UploadCarrier:
             self.block = allocator.allocate(size, alignment, types, MEMORY_STAGING)
             self.owned.append(self.block)
             self.staging.bind(self.block, 0)
-            self.uploads = Timeline(device)
-            self.owned.append(self.uploads)
+            self.arrivals = Timeline(device)
+            self.owned.append(self.arrivals)
             pool = CommandPool(device, True)
             self.owned.append(pool)
             for _ in range(SLOTS):
@@ -143,18 +140,17 @@ cdef class UploadCarrier:
         cdef CommandBuffer commands
         cdef Transfer transfer
         cdef uint64_t free, start, to, size
-        ask_for_next(self.reader, self.weights, number)
         for slot, transfer, to, size in self.pieces[number]:
             commands, free = self.slots[slot]
             start = slot * self.slot_bytes
             with nogil:
-                self.uploads.reached(free, FOREVER)
+                self.arrivals.reached(free, FOREVER)
                 self.reader.read(transfer)
                 self.block.flush(start, size)
                 commands.begin(True)
                 commands.copy_buffer(self.staging.handle, start, target.handle, to, size)
                 commands.end()
-                submit_in_order(self.device, commands, None, 0, self.uploads, self.submitted + 1,
+                submit_in_order(self.device, commands, None, 0, self.arrivals, self.submitted + 1,
                                 True)
             self.submitted += 1
             self.slots[slot][1] = self.submitted
@@ -163,7 +159,7 @@ cdef class UploadCarrier:
     def settle(self):
         """Waits for all copies."""
         with nogil:
-            self.uploads.reached(self.submitted, FOREVER)
+            self.arrivals.reached(self.submitted, FOREVER)
 
     def close(self):
         """Waits for the copies and releases everything; idempotent."""

@@ -182,7 +182,7 @@ cdef class ComputeGraph:
             carrier = UploadCarrier(self.device, self.allocator, reader, self.work, weights,
                                     self.resources, self.plan.upload_bytes // SLOTS)
         else:
-            carrier = HostCarrier(reader, self.work, weights, self.resources)
+            carrier = HostCarrier(self.device, reader, self.work, weights, self.resources)
         try:
             self.streamer = Streamer(self.device, self.plan.stream, carrier)
         except BaseException:

@@ -14,6 +14,10 @@ cdef class Streamer:
     cdef list needed
     cdef int sections
     cdef Timeline computed
+    # Raised when weights have arrived; whether by one for each reload, so that sections which wait
+    # for it may be submitted before.
+    cdef Timeline arrivals
+    cdef bint foretold
     cdef object thread
     # Guards everything below, and tells of its changes.
     cdef object changed
@@ -22,6 +26,9 @@ cdef class Streamer:
     cdef uint64_t started
     # Values of the timeline: where this epoch began, and the last that was submitted
     cdef uint64_t base
+    # The same of `arrivals` where it is foretold
+    cdef uint64_t first
+    cdef uint64_t told
     cdef uint64_t submitted
     # Of each reload: the value of the carrier's timeline behind its copies
     cdef list values
@@ -34,7 +41,11 @@ cdef class Streamer:
 
     cdef int _carry_on(self) except -1
     cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1
+    cdef int _let_go(self) except -1
+    cdef int _tell(self, uint64_t value) except -1
+    cdef int _check(self, uint64_t number) except -1
     cdef int _arrival(self, uint64_t number) except -1
-    cdef int _submit(self, CommandBuffer commands, int needed, uint64_t value) except -1
+    cdef int _submit(self, CommandBuffer commands, int section, uint64_t needed,
+                     uint64_t value) except -1
     cdef int _complete(self, uint64_t value) except -1
     cdef int _restart(self) except -1

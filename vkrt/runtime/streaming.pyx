@@ -6,12 +6,15 @@ and which sections wait for which weight. Here are the two sides of that:
 
 * The thread carries out the reloads in order, over and over: for each it waits until the section
   that frees its place is complete on the device, then brings the bytes there.
-* `run` submits the sections in order, each as soon as its weights have arrived (or, where copies
-  run on the device, have been submitted: the device then waits for them itself).
+* `run` submits the sections in order, and the device waits for their weights itself: for the value
+  of a timeline that the thread raises when it has written a weight. Where copies run on the device
+  their submission brings that value, and has to come before that of a section which waits for it,
+  as both may share a queue.
 
-A timeline counts the sections that are complete: section s of run r of n sections is at
+Another timeline counts the sections that are complete: section s of run r of n sections is at
 base + r * n + s + 1. When something fails, the run that needed it raises, what the pool holds is
-forgotten, and counting starts anew from where the device is.
+forgotten, and counting starts anew from where the device is. Sections that wait by then for what
+will not come are let go; what they compute is never seen.
 """
 
 import threading
@@ -33,12 +36,15 @@ cdef class Streamer:
     Args:
         device: an open device.
         plan: a `StreamPlan` that streams something.
-        carrier: brings a weight to its place: `HostCarrier` or `UploadCarrier`.
+        carrier: brings a weight to its place: `HostCarrier` or `UploadCarrier`; closed with this
+            object.
     """
 
     def __cinit__(self, Device device, plan, carrier):
         self.device = device
         self.carrier = carrier
+        self.arrivals = carrier.arrivals
+        self.foretold = carrier.foretold
         self.sections = len(plan.sections)
         self.reloads = plan.reloads
         places = {weight: i for i, weight in enumerate(plan.streamed)}
@@ -73,6 +79,7 @@ cdef class Streamer:
             except BaseException as error:  # for the run that needs it
                 with self.changed:
                     self.error = error
+                    self._let_go()
             with self.changed:
                 self.idle = True
                 self.changed.notify_all()
@@ -92,10 +99,26 @@ cdef class Streamer:
             with self.changed:
                 if self.stopping or self.ending:
                     return 0
-                self.values[place] = upload
                 number += 1
                 self.arrived = number
-                self.changed.notify_all()
+                if self.foretold:
+                    self._tell(self.first + number)
+                else:
+                    self.values[place] = upload
+                    self.changed.notify_all()
+
+    cdef int _let_go(self) except -1:
+        """Lets the device go on where it waits for reloads that will not come."""
+        if self.foretold:
+            self._tell(self.first + self.started * len(self.reloads))
+        return 0
+
+    cdef int _tell(self, uint64_t value) except -1:
+        # Vulkan does not allow to signal a value a second time.
+        if value > self.told:
+            self.told = value
+            self.arrivals.raise_to(value)
+        return 0
 
     cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1:
         """Waits until a reload may start; False when the epoch ends instead."""
@@ -126,6 +149,7 @@ cdef class Streamer:
             VulkanError: the device failed.
         """
         cdef uint64_t submitted = 0
+        cdef uint64_t needed = 0
         cdef int number
         with self.changed:
             run = self.started
@@ -133,35 +157,48 @@ cdef class Streamer:
             self.changed.notify_all()
         try:
             for number, (commands, host_step) in enumerate(sections):
-                self._arrival(run * len(self.reloads) + self.needed[number])
+                needed = run * len(self.reloads) + self.needed[number]
                 submitted = self.base + run * self.sections + number + 1
-                self._submit(commands, self.needed[number], submitted)
+                self._submit(commands, number, needed, submitted)
                 self.submitted = submitted
                 if host_step is not None:
                     self._complete(submitted)
+                    self._check(needed)
                     (<HostStep>host_step).run(run_kernel)
             self._complete(submitted)
+            self._check(needed)
         except BaseException:
             self._restart()
             raise
 
+    cdef int _check(self, uint64_t number) except -1:
+        """Raises what went wrong with one of so many reloads."""
+        with self.changed:
+            if self.arrived < number:
+                raise self.error or RuntimeError("the transfer thread has ended")
+        return 0
+
     cdef int _arrival(self, uint64_t number) except -1:
         """Waits until so many reloads have been carried out; raises what went wrong with one."""
         with self.changed:
-            while self.arrived < number:
-                if self.error is not None:
-                    raise self.error
-                if self.idle:
-                    raise RuntimeError("the transfer thread has ended")
+            while self.arrived < number and not self.idle:
                 self.changed.wait()
-        return 0
+        return self._check(number)
 
-    cdef int _submit(self, CommandBuffer commands, int needed, uint64_t value) except -1:
-        """Submits a section that needs so many reloads of its run."""
-        cdef Timeline uploads = self.carrier.uploads if needed else None
-        cdef uint64_t upload = self.values[needed - 1] if needed else 0
+    cdef int _submit(self, CommandBuffer commands, int section, uint64_t needed,
+                     uint64_t value) except -1:
+        """Submits a section that needs so many reloads of this epoch."""
+        cdef int mine = self.needed[section]
+        cdef Timeline arrivals = self.arrivals if mine else None
+        cdef uint64_t arrival = self.first + needed
+        if not self.foretold:
+            self._arrival(needed)
+            arrival = self.values[mine - 1] if mine else 0
+        elif self.error is not None:
+            # Raised by `_check` if it is needed; nobody would let this section go.
+            self._check(needed)
         with nogil:
-            submit_in_order(self.device, commands, uploads, upload, self.computed, value, False)
+            submit_in_order(self.device, commands, arrivals, arrival, self.computed, value, False)
         return 0
 
     cdef int _complete(self, uint64_t value) except -1:
@@ -177,12 +214,14 @@ cdef class Streamer:
             while not self.idle:
                 self.changed.wait()
         try:
+            self._let_go()
             self.carrier.settle()
             if self.submitted > self.base:
                 self._complete(self.submitted)
                 self.base = self.submitted
         finally:
             with self.changed:
+                self.first = self.told
                 self.error = None
                 self.started = self.arrived = 0
                 self.ending = self.idle = False

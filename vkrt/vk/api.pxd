@@ -108,6 +108,7 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
         VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
         VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
+        VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
         VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
         VK_SEMAPHORE_TYPE_TIMELINE
         VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
@@ -558,6 +559,11 @@ cdef extern from * nogil:
         uint32_t semaphoreCount
         const VkSemaphore* pSemaphores
         const uint64_t* pValues
+    ctypedef struct VkSemaphoreSignalInfo:
+        VkStructureType sType
+        const void* pNext
+        VkSemaphore semaphore
+        uint64_t value
     ctypedef struct VkTimelineSemaphoreSubmitInfo:
         VkStructureType sType
         const void* pNext
@@ -718,6 +724,8 @@ cdef extern from * nogil:
         VkDevice, VkSemaphore, const VkAllocationCallbacks*) noexcept nogil
     ctypedef VkResult (*PFN_vkWaitSemaphores)(
         VkDevice, const VkSemaphoreWaitInfo*, uint64_t) noexcept nogil
+    ctypedef VkResult (*PFN_vkSignalSemaphore)(
+        VkDevice, const VkSemaphoreSignalInfo*) noexcept nogil
     ctypedef VkResult (*PFN_vkGetSemaphoreCounterValue)(
         VkDevice, VkSemaphore, uint64_t*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateFence)(

@@ -71,6 +71,7 @@ cdef struct DeviceTable:
     PFN_vkDestroySemaphore vkDestroySemaphore
     # NULL without timeline semaphores
     PFN_vkWaitSemaphores vkWaitSemaphores
+    PFN_vkSignalSemaphore vkSignalSemaphore
     PFN_vkGetSemaphoreCounterValue vkGetSemaphoreCounterValue
     # NULL without VK_EXT_external_memory_host
     PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT

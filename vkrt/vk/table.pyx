@@ -144,6 +144,8 @@ cdef int fill_device_table(DeviceTable* table, PFN_vkGetDeviceProcAddr lookup,
     # NULL before Vulkan 1.2, which may know them by the extension's names
     table.vkWaitSemaphores = <PFN_vkWaitSemaphores>either(
         lookup, device, b"vkWaitSemaphores", b"vkWaitSemaphoresKHR")
+    table.vkSignalSemaphore = <PFN_vkSignalSemaphore>either(
+        lookup, device, b"vkSignalSemaphore", b"vkSignalSemaphoreKHR")
     table.vkGetSemaphoreCounterValue = <PFN_vkGetSemaphoreCounterValue>either(
         lookup, device, b"vkGetSemaphoreCounterValue", b"vkGetSemaphoreCounterValueKHR")
     table.vkGetMemoryHostPointerPropertiesEXT = <PFN_vkGetMemoryHostPointerPropertiesEXT>lookup(

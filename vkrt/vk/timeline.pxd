@@ -16,6 +16,8 @@ cdef class Timeline:
 
     # Whether the value was reached within so many nanoseconds.
     cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil
+    # Brings it to a value above the one it has.
+    cdef int raise_to(self, uint64_t value) except -1 nogil
     cdef void destroy(self) noexcept
 
 

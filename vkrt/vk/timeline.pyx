@@ -78,6 +78,23 @@ cdef class Timeline:
         return check(self.device.vk.vkWaitSemaphores(self.device.handle, &info, timeout),
                      b"vkWaitSemaphores") == VK_SUCCESS
 
+    def signal(self, uint64_t value):
+        """Brings it to `value`, which has to be above the one it has, as the host."""
+        with nogil:
+            self.raise_to(value)
+
+    cdef int raise_to(self, uint64_t value) except -1 nogil:
+        cdef VkSemaphoreSignalInfo info
+        if self.handle == NULL:
+            with gil:
+                raise ValueError("the timeline is closed")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
+        info.semaphore = self.handle
+        info.value = value
+        return check(self.device.vk.vkSignalSemaphore(self.device.handle, &info),
+                     b"vkSignalSemaphore")
+
     def close(self):
         """Destroys it; no submission may still use it."""
         self.destroy()
