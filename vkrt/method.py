@@ -14,7 +14,7 @@ from vkrt.errors import DeviceMemoryError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.policy import policy_of, target_of
 from vkrt.graph.tensor import Tensor
-from vkrt.memory.reader import Reader, cache_limit
+from vkrt.memory.reader import Reader
 from vkrt.memory_report import MemoryReport
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
@@ -144,15 +144,10 @@ class Method:
 
     def _stream_reader(self, sources: Sequence[Any]) -> Reader:
         """The reader of what every run reads anew."""
-        prefetch, keep = self.options.prefetch, self.options.keep_cached
-        if prefetch != "auto":
-            return Reader(sources, prefetch, keep_cached=keep)
-        if keep is None:
-            keep = all(source.nbytes <= cache_limit() for source in sources)
-        # The processors may be those that the device computes on. Mapping the file's pages and
-        # giving them back takes nearly twice the time of the system's own copy; what does not stay
-        # in the system's cache need not pass through it.
-        return Reader(sources, "pread", keep_cached=keep, direct=not keep)
+        # The processors may be those that the device computes on, and mapping the file's pages and
+        # giving them back takes nearly twice the time of the system's own copy.
+        strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
+        return Reader(sources, strategy, keep_cached=self.options.keep_cached)
 
     def _read_ahead(self, reader: Reader, *kinds: str) -> None:
         """Asks the system to begin reading the weights that go these ways: of what is copied a

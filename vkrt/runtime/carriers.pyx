@@ -2,9 +2,10 @@
 """Carriers: how a streamed weight gets to its place in the pool.
 
 Both have `carry(number)`, which the transfer thread calls with the weight's number in the order of
-the plan; `arrivals`, the timeline that the device waits for: where it is `foretold` the caller raises
-it by one when `carry` returns, else copies raise it to what `carry` returns; and `settle()`, which
-waits for all copies.
+the plan; `ask(number)`, which lets the system begin to read a weight whose place is not free yet;
+`arrivals`, the timeline that the device waits for: where it is `foretold` the caller raises it by
+one when `carry` returns, else copies raise it to what `carry` returns; and `settle()`, which waits
+for all copies.
 """
 
 from libc.stdint cimport uint64_t
@@ -23,7 +24,29 @@ from vkrt.vk.resource cimport Buffer
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
 
-cdef class HostCarrier:
+cdef class Carrier:
+    """What both have.
+
+    Args:
+        reader: of the program's sources.
+        weights: the streamed weights, in the order of the plan.
+    """
+
+    cdef Reader reader
+    cdef list weights
+    cdef readonly Timeline arrivals
+    cdef readonly bint foretold
+
+    def __init__(self, Reader reader, weights):
+        self.reader, self.weights = reader, list(weights)
+
+    def ask(self, int number):
+        """Asks the system to begin to read a weight."""
+        weight = self.weights[number]
+        self.reader.start_ahead(weight.source, weight.offset, weight.nbytes)
+
+
+cdef class HostCarrier(Carrier):
     """Reads weights, packing them, straight into a pool that the host sees.
 
     Args:
@@ -34,16 +57,13 @@ cdef class HostCarrier:
         resources: with the pool bound.
     """
 
-    cdef Reader reader
     cdef list transfers
     cdef list places
-    cdef readonly Timeline arrivals
-    cdef readonly bint foretold
 
     def __init__(self, Device device, Reader reader, work, weights, Resources resources):
+        super().__init__(reader, weights)
         self.arrivals = Timeline(device)
         self.foretold = True
-        self.reader = reader
         self.transfers, self.places = [], []
         for weight in weights:
             self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
@@ -68,7 +88,7 @@ cdef class HostCarrier:
         self.arrivals.close()
 
 
-cdef class UploadCarrier:
+cdef class UploadCarrier(Carrier):
     """Reads weights into a staging buffer of two slots, from where the device copies them.
 
     Args:
@@ -79,7 +99,6 @@ cdef class UploadCarrier:
     """
 
     cdef Device device
-    cdef Reader reader
     cdef list pieces  # for each weight a list of (slot, transfer, copy)
     cdef list handles
     cdef list slots  # (commands, value of the timeline when it is free again)
@@ -88,13 +107,12 @@ cdef class UploadCarrier:
     cdef Block block
     cdef uint64_t slot_bytes
     cdef uint64_t submitted
-    cdef readonly Timeline arrivals
-    cdef readonly bint foretold
 
     def __init__(self, Device device, Allocator allocator, Reader reader, work, weights,
                  Resources resources, uint64_t slot_bytes):
         cdef CommandPool pool
-        self.device, self.reader = device, reader
+        super().__init__(reader, weights)
+        self.device = device
         self.owned, self.pieces, self.handles, self.slots = [], [], [], []
         self.slot_bytes = slot_bytes
         try:

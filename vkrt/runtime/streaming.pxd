@@ -18,6 +18,8 @@ cdef class Streamer:
     # for it may be submitted before.
     cdef Timeline arrivals
     cdef bint foretold
+    # Whether bytes may be read from the disk before their place is free
+    cdef bint asks
     cdef object thread
     # Guards everything below, and tells of its changes.
     cdef object changed
@@ -40,7 +42,7 @@ cdef class Streamer:
     cdef bint stopping
 
     cdef int _carry_on(self) except -1
-    cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1
+    cdef bint _may_start(self, int place, uint64_t run, int ahead, int after) except -1
     cdef int _let_go(self) except -1
     cdef int _tell(self, uint64_t value) except -1
     cdef int _check(self, uint64_t number) except -1

@@ -45,6 +45,7 @@ cdef class Streamer:
         self.carrier = carrier
         self.arrivals = carrier.arrivals
         self.foretold = carrier.foretold
+        self.asks = plan.lookahead > 0
         self.sections = len(plan.sections)
         self.reloads = plan.reloads
         places = {weight: i for i, weight in enumerate(plan.streamed)}
@@ -93,7 +94,7 @@ cdef class Streamer:
         while True:
             run, place = number // count, number % count
             reload = self.reloads[place]
-            if not self._may_start(run, reload.ahead, reload.after):
+            if not self._may_start(place, run, reload.ahead, reload.after):
                 return 0
             upload = self.carrier.carry(place)
             with self.changed:
@@ -120,16 +121,20 @@ cdef class Streamer:
             self.arrivals.raise_to(value)
         return 0
 
-    cdef bint _may_start(self, uint64_t run, int ahead, int after) except -1:
+    cdef bint _may_start(self, int place, uint64_t run, int ahead, int after) except -1:
         """Waits until a reload may start; False when the epoch ends instead."""
         cdef uint64_t value
         cdef int reached = 0
         if run < <uint64_t>ahead:
             return not (self.stopping or self.ending)
+        value = self.base + (run - ahead) * self.sections + after + 1
+        if self.started > run - ahead:
+            reached = self.computed.reached(value, 0)
+        if not reached and self.asks:
+            self.carrier.ask(place)
         with self.changed:
             while self.started <= run - ahead and not self.stopping and not self.ending:
                 self.changed.wait()
-        value = self.base + (run - ahead) * self.sections + after + 1
         while not reached:
             if self.stopping or self.ending:
                 return False
