@@ -57,11 +57,13 @@ cdef class HostCarrier(Carrier):
         resources: with the pool bound.
     """
 
+    cdef Device device
     cdef list transfers
     cdef list places
 
     def __init__(self, Device device, Reader reader, work, weights, Resources resources):
         super().__init__(reader, weights)
+        self.device = device
         self.arrivals = Timeline(device)
         self.foretold = True
         self.transfers, self.places = [], []
@@ -82,6 +84,12 @@ cdef class HostCarrier(Carrier):
 
     def settle(self):
         """Nothing is under way between two calls of `carry`."""
+
+    def renew(self):
+        """A timeline that begins anew instead of `arrivals`, which nothing waits for any more."""
+        old, self.arrivals = self.arrivals, Timeline(self.device)
+        old.close()
+        return self.arrivals
 
     def close(self):
         """Releases the timeline."""

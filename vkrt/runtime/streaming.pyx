@@ -224,9 +224,13 @@ cdef class Streamer:
             if self.submitted > self.base:
                 self._complete(self.submitted)
                 self.base = self.submitted
+            self.first = self.told
+            if self.foretold:
+                # Layers of validation take a value that was skipped for one that is to come.
+                self.arrivals = self.carrier.renew()
+                self.first = self.told = 0
         finally:
             with self.changed:
-                self.first = self.told
                 self.error = None
                 self.started = self.arrived = 0
                 self.ending = self.idle = False
