@@ -55,6 +55,9 @@ def walk_of(destination: Operand, source: Operand) -> Walk:
 def _mode(walk: Walk, packed: int) -> int:
     """The cheapest way of copy.glsl to fill one texel of a destination packed by `packed`."""
     inner = walk.sizes[-1]
+    if not inner or not packed:
+        # Without elements any will do.
+        return 0
     whole_rows = inner % packed == 0
     if not whole_rows and not (inner % 4 == 0 and packed % inner == 0):
         return 0

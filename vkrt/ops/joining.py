@@ -1,4 +1,4 @@
-"""Operators that make larger tensors: concatenation, padding, constants."""
+"""Operators that make tensors from less: concatenation, padding, constants, equal steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, ints, limited, tensor_argument
-from vkrt.ops.broadcast import convert, is_float, result_order
+from vkrt.ops.broadcast import convert, convert_into, is_float, result_order
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float
@@ -134,3 +134,17 @@ def _zeros(cx, node):
 @op("aten.ones.default", "aten.ones_like.default")
 def _ones(cx, node):
     _fill(cx, node, 1)
+
+
+@op("aten.arange.start_step")
+def _arange(cx, node):
+    """Args start, end, step; integers where the result has them, as torch, from whole numbers."""
+    out = node.outs[0]
+    start, step = as_float(node.args[0]), as_float(node.args[2])
+    dtype = out.dtype if is_float(out.dtype) else "int32"
+    numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
+    direct = out.dtype == dtype
+    result = cx.write(out) if direct else cx.temporary(out.sizes, dtype)
+    cx.dispatch("arange", [*result.grid, result.packed, *numbers], [result], [], result.texels)
+    if not direct:
+        convert_into(cx, cx.write(out), result)

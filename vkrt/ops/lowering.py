@@ -77,8 +77,11 @@ class Lowering:
         image = self.storage == "texture3d"
         if (operand.dtype == dtype and operand.lies_as(order)
                 and operand.storage.is_image == image):
-            return Operand(operand.storage, operand.sizes, dtype, tuple(order),
+            same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
                            offset=operand.offset)
+            # Where a dimension of size 1 stands decides the sides of an image.
+            if not image or same.grid == operand.grid:
+                return same
         key = (tensor, tuple(order))
         if key not in self._copies:
             copy = self.temporary(operand.sizes, dtype, order)

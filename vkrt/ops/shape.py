@@ -162,3 +162,18 @@ def _split_with_sizes_copy(cx, node):
         if cx.used(out):
             _part(cx, tensor, out, dim, start)
         start += size
+
+
+@op("aten.unfold_copy.default")
+def _unfold_copy(cx, node):
+    """Args x, dim, size, step: windows of a dimension, their elements as a new last dimension."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = _source(cx, tensor, out)
+    if tensor.rank == 0:
+        emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
+        return
+    dim = dimension(node.args[1], tensor.rank)
+    strides = list(source.strides())
+    within = strides[dim]
+    strides[dim] *= as_int(node.args[3])
+    emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
