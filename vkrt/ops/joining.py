@@ -8,11 +8,18 @@ from itertools import accumulate
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, row_major
-from vkrt.ops.arguments import argument, dimension, ints, limited, tensor_argument
-from vkrt.ops.broadcast import convert, convert_into, is_float, result_order
+from vkrt.ops.arguments import argument, dimension, ints, limited, slice_end, tensor_argument
+from vkrt.ops.broadcast import (
+    convert,
+    convert_into,
+    expansion,
+    is_float,
+    lifted_order,
+    result_order,
+)
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_float
+from vkrt.pte.coerce import as_float, as_int
 
 # Inputs of join.comp, and outer dimensions of pad.comp.
 JOINED, PADDED_DIMS = 4, 4
@@ -99,6 +106,37 @@ def _constant_pad_nd(cx, node):
                         *source.grid, _number(argument(node, 2, 0), out.dtype),
                         *(number for dim in dims for number in dim)],
                 [result], [source], result.texels, loops=4)
+
+
+@op("aten.slice_scatter.default")
+def _slice_scatter(cx, node):
+    """Args x, src, dim, start, end, step: x with a slice of it replaced by src."""
+    tensor, part, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    dim = dimension(argument(node, 2, 0), tensor.rank)
+    size = tensor.sizes[dim]
+    start = slice_end(argument(node, 3), size, 0)
+    source = cx.read(tensor)
+    order = source.order
+    patch = cx.read(part, order)
+    result = cx.write(out, order, over=(source,))
+    packed = order[-1] == dim
+    inner = 1 if packed else math.prod(
+        out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
+    cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
+                                  as_int(argument(node, 5, 1)), part.sizes[dim], *patch.grid],
+                [result], [source, patch], result.texels, loops=4)
+
+
+@op("aten.copy.default")
+def _copy(cx, node):
+    """Args x, src: src repeated to the sizes of x."""
+    source, out = cx.read(tensor_argument(node, 1)), node.outs[0]
+    order = lifted_order(source.order, out.rank)
+    missing = out.rank - len(source.sizes)
+    lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
+    if lifted.dtype != out.dtype:
+        lifted = convert(cx, lifted, out.dtype)
+    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
 def _number(value, dtype: str) -> int | float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, row_major
-from vkrt.ops.arguments import argument, dimension, dimensions, tensor_argument
+from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.registry import op
@@ -189,6 +189,42 @@ def _amax(cx, node):
 @op("aten.amin.default")
 def _amin(cx, node):
     _lower(cx, node, MIN)
+
+
+def _lower_any(cx, node: Node, kind: int, dims: tuple[int, ...], keepdim: bool) -> None:
+    """Whether any (MAX) or every (MIN) element is not zero."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = convert(cx, cx.read(tensor), "bool")
+    if tensor.rank == 0 or not dims:
+        cx.alias(out, source, source.order)
+        return
+    if tensor.numel == 0 and out.numel > 0:
+        raise UnsupportedError(f"{cx.where()}: a reduction of no elements")
+    result = cx.write(out, kept_order(source.order, dims, keepdim))
+    reduce(cx, source, result, dims, keepdim, kind)
+
+
+def _declare_any(name: str, kind: int) -> None:
+    @op(f"aten.{name}.dim")
+    def _one(cx, node):
+        rank = tensor_argument(node, 0).rank
+        _lower_any(cx, node, kind, (dimension(node.args[1], rank),),
+                   as_bool(argument(node, 2, False)))
+
+    @op(f"aten.{name}.dims")
+    def _some(cx, node):
+        rank = tensor_argument(node, 0).rank
+        given = argument(node, 1)
+        dims = range(rank) if given is None else (dimension(d, rank) for d in ints(given))
+        _lower_any(cx, node, kind, tuple(sorted(dims)), as_bool(argument(node, 2, False)))
+
+    @op(f"aten.{name}.default")
+    def _every(cx, node):
+        _lower_any(cx, node, kind, tuple(range(tensor_argument(node, 0).rank)), False)
+
+
+_declare_any("any", MAX)
+_declare_any("all", MIN)
 
 
 def _lower_arg(cx, node: Node, minimum: bool) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor
-from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
+from vkrt.ops.arguments import (
+    argument,
+    dimension,
+    dimensions,
+    ints,
+    slice_end,
+    tensor_argument,
+)
 from vkrt.ops.broadcast import expansion, lifted_order
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
@@ -121,14 +128,6 @@ def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
     emit(cx, cx.write(out, order), source, walk)
 
 
-def _index(value, size: int, default: int) -> int:
-    """An end of a slice: negative from the end, limited to the size."""
-    if value is None:
-        return default
-    number = as_int(value)
-    return min(max(number + size if number < 0 else number, 0), size)
-
-
 @op("aten.select_copy.int")
 def _select_copy(cx, node):
     tensor, out = tensor_argument(node, 0), node.outs[0]
@@ -149,7 +148,7 @@ def _slice_copy(cx, node):
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dim = dimension(argument(node, 1, 0), tensor.rank)
     size = tensor.sizes[dim]
-    start = _index(argument(node, 2), size, 0)
+    start = slice_end(argument(node, 2), size, 0)
     _part(cx, tensor, out, dim, start, as_int(argument(node, 4, 1)))
 
 
@@ -177,3 +176,16 @@ def _unfold_copy(cx, node):
     within = strides[dim]
     strides[dim] *= as_int(node.args[3])
     emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
+
+
+@op("aten.as_strided_copy.default")
+def _as_strided_copy(cx, node):
+    """Args x, sizes, strides, offset: elements of x, contiguous, by their numbers."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = _source(cx, tensor, out)
+    if not source.raw:
+        flat = cx.temporary((tensor.numel,), source.dtype)
+        emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))
+        source = flat
+    emit(cx, cx.write(out), source,
+         Walk(tuple(out.sizes) or (1,), ints(node.args[2]) or (1,), as_int(argument(node, 3, 0))))

@@ -60,7 +60,43 @@ def pad_sample(sizes, pads, value=0.0, array=None):
                   name=f"{sizes} {pads}")
 
 
+def scattered(x, part, dim, start, end, step):
+    result = x.copy()
+    place = [slice(None)] * x.ndim
+    place[dim] = slice(start, end, step)
+    result[tuple(place)] = part
+    return result
+
+
+def scatter_sample(sizes, dim, start, end, step=1, make=normal, name=""):
+    x = make(*sizes)
+    part = make(*sliced(x, dim, start, end, step).shape, seed=1)
+    return Sample("aten.slice_scatter.default", [x, part, dim, start, end, step], scattered,
+                  rtol=0, name=f"{sizes} {dim} {start} {end} {step} {name}")
+
+
+def strided(x, sizes, strides, offset):
+    flat = np.ascontiguousarray(x).ravel()
+    return np.lib.stride_tricks.as_strided(flat[offset or 0:], sizes,
+                                           [n * flat.itemsize for n in strides])
+
+
 SAMPLES = [
+    scatter_sample((4, 6, 5, 8), 0, 1, 3), scatter_sample((4, 6, 5, 7), 1, None, END, 2),
+    scatter_sample((4, 6, 5, 7), -1, 2, -1), scatter_sample((4, 6, 5, 7), 3, 1, END, 3),
+    scatter_sample((4, 6, 5, 7), 2, -3, 100), scatter_sample((9,), 0, 2, 5),
+    scatter_sample((4, 6), 1, 1, 3, make=integers, name="int32"),
+    scatter_sample((4, 6), 0, 1, 3, make=booleans, name="bool"),
+    *(Sample("aten.as_strided_copy.default", [normal(*sizes), to, strides, offset], strided,
+             rtol=0, name=f"{sizes} {to} {strides} {offset}")
+      for sizes, to, strides, offset in (
+          ((3, 5), [5, 3], [1, 5], None), ((3, 5), [2, 2, 3], [1, 5, 2], 1), ((9,), [3], [4], 0),
+          ((2, 3, 5), [4, 4], [0, 7], 2), ((3, 5), [], [], 7))),
+    *(Sample("aten.copy.default", [normal(*sizes), normal(*source, seed=1), False],
+             lambda x, s, _: np.broadcast_to(s, x.shape), rtol=0, name=f"{sizes} {source}")
+      for sizes, source in (((3, 5), (3, 5)), ((2, 3, 5), (3, 1)), ((2, 3, 5), ()))),
+    Sample("aten.copy.default", [normal(3, 5), integers(5), False],
+           lambda x, s, _: np.broadcast_to(s, x.shape), name="converts"),
     *(view("aten.view_copy.default", sizes, result, list(result)) for sizes, result in RESHAPES),
     view("aten.view_copy.default", (3, 4), (2, 6), [2, 6], constants=[0]),
     view("aten.view_copy.default", (3, 10), (6, 5), [6, 5], array=integers(3, 10)),
