@@ -7,7 +7,6 @@ place. Nothing is ever read outside of a tensor.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from vkrt.errors import UnsupportedError

@@ -88,23 +88,36 @@ def _constant_pad_nd(cx, node):
     if source.sizes == out.sizes and not any(pads):
         cx.alias(out, source, source.order)
         return
-    result = cx.write(out, source.order)
     if tensor.rank == 0:
         raise UnsupportedError(f"{cx.where()}: padding of a 0-d tensor")
+    number = _number(argument(node, 2, 0), out.dtype)
+    order = source.order
+    changed = [d for d in order[:-1] if before[d] or source.sizes[d] != out.sizes[d]]
+    while len(changed) >= PADDED_DIMS:
+        # Too many for one dispatch: some of them first.
+        some, changed = changed[1 - PADDED_DIMS:], changed[:1 - PADDED_DIMS]
+        sizes = [out.sizes[d] if d in some else size for d, size in enumerate(source.sizes)]
+        partial = cx.temporary(sizes, out.dtype, order)
+        _pad(cx, source, partial, [before[d] if d in some else 0 for d in range(tensor.rank)],
+             number)
+        source, before = partial, [0 if d in some else n for d, n in enumerate(before)]
+    _pad(cx, source, cx.write(out, order), before, number)
+
+
+def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | float) -> None:
+    """Adds the dispatch that puts a border of `number` around `source`."""
     dims: list[tuple[int, int, int]] = []
     for d in source.order[:-1]:
-        size, inside = out.sizes[d], tensor.sizes[d]
+        size, inside = result.sizes[d], source.sizes[d]
         if dims and before[d] == 0 and size == inside:
-            dims[-1] = tuple(number * size for number in dims[-1])
+            (outer, front, own), dims[-1:] = dims[-1], ()
+            dims.append((outer * size, front * size, own * size))
         else:
             dims.append((size, before[d], inside))
-    if len(dims) > PADDED_DIMS:
-        raise UnsupportedError(f"{cx.where()}: padding of {len(dims)} dimensions")
     dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
     packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], tensor.sizes[packed],
-                        *source.grid, _number(argument(node, 2, 0), out.dtype),
-                        *(number for dim in dims for number in dim)],
+    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
+                        *source.grid, number, *(n for dim in dims for n in dim)],
                 [result], [source], result.texels, loops=4)
 
 

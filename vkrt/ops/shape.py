@@ -14,10 +14,14 @@ from vkrt.ops.arguments import (
     tensor_argument,
 )
 from vkrt.ops.broadcast import expansion, lifted_order
-from vkrt.ops.copying import Walk, emit
+from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.registry import op
 from vkrt.ops.views import part_offset, reshape
 from vkrt.pte.coerce import as_int
+
+# Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
+# them one.
+REPEATED_AT_ONCE = 3
 
 
 @op("aten.view_copy.default", "aten._unsafe_view.default", "aten.view.default",
@@ -87,11 +91,25 @@ def _repeat(cx, node):
     source = _source(cx, tensor, out)
     order = lifted_order(source.order, out.rank)
     lifted = source.with_view((1,) * (out.rank - tensor.rank) + tuple(tensor.sizes), order)
-    strides = lifted.strides()
-    repeats = ints(node.args[1])
-    sizes = [size for d in order for size in (repeats[d], lifted.sizes[d])]
-    steps = [step for d in order for step in (0, strides[d])]
-    emit(cx, cx.write(out, order), lifted, Walk(tuple(sizes), tuple(steps)))
+    repeats = list(ints(node.args[1]))
+    walk = _repetition(lifted, repeats)
+    while len(walk.collapsed().sizes) > MAX_DIMS:
+        # Too much for one walk: the innermost ones first.
+        some = [d for d in order if repeats[d] > 1][-REPEATED_AT_ONCE:]
+        now = [times if d in some else 1 for d, times in enumerate(repeats)]
+        partial = cx.temporary([n * size for n, size in zip(now, lifted.sizes)], lifted.dtype,
+                               order)
+        emit(cx, partial, lifted, _repetition(lifted, now))
+        lifted, repeats = partial, [times // n for times, n in zip(repeats, now)]
+        walk = _repetition(lifted, repeats)
+    emit(cx, cx.write(out, order), lifted, walk)
+
+
+def _repetition(source: Operand, repeats: list[int]) -> Walk:
+    """The walk over a tensor that gives every dimension so many times."""
+    strides = source.strides()
+    sizes = [size for d in source.order for size in (repeats[d], source.sizes[d])]
+    return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
 
 
 @op("aten.flip.default")

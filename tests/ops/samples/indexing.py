@@ -122,6 +122,8 @@ SAMPLES = [
     index_sample(booleans(5, 7), None, places(7, 4), name="bool"),
     index_sample(normal(5, 7), None, places(7, 4), constants=[0], name="constant"),
     index_sample(normal(5, 7), None, places(7, 4), constants=[1], name="constant index"),
+    index_sample(normal(5, 7), None, places(7, 4).astype(np.int64), constants=[1],
+                 name="constant int64"),
     index_sample(normal(5, 7), None, None, name="none"),
     index_sample(normal(2, 3, 2, 2, 3, 2, 2, 5), None, places(3, 4), None, None, places(3, 2, 1),
                  name="rank 8"),

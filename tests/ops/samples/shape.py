@@ -159,6 +159,9 @@ SAMPLES = [
     cat_sample(1, (1, 3, 6, 10), (1, 5, 6, 10), make=integers, name="int32"),
     cat_sample(1, (1, 3, 6), (1, 5, 6), make=booleans, name="bool"),
     cat_sample(0, (2, 3), (4, 3), constants=[0], name="constants"),
+    *(Sample("aten.permute_copy.default", [integers(*sizes).astype(np.int64), order],
+             lambda x, p: x.transpose(p), constants=[0], dtype="int32", name=f"int64 {sizes}")
+      for sizes, order in (((3, 5), [0, 1]), ((5, 2, 3), [2, 1, 0]), ((8,), [0]))),
     pad_sample((2, 3, 5, 7), [1, 2, 3, 0]), pad_sample((2, 3, 5, 7), [0, 0, 0, 0, 1, 2], 0.5),
     pad_sample((2, 3, 5, 8), [0, 0, 2, 1]), pad_sample((2, 3, 5, 7), [-1, 2, 0, -2], 1.5),
     pad_sample((5,), [3, 1], -2.0), pad_sample((2, 3, 5, 7), [0, 0]),

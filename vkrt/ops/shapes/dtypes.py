@@ -25,7 +25,8 @@ COMPARISONS = _named("aten.{}.Tensor", "eq ne lt le gt ge") | _named(
 # All tensors, arguments and the first result, have one dtype.
 ARITHMETIC = _named("aten.{}.default", (
     "abs bitwise_not ceil cos exp floor hardsigmoid hardswish log log10 neg reciprocal relu round "
-    "rsqrt sigmoid silu sin sqrt tanh trunc erf sign slice_scatter gelu hardtanh hardshrink leaky_relu clamp "
+    "rsqrt sigmoid silu sin sqrt tanh trunc gelu hardtanh hardshrink leaky_relu clamp erf sign "
+    "slice_scatter "
     "minimum maximum _softmax _log_softmax amax amin native_layer_norm native_group_norm "
     "_native_batch_norm_legit_no_training mm bmm addmm matmul linear convolution avg_pool2d "
     "max_pool2d max_pool2d_with_indices cat grid_sampler_2d constant_pad_nd pixel_shuffle")) | {
@@ -45,7 +46,8 @@ ARITHMETIC = _named("aten.{}.default", (
 # All results have the dtype of the first tensor, whatever the others (indices) have.
 MOVES = _named("aten.{}.default", (
     "clone alias_copy view_copy view _unsafe_view unsqueeze_copy permute_copy permute t_copy "
-    "expand_copy repeat flip split_with_sizes_copy unfold_copy as_strided_copy gather index_select embedding")) | {
+    "expand_copy repeat flip split_with_sizes_copy unfold_copy as_strided_copy gather "
+    "index_select embedding")) | {
     "dim_order_ops._clone_dim_order.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim",
     "aten.transpose_copy.int", "aten.select_copy.int", "aten.slice_copy.Tensor",
     "aten.index.Tensor", "aten._weight_int8pack_mm.default", "et_vk.linear_qcs4w.default",
