@@ -15,7 +15,7 @@ SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_smal
          "shapes", "batch2", "lstm_cell", "unet_small"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
-         "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
+         "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
          "realesr-animevideov3", "realesr-animevideov3-fp16", "efficientnet-lite0",
          "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
@@ -70,7 +70,6 @@ def test_large(name, device):
 
 
 @pytest.mark.parametrize(("name", "missing"), [
-    ("lstm-base", ["aten.arange.start_step x1", "aten.index.Tensor x1", "aten::abs.out x2"]),
     ("mlp_q8-base", ["et_vk.q8ta_linear.default x3", "quantized_decomposed.quantize_per_tensor"]),
     ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
     ("kvbuf-alias", ["buffer mutated in place by aten.add.Tensor"]),
