@@ -37,6 +37,17 @@ BY_HAND = [
     ("aten::floor_divide.out", [i(7, -7, 7), i(2, 2, -2)], [i(3, -4, -4)]),
     ("aten::bitwise_left_shift.Tensor_out", [i(1, 3), i(4, 1)], [i(16, 6)]),
     ("aten::bitwise_right_shift.Tensor_out", [i(16, -8), i(2, 1)], [i(4, -4)]),
+    ("aten::bitwise_and.Scalar_out", [i(6, -1), 3], [i(2, 3)]),
+    ("aten::bitwise_or.Scalar_out", [i(6, -1), 3], [i(7, -1)]),
+    ("aten::bitwise_xor.Scalar_out", [i(6, -1), 3], [i(5, -4)]),
+    ("aten::div.Scalar_mode_out", [f(7, -7), 2, "floor"], [f(3, -4)]),
+    ("aten::div.Scalar_mode_out", [i(7, -7), 2, "trunc"], [i(3, -3)]),
+    ("aten::div.Scalar_mode_out", [f(7, -7), 2, None], [f(3.5, -3.5)]),
+    ("aten::pow.Scalar_out", [2, f(3, -1)], [f(8, 0.5)]),
+    ("aten::clamp.Tensor_out", [X, f([2], [1]), f(2, 9, 9)], [f([2, 2, 2], [1, 3, 3])]),
+    ("aten::clamp.Tensor_out", [X, None, f(2, 9, 9)], [f([2, 1, 2], [1, 3, 3])]),
+    ("aten::glu.out", [f([1, 2, 0, 0]), 1], [f([0.5, 1])]),
+    ("aten::unbind_copy.int_out", [X, 1], [f(3, 1), f(1, 3), f(2, 3)]),
     ("aten::elu.out", [f(2, -1, 0), 0.5, 2, 1], [f(4, 2 * 0.5 * (math.exp(-1) - 1), 0)]),
     ("aten::isnan.out", [f(1, NAN, math.inf)], [np.array([False, True, False])]),
     ("aten::isinf.out", [f(1, NAN, -math.inf)], [np.array([False, False, True])]),
@@ -131,6 +142,8 @@ WRONG_SIZES = [
     ("aten::diagonal_copy.out", [X, 0, 1, 1]),
     ("aten::roll.out", [X, [1, 2], [1]]),
     ("aten::cumsum.out", [X, 2, None]),
+    ("aten::glu.out", [X, 1]),
+    ("aten::div.Scalar_mode_out", [X, 2, "up"]),
 ]
 
 

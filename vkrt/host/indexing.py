@@ -5,6 +5,8 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from vkrt.host.kernels import kernel
@@ -14,7 +16,7 @@ from vkrt.host.kernels import kernel
 def index_put(x, indices, values, accumulate=False):
     result = x.copy()
     # Where the indices are apart torch puts their dimensions in front, as numpy does.
-    place = tuple(slice(None) if index is None else index for index in indices)
+    place: Any = tuple(slice(None) if index is None else index for index in indices)
     if accumulate:
         np.add.at(result, place, values)
     else:
@@ -24,7 +26,7 @@ def index_put(x, indices, values, accumulate=False):
 
 def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
     """Places for every element of `index`, which names them in dimension `dim`."""
-    places = list(np.indices(index.shape, sparse=True))
+    places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
     return tuple(places)
 
@@ -77,6 +79,11 @@ def diagonal(x, offset=0, dim1=0, dim2=1):
 @kernel("aten::stack.out")
 def stack(tensors, dim=0):
     return np.stack(tensors, int(dim))
+
+
+@kernel("aten::unbind_copy.int_out")
+def unbind(x, dim=0):
+    return tuple(np.moveaxis(x, int(dim), 0))
 
 
 @kernel("aten::roll.out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.shapes.indexing import indexed
+from vkrt.ops.shapes.pointwise import div_mode
 from vkrt.ops.shapes.reduction import reduced
 from vkrt.ops.shapes.rules import (
     broadcast,
@@ -23,6 +24,34 @@ UNARY = ("acos acosh asin asinh atan atanh cosh exp2 expm1 isinf isnan log1p log
 @rule("self:T alpha:n? scale:n? input_scale:n?", "aten::elu.out")
 def same(x, *_others):
     return (x,)
+
+
+@rule("self:T other:n", *(f"aten::bitwise_{name}.Scalar_out" for name in ("and", "or", "xor")))
+def with_number(x, _number):
+    return (x,)
+
+
+@rule("self:T other:n rounding_mode:s?", "aten::div.Scalar_mode_out")
+def divided(x, _number, mode):
+    return div_mode(x, (), mode)
+
+
+@rule("self:n exponent:T", "aten::pow.Scalar_out")
+def power(_number, exponent):
+    return (exponent,)
+
+
+@rule("self:T min:T? max:T?", "aten::clamp.Tensor_out")
+def clamp(x, low, high):
+    return (broadcast(x, *(bound for bound in (low, high) if bound is not None)),)
+
+
+@rule("self:T dim:i", "aten::glu.out")
+def gated(x, dim):
+    dim = wrap(dim, len(x))
+    if not x or x[dim] % 2:
+        fail("dim", f"expected an even number of elements in dimension {dim} of {list(x)}")
+    return ((*x[:dim], x[dim] // 2, *x[dim + 1:]),)
 
 
 @rule("self:T diagonal:i?", "aten::tril.out", "aten::triu.out")
@@ -153,6 +182,14 @@ def stack(tensors, dim):
         need_sizes(sizes, tensors[0], "tensors")
     dim = wrap(dim or 0, len(tensors[0]) + 1)
     return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
+
+
+@rule("self:T dim:i", "aten::unbind_copy.int_out")
+def unbind(x, dim):
+    if not x:
+        fail("self", "a 0-d tensor cannot be split")
+    dim = wrap(dim, len(x))
+    return ((*x[:dim], *x[dim + 1:]),) * x[dim]
 
 
 @rule("self:T shifts:[i] dims:[i]?", "aten::roll.out")
