@@ -77,8 +77,11 @@ class Lowering:
         image = self.storage == "texture3d"
         if (operand.dtype == dtype and operand.lies_as(order)
                 and operand.storage.is_image == image):
-            return Operand(operand.storage, operand.sizes, dtype, tuple(order),
+            same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
                            offset=operand.offset)
+            # Where a dimension of size 1 stands decides the sides of an image.
+            if not image or same.grid == operand.grid:
+                return same
         key = (tensor, tuple(order))
         if key not in self._copies:
             copy = self.temporary(operand.sizes, dtype, order)
@@ -198,20 +201,25 @@ class Lowering:
         constant = tensor.constant
         if constant is None:
             raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
-        if constant.dtype not in DTYPES:
+        if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
             raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
                                    f"constants are {', '.join(DTYPES)}")
         order = tuple(order)
+        if not tensor.numel:
+            # Nothing to bring there, and nothing is ever read of it.
+            return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
         image = self.storage == "texture3d" and not flat
+        # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
+        # product's matrix are the same bytes.
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
-               tensor.sizes, order, rows, image)
+               tensor.sizes, order, image, rows if image else None)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
             self.work.prepacks.append(copying.prepack(constant, target, source, tensor.name))
             self._weights[key] = target
-        return self._weights[key]
+        return replace(self._weights[key], rows=rows)
 
     def vector(self, tensor: Tensor | None, dtype: str) -> Operand:
         """A 1-D constant (a bias, a norm's scale) read by texel number with LOAD_FLAT.

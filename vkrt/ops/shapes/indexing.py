@@ -7,7 +7,6 @@ import math
 from vkrt.ops.shapes.rules import (
     broadcast,
     fail,
-    need_broadcast,
     need_rank,
     rule,
     wrap,
@@ -65,19 +64,13 @@ def indexed(x, indices):
     return (*left[:start], *common, *left[start:])
 
 
-@rule("self:T indices:[T.int32?]", "aten.index.Tensor", "aten::index.Tensor_out")
+@rule("self:T indices:[T.int32?]", "aten.index.Tensor")
 def index_tensor(x, indices):
     return (indexed(x, indices),)
 
 
-@rule("self:T indices:[T.int32?] values:T accumulate:b?", "aten::index_put.out")
-def index_put(x, indices, values, _accumulate):
-    need_broadcast(values, indexed(x, indices), "values")
-    return (x,)
-
-
 @rule("self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
-      "aten.grid_sampler_2d.default", "aten::grid_sampler_2d.out")
+      "aten.grid_sampler_2d.default")
 def grid_sampler_2d(x, grid, mode, padding, _align):
     need_rank(x, 4, "self")
     need_rank(grid, 4, "grid")
