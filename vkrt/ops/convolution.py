@@ -1,14 +1,15 @@
-"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped.
+"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped; also
+transposed.
 
-Activations are channels-last. A weight [O, I / groups, kh, kw] becomes a matrix whose rows are
-output channels and whose columns run over (ky, kx, input channel); a depthwise one becomes rows of
-ky and columns of (kx, channel).
+Activations are channels-last. A weight [O, I / groups, kh, kw] (of a transposed one
+[I, O / groups, kh, kw]) becomes a matrix whose rows are output channels and whose columns run over
+(ky, kx, input channel); a depthwise one becomes rows of ky and columns of (kx, channel).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
@@ -36,6 +37,7 @@ class Convolution:
     inputs: int
     channels: int
     clamp: tuple[float, float] | None
+    transposed: bool = False
 
     @property
     def group_inputs(self) -> int:
@@ -81,8 +83,7 @@ def _pair(cx, values: tuple[int, ...], spatial: int, what: str, least: int) -> P
 
 def _read_arguments(cx, node: Node) -> Convolution:
     x, weight = tensor_argument(node, 0), tensor_argument(node, 1)
-    if as_bool(argument(node, 6, False)):
-        raise UnsupportedError(f"{cx.where()}: transposed convolution")
+    transposed = as_bool(argument(node, 6, False))
     if x.rank != weight.rank or x.rank not in (3, 4):
         raise UnsupportedError(f"{cx.where()}: convolution of {list(x.sizes)} with a weight "
                                f"{list(weight.sizes)}; one and two spatial dimensions are possible")
@@ -90,9 +91,11 @@ def _read_arguments(cx, node: Node) -> Convolution:
         raise UnsupportedError(f"{cx.where()}: convolution of {x.dtype} with {weight.dtype}")
     spatial = x.rank - 2
     groups = as_int(argument(node, 8, 1))
-    inputs, channels = x.sizes[1], weight.sizes[0]
-    if groups < 1 or inputs != weight.sizes[1] * groups or channels % groups:
-        raise UnsupportedError(f"{cx.where()}: convolution of {inputs} channels in {groups} groups "
+    inputs, channels = weight.sizes[1] * groups, weight.sizes[0]
+    if transposed:
+        inputs, channels = channels, inputs
+    if groups < 1 or x.sizes[1] != inputs or channels % groups:
+        raise UnsupportedError(f"{cx.where()}: convolution of {list(x.sizes)} in {groups} groups "
                                f"with a weight {list(weight.sizes)}")
     clamp = None
     if node.op == "et_vk.conv_with_clamp.default":
@@ -104,7 +107,7 @@ def _read_arguments(cx, node: Node) -> Convolution:
         stride=_pair(cx, ints(argument(node, 3, 1)), spatial, "stride", 1),
         padding=_pair(cx, ints(argument(node, 4, 0)), spatial, "padding", 0),
         dilation=_pair(cx, ints(argument(node, 5, 1)), spatial, "dilation", 1),
-        groups=groups, inputs=inputs, channels=channels, clamp=clamp)
+        groups=groups, inputs=inputs, channels=channels, clamp=clamp, transposed=transposed)
 
 
 @op("aten.convolution.default", "et_vk.conv_with_clamp.default")
@@ -114,6 +117,9 @@ def convolution(cx, node: Node) -> None:
     conv = _read_arguments(cx, node)
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     bias = cx.vector(argument(node, 2), x.dtype)
+    if conv.transposed:
+        _transposed(cx, node, conv, bias)
+        return
     if conv.is_single and cx.order_of(x) == row_major(x.rank):
         _single(cx, node, conv, bias)
         return
@@ -200,3 +206,52 @@ def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) 
               conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
               group_inputs, conv.group_channels, _has(node, 2), *_limits(conv)]
     cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
+
+
+def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
+    """Gathers: every texel of the result sums the taps that meet it (shaders/common/taps.glsl)."""
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    source = cx.read(x, channels_last(x.rank))
+    result = cx.write(out, source.order)
+    width, rows, texels = result.grid
+    # From one tap that meets a pixel to the next, and how many there are at most.
+    steps = [stride // math.gcd(stride, dilation)
+             for stride, dilation in zip(conv.stride, conv.dilation)]
+    taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
+    group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
+    if conv.groups == conv.inputs == conv.channels:
+        # [C, 1, kh, kw] -> 1, kh | kw, C
+        matrix = cx.weight(weight, (1, *range(2, weight.rank), 0), rows=weight.rank - 2)
+        shader, count = "deconv2d_depthwise", width * rows * texels
+        loops += math.prod(taps)
+    else:
+        # [I, O / g, kh, kw] is g, I / g, O / g, kh, kw -> g, O / g | kh, kw, I / g
+        split = (conv.groups, conv.group_inputs, *weight.sizes[1:])
+        order = (0, *range(2, len(split)), 1)
+        matrix = cx.weight(replace(weight, sizes=split), order, rows=2)
+        if conv.has_whole_texels:
+            group_inputs = -(-conv.group_inputs // 4)
+            shader, count = _phases(conv, result, _height(out))
+            loops += math.prod(taps) * (1 + group_inputs)
+        else:
+            shader, count = "deconv2d_grouped", width * rows * texels
+            loops += math.prod(taps) * (1 + 4 * (1 + group_inputs))
+    params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
+              conv.kernel[1], conv.kernel[0], conv.stride[1], conv.stride[0],
+              conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
+              group_inputs, conv.group_channels, _has(node, 2), *_limits(conv), steps[1], steps[0]]
+    cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
+
+
+def _phases(conv: Convolution, result: Operand, out_height: int) -> tuple[str, int]:
+    """The shader for a transposed convolution with tiles, and its number of invocations.
+
+    Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
+    """
+    width, rows, _ = result.grid
+    stride_y, stride_x = conv.stride
+    phase_rows = rows // out_height * -(-out_height // stride_y)
+    phases = min(stride_y, out_height) * min(stride_x, width)
+    sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
+    tile = tiles.choose(*sizes)
+    return f"deconv2d_{tile[0]}x{tile[1]}", tiles.invocations(tile, *sizes)
