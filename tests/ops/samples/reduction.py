@@ -1,4 +1,4 @@
-"""Sums, means and extremes over dimensions; softmax and layer normalization."""
+"""Sums, means and extremes over dimensions; softmax."""
 
 import math
 
@@ -47,23 +47,6 @@ def log_softmax(x, dim, _=False):
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
 
 
-def layer_norm(x, shape, weight, bias, epsilon):
-    axes = tuple(range(x.ndim - len(shape), x.ndim))
-    result = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
-    result = result * (1 if weight is None else weight) + (0 if bias is None else bias)
-    return [result]
-
-
-def norm_sample(sizes, shape, weight=True, bias=True, name="", offset=0.0):
-    rows = (*sizes[:len(sizes) - len(shape)], *[1] * len(shape))
-    return Sample("aten.native_layer_norm.default",
-                  [normal(*sizes) + np.float32(offset), list(shape),
-                   normal(*shape, seed=1) if weight else None,
-                   normal(*shape, seed=2) if bias else None, 1e-5], layer_norm,
-                  outs=[(sizes, "float32"), (rows, "float32"), (rows, "float32")],
-                  constants=[2, 3], name=name or str(sizes))
-
-
 SAMPLES = [
     *(Sample(f"aten.{name}", [normal(*SIZES), dims, keepdim], reduced(function),
              name=f"{dims} {keepdim}", rtol=2e-6)
@@ -110,15 +93,18 @@ SAMPLES = [
     *(Sample("aten._log_softmax.default", [normal(*sizes, scale=3.0), dim, False], log_softmax,
              name=f"{sizes} {dim}")
       for sizes, dim in (((3, 5), -1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 2), ((2, 6, 5, 7), 3))),
-    norm_sample((3, 30), (30,)),
-    norm_sample((2, 5, 64), (64,)),
-    norm_sample((2, 5, 64), (64,), weight=False, name="bias only"),
-    norm_sample((2, 5, 13), (13,), weight=False, bias=False, name="neither"),
-    norm_sample((2, 3, 4, 9), (3, 4, 9), name="several dimensions"),
-    norm_sample((1, 9000), (9000,)),
-    norm_sample((4, 96), (96,), name="far from zero", offset=30.0),
+    # Few long rows, in parts.
+    *(Sample(f"aten.{name}.default", [normal(*sizes, scale=3.0), dim, False], function,
+             name=f"parts {sizes} {dim}")
+      for name, function in (("_softmax", softmax), ("_log_softmax", log_softmax))
+      for sizes, dim in (((2, 9001), 1), ((3, 2500, 5), 1))),
+    # More than one invocation may walk over.
+    Sample("aten._softmax.default", [normal(1, 100_003, scale=3.0), 1, False], softmax,
+           name="very long", half=False),
+    Sample("aten._softmax.default", [normal(20_003, 1), 0, False], softmax, name="very long lanes",
+           half=False),
+    Sample("aten._softmax.default", [np.where(np.arange(9002) % 4096 < 4090, -np.inf, normal(2, 9002)
+                                              ).astype(np.float32), 1, False], softmax,
+           name="masked parts"),
+    Sample("aten._softmax.default", [with_nan(2, 8200), 1, False], softmax, name="NaN in parts"),
 ]
-for _sample in SAMPLES:
-    if "far from zero" in _sample.name:
-        # The mean of numbers near 30 is known to 30 * 2^-24.
-        _sample.rtol, _sample.half = 1e-5, False
