@@ -103,7 +103,7 @@ def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
     return moments
 
 
-def _extract(cx, moments: Operand, outs: list[Tensor]) -> None:
+def _extract(cx, moments: Operand, outs: tuple[Tensor, ...]) -> None:
     """Fills the outputs that anything reads with the sets' mean and scale."""
     strides = moments.strides()[:-1]
     for index, out in enumerate(outs):
