@@ -141,8 +141,8 @@ def _layer_norm(cx, node):
     count = math.prod(shape[:-1]) * source.grid[2]
     rows = source.texels // count if count else 0
     loops = 3 * count + count // 32 + 2
-    if rows and (parts_of_rows(rows, count, cx.target.loop_limit // 4) > 1
-                 or any(map(cx.used, node.outs[1:]))):
+    if (any(map(cx.used, node.outs[1:]))
+            or parts_of_rows(rows, count, cx.target.loop_limit // 4) > 1):
         sets = Sets(tensor.sizes[:tensor.rank - len(shape)] or (1,), 1, math.prod(shape[:-1]),
                     shape[-1])
         _normalize(cx, source, node, sets, Follow(False, 1, count), weight, bias, epsilon)

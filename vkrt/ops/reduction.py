@@ -12,6 +12,7 @@ from vkrt.ops.arguments import argument, dimension, dimensions, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.registry import op
+from vkrt.ops.tiles import parts_of_rows
 from vkrt.pte.coerce import as_bool
 
 # Kinds of reduce.comp.
@@ -214,11 +215,19 @@ def _lower_arg(cx, node: Node, minimum: bool) -> None:
     z = source.grid[2]
     count = z if across else source.sizes[dim]
     inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
-    lanes = min(result.packed, 4) * 4 if across else 4
-    cx.dispatch("arg_reduce", [*result.grid, result.packed, minimum, across, count, inner,
-                               source.sizes[dim], *source.grid], [result], [source],
-                result.texels, dtype=variant(source.dtype, result.dtype),
-                loops=count * (lanes + 1))
+    lanes = max(min(result.packed, 4), 1) if across else 1
+    parts = parts_of_rows(result.texels * lanes, count, cx.target.loop_limit // (lanes + 1))
+    chunk = -(-count // parts)
+    params = [minimum, across, count, inner, source.sizes[dim], *source.grid, chunk, parts]
+    dtype = variant(source.dtype, result.dtype)
+    partial = result
+    if parts > 1:
+        partial = cx.temporary((parts, result.grid[0] * result.grid[1], result.packed), "int32")
+    cx.dispatch("arg_reduce", [*partial.grid, result.packed, *params], [partial], [source],
+                partial.texels, dtype=dtype, loops=lanes * (chunk + 1))
+    if parts > 1:
+        cx.dispatch("arg_join", [*result.grid, result.packed, *params, *partial.grid[:2]],
+                    [result], [source, partial], result.texels, dtype=dtype, loops=4 * parts)
 
 
 def _flattened(cx, source: Operand) -> Operand:

@@ -84,7 +84,13 @@ SAMPLES = [
     arg_sample("argmax", with_nan(3, 5), 1, False, " NaN"),
     arg_sample("argmax", np.round(normal(3, 50)), 1, False, " ties"),
     arg_sample("argmax", normal(3, 5, 6), None, False),
+    # In parts.
     arg_sample("argmin", normal(1, 30000), 1, False, half=False),
+    arg_sample("argmax", normal(3, 50_257), 1, False, half=False),
+    arg_sample("argmax", normal(5, 20_002), -1, True, " whole", half=False),
+    arg_sample("argmin", integers(2, 2500, 6), 1, True, " parts"),
+    arg_sample("argmax", integers(2, 9001), 1, False, " ties in parts"),
+    arg_sample("argmax", with_nan(1, 8200), 1, False, " NaN in parts"),
     *(Sample("aten._softmax.default", [normal(*sizes, scale=3.0), dim, False], softmax,
              name=f"{sizes} {dim}")
       for sizes, dim in (((3, 5), -1), ((3, 8), 1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 0),
