@@ -39,6 +39,10 @@ ivec4 apply(ivec4 u, ivec4 v) {
     case 8: return u & v;
     case 9: return u | v;
     case 10: return u ^ v;
+    case 11: return u - u / v * v;
+    case 12:
+      return u - v * ivec4(floor_division(u.x, v.x), floor_division(u.y, v.y),
+                           floor_division(u.z, v.z), floor_division(u.w, v.w));
   }
   return u;
 }
@@ -72,6 +76,8 @@ vec4 apply(vec4 u, vec4 v) {
     case 5: return with_nan(u, v, min(u, v));
     case 6: return with_nan(u, v, max(u, v));
     case 7: return pow_(u, v);
+    case 11: return fmod_(u, v);
+    case 12: return remainder_(u, v);
   }
   return u;
 }

@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16 i32 f16:f32 f32:f16
+//! dtypes: f32 f16 i32 u8 f16:f32 f32:f16
 #extension GL_GOOGLE_include_directive : require
 // Sum, maximum or minimum over dimensions of the source.
 //
@@ -50,6 +50,11 @@ const int MAX = 1;
 #if defined(DTYPE_i32)
 #define LEAST int(0x80000000)
 #define GREATEST 0x7fffffff
+T4 larger(T4 u, T4 v) { return max(u, v); }
+T4 smaller(T4 u, T4 v) { return min(u, v); }
+#elif defined(DTYPE_u8)
+#define LEAST 0u
+#define GREATEST 255u
 T4 larger(T4 u, T4 v) { return max(u, v); }
 T4 smaller(T4 u, T4 v) { return min(u, v); }
 #else
@@ -115,7 +120,7 @@ void main() {
       v[lane] = across_lanes(reduced(base + (4 * z + lane) * lane_stride, begin, end));
     }
   }
-#if !defined(DTYPE_i32)
+#if !defined(DTYPE_i32) && !defined(DTYPE_u8)
   v /= divisor;
 #endif
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));

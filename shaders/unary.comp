@@ -28,6 +28,10 @@ ivec4 apply(ivec4 v) {
     case 3: return ~v;
     case 4:
       return ivec4(power(v.x, low), power(v.y, low), power(v.z, low), power(v.w, low));
+    case 5: return v + low;
+    case 6: return v * low;
+    case 7: return sign(v);
+    case 8: return low - v;
   }
   return v;
 }
@@ -83,6 +87,14 @@ vec4 apply(vec4 v) {
     case 23: return 1.0 / v;
     case 24: return ceil(v);
     case 25: return trunc(v);
+    case 26: return v + low;
+    case 27: return v * low;
+    case 28: return v / low;
+    case 29: return fmod_(v, vec4(low));
+    case 30: return remainder_(v, vec4(low));
+    case 31: return mix(sign(v), v, isnan(v));
+    case 32: return erf_(v);
+    case 33: return low - high * v;
   }
   return v;
 }

@@ -34,6 +34,7 @@ NAMES = {
     "softmax": "a shader returns before a barrier",
     "bools": "8-bit features of the device are not checked",
     "group_norm": "",
+    "replicate": "",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -24,13 +25,14 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     graph = description.graph(name)
     metadata = metadata_of(graph)
     plan_of = next(p for p in description.program.plans if p.name == name)
-    counts = sorted(graph.operator_counts().items())
+    kernels = Counter(node.kernel for node in graph.nodes if node.kernel)
+    counts = graph.operator_counts() - kernels
     data: dict[str, Any] = {
         "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
         "outputs": [str(o) for o in metadata.outputs],
         "delegates": len(plan_of.delegates),
-        "kernels": {op: count for op, count in counts if "::" in op},
-        "operators": {op: count for op, count in counts if "::" not in op},
+        "kernels": dict(sorted(kernels.items())),
+        "operators": dict(sorted(counts.items())),
     }
     try:
         with Device.open(selector) as device:

@@ -149,6 +149,14 @@ vec4 gelu_(vec4 x) {
   return mix(x - tail, -tail, lessThan(x, vec4(0)));
 }
 
+vec4 erf_(vec4 v) {
+  vec4 s = v * v;
+  vec4 near = v * 1.12837916709551257 * (1.0 - s * (1.0 / 3.0 - s * (1.0 / 10.0 - s * (1.0 / 42.0
+      - s * (1.0 / 216.0 - s * (1.0 / 1320.0 - s / 9360.0))))));
+  vec4 far = sign(v) * (1.0 - erfc_positive(abs(v)));
+  return mix(far, near, lessThan(s, vec4(0.25)));
+}
+
 vec4 gelu_tanh_(vec4 x) {
   vec4 u = 0.797884560802865356 * (x + 0.044715 * x * x * x);
   // 0.5 * (1 + tanh(u)) = sigmoid(2 u)
@@ -167,6 +175,34 @@ vec4 product_error(vec4 a, vec4 b, vec4 product) {
   e = e + high_a * low_b;
   e = e + low_a * high_b;
   return e + low_a * low_b;
+}
+
+// What is left of u when the largest whole multiple of v not beyond it is taken away, with u's sign
+// (for magnitudes below 2^100). Multiples of v by powers of two go first, so that every quotient is
+// a whole number that fp32 holds.
+vec4 fmod_(vec4 u, vec4 v) {
+  vec4 r = abs(u);
+  vec4 m = abs(v);
+  for (int pass = 0; pass < 16 && any(greaterThanEqual(r, m)); pass++) {
+    vec4 power = clamp(floor(log2(max(r / m, vec4(1)))) - 20.0, vec4(0), vec4(200));
+    vec4 scaled = scale_by_power(m, power);
+    vec4 q = floor(r / scaled);
+    precise vec4 product = q * scaled;
+    vec4 rest = (r - product) - product_error(q, scaled, product);
+    rest = mix(rest, rest + scaled, lessThan(rest, vec4(0)));
+    r = mix(r, rest, greaterThanEqual(r, m));
+  }
+  r = mix(r, abs(u), equal(m, vec4(INFINITY)));
+  r = mix(r, vec4(NOT_A_NUMBER), equal(m, vec4(0)));
+  r = mix(r, vec4(NOT_A_NUMBER), equal(abs(u), vec4(INFINITY)));
+  return mix(r, -r, lessThan(u, vec4(0)));
+}
+
+// The same with v's sign.
+vec4 remainder_(vec4 u, vec4 v) {
+  vec4 r = fmod_(u, v);
+  vec4 moved = mix(r, r + v, lessThan(sign(r) * sign(v), vec4(0)));
+  return mix(moved, r, isnan(r));
 }
 
 // |a| ^ b for finite a other than 0: 2^(b * e) * 2^(b * log2(m)), the first exponent exactly.

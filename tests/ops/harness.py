@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Constant, Tensor, channels_last
+from vkrt.graph.tensor import Constant, Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
 HALF_TOLERANCE = 2e-3
@@ -142,7 +142,8 @@ class _CaseBuilder:
         offset = len(self.data)
         self.data += array.tobytes()
         dtype = str(array.dtype)
-        return Tensor(array.shape, dtype, constant=Constant(offset, array.nbytes, dtype))
+        return Tensor(array.shape, device_dtype(dtype),
+                      constant=Constant(offset, array.nbytes, dtype))
 
     def _input(self, array: np.ndarray) -> Tensor:
         name = f"input {len(self.inputs)}"

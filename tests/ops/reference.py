@@ -153,3 +153,54 @@ def upsample_nearest2d(x, sizes, factors=None):
     rows = places(x.shape[-2], sizes[0], factors[0])
     columns = places(x.shape[-1], sizes[1], factors[1])
     return x[..., rows, :][..., columns]
+
+
+def upsample_bilinear2d(x, sizes, align, factors=None):
+    """Between the nearest pixels, the shares of those computed in float64."""
+    def shares(size, out_size, factor):
+        i = np.arange(out_size)
+        if align:
+            place = i * ((size - 1) / (out_size - 1) if out_size > 1 else 0.0)
+        else:
+            step = 1.0 / factor if factor else size / out_size
+            place = np.maximum(step * (i + 0.5) - 0.5, 0.0)
+        first = np.minimum(place.astype(np.int64), size - 1)
+        matrix = np.zeros((out_size, size))
+        part = np.clip(place - first, 0.0, 1.0)
+        np.add.at(matrix, (i, first), 1.0 - part)
+        np.add.at(matrix, (i, np.minimum(first + 1, size - 1)), part)
+        return matrix
+
+    factors = factors or (None, None)
+    rows = shares(x.shape[-2], sizes[0], factors[0])
+    columns = shares(x.shape[-1], sizes[1], factors[1])
+    return np.einsum("yh,nchw,xw->ncyx", rows, x, columns)
+
+
+def grid_sampler_2d(x, grid, mode, padding, align):
+    """x [N, C, H, W] at the places of grid [N, OH, OW, 2]."""
+    def reflect(place, low, span):
+        if span <= 0:
+            return 0.0
+        away = abs(place - low)
+        flips, rest = divmod(away, span)
+        return low + (span - rest if flips % 2 else rest)
+
+    def pixel(place, size):
+        p = (place + 1) / 2 * (size - 1) if align else ((place + 1) * size - 1) / 2
+        if padding == 2:
+            p = reflect(p, 0.0, size - 1.0) if align else reflect(p, -0.5, float(size))
+        return min(max(p, 0.0), size - 1.0) if padding else p
+
+    batch, channels, height, width = x.shape
+    out = np.zeros((batch, channels, *grid.shape[1:3]))
+    for n, oy, ox in np.ndindex(batch, *grid.shape[1:3]):
+        px, py = pixel(grid[n, oy, ox, 0], width), pixel(grid[n, oy, ox, 1], height)
+        left, top = math.floor(px), math.floor(py)
+        corners = [(round(px), round(py), 1.0)] if mode else [
+            (left + i, top + j, abs(1 - i - px + left) * abs(1 - j - py + top))
+            for i in (0, 1) for j in (0, 1)]
+        for column, row, share in corners:
+            if 0 <= column < width and 0 <= row < height:
+                out[n, :, oy, ox] += share * x[n, :, row, column]
+    return out

@@ -10,10 +10,9 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.kernels import CONVERT, REFUSED, on_device
 from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 from vkrt.pte.plan import IntList as IdList
-
-CONVERT = "dim_order_ops._to_dim_order_copy.default"
 
 PREPACK = "et_vk.prepack.default"
 
@@ -52,6 +51,8 @@ class _Builder:
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
+        # Values that an instruction has written.
+        self.made: set[int] = set()
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         # Dimensions whose size the program asks for at run time.
@@ -69,6 +70,8 @@ class _Builder:
                 self._kernel_call(instruction)
             elif not isinstance(instruction, pte.FreeCall):
                 self.unsupported[f"control flow ({type(instruction).__name__})"] += 1
+        # Now that all delegates have said in which dtypes they take their values.
+        self.graph.nodes = [new for node in self.graph.nodes for new in on_device(node)]
         self.graph.outputs = [self.values[i] for i in self.plan.outputs]
         for index, tensor in zip(self.plan.inputs, self.graph.inputs):
             if getattr(self.plan.values[index], "dynamism", 0):
@@ -99,24 +102,35 @@ class _Builder:
         # The out tensors stand twice: as arguments and, last, as results.
         count = next((n for n in range(len(args) // 2, 0, -1)
                       if args[-n:] == args[-2 * n:-n]), 0)
-        if not count:
-            self.unsupported[f"{name} (in place)"] += 1
+        inputs = args[:-2 * count]
+        if not count and name.endswith("_") and args and args[0] == args[-1] in self.made:
+            # In place, of a value that does not outlive the run.
+            count, inputs = 1, args[:-1]
+        if not count or name in REFUSED:
+            self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
+        resolved = tuple(self._resolve(i) for i in inputs)
         outs = []
-        for value_id in args[-count:]:
+        for value_id in self._result_ids(args[-count:]):
             old = self.values[value_id]
             if not isinstance(old, Tensor):
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
             outs.append(self._renew(value_id, old))
-        inputs = tuple(self._resolve(i) for i in args[:-2 * count])
-        self.graph.nodes.append(Node(name, inputs, tuple(outs), f"kernel of '{self.plan.name}'",
-                                     is_host=True))
+        self.graph.nodes.append(Node(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'",
+                                     is_host=True, kernel=name))
+
+    def _result_ids(self, value_ids) -> list[int]:
+        """The ids of a kernel's results; those of a list are its items."""
+        lists = (value.ids if isinstance(value, pte.TensorList) else (value_id,)
+                 for value_id, value in ((i, self.values[i]) for i in value_ids))
+        return [i for ids in lists for i in ids]
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
         new = Tensor(old.sizes, device_dtype(old.host_dtype), old.host_dtype, None, old.name)
         self.values[value_id] = new
+        self.made.add(value_id)
         return new
 
     def _resolve(self, value_id: int) -> Any:
@@ -292,6 +306,7 @@ class _DelegateNodes:
     def _leave(self, value_id: int, outer_id: int) -> None:
         inner = self.local[value_id]
         outer = self.builder.values[outer_id]
+        self.builder.made.add(outer_id)
         if isinstance(inner, Tensor) and isinstance(outer, Tensor):
             if inner.numel != outer.numel:
                 raise FormatError(f"{self.label}: output value {value_id} has sizes "

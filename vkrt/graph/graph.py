@@ -22,11 +22,12 @@ class Node:
     """One operator call.
 
     Attributes:
-        op: e.g. "aten.add.Tensor" (in a delegate) or "aten::mean.out" (outside of them).
+        op: e.g. "aten.add.Tensor", or of a kernel on the host "aten::index_put.out".
         args: Tensors, numbers, bools, strings, None, or lists of those, in the schema's order.
         outs: the tensors it makes.
         label: where it stands in the file, e.g. "delegate 0 node 12".
         is_host: a kernel outside of the delegates that runs on the host.
+        kernel: what the program calls it where it is a kernel outside of the delegates.
     """
 
     op: str
@@ -34,6 +35,7 @@ class Node:
     outs: tuple[Tensor, ...]
     label: str = ""
     is_host: bool = False
+    kernel: str = ""
 
     def tensors(self) -> Iterator[Tensor]:
         """The tensors among the arguments, in order, lists flattened."""
@@ -97,7 +99,7 @@ class Graph:
 
     def operator_counts(self) -> Counter[str]:
         """How often each operator occurs."""
-        return Counter(node.op for node in self.nodes)
+        return Counter(node.kernel or node.op for node in self.nodes)
 
     def check_supported(self, on_device: Callable[[str], bool],
                         on_host: Callable[[str], bool]) -> None:

@@ -56,3 +56,11 @@ def limited(value: float) -> int:
     if value >= INT_MAX:
         return INT_MAX
     return max(int(value), INT_MIN + 1) if value > INT_MIN else INT_MIN + 1
+
+
+def slice_end(value: Any, size: int, default: int) -> int:
+    """An end of a slice: negative from the end, limited to the size."""
+    if value is None:
+        return default
+    number = as_int(value)
+    return min(max(number + size if number < 0 else number, 0), size)

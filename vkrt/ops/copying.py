@@ -7,7 +7,7 @@ its size and the stride in the source (in elements of the source's padded memory
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.records import Prepack
@@ -18,6 +18,9 @@ MAX_DIMS = 8
 # Of the weights that parameters describe. Weights are also saved packed (`vkrt.packed`): wherever
 # the same parameters come to mean other bytes, the number goes up by one.
 LAYOUT_VERSION = 1
+
+# A dtype of constants that the copy shaders read as pairs of int32, of which they take the low one.
+WIDE = "int64"
 
 # ids of the copy shaders' parameters
 DIMS, MODE, FIRST, COUNT, BASE = 0, 1, 6, 7, 11
@@ -55,6 +58,9 @@ def walk_of(destination: Operand, source: Operand) -> Walk:
 def _mode(walk: Walk, packed: int) -> int:
     """The cheapest way of copy.glsl to fill one texel of a destination packed by `packed`."""
     inner = walk.sizes[-1]
+    if not inner or not packed:
+        # Without elements any will do.
+        return 0
     whole_rows = inner % packed == 0
     if not whole_rows and not (inner % 4 == 0 and packed % inner == 0):
         return 0
@@ -116,7 +122,7 @@ def copy(cx, destination: Operand, source: Operand) -> None:
 
 
 def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> Prepack:
-    """The record that brings a constant of the file into a weight.
+    """The record that brings a constant of the file, which has elements, into a weight.
 
     The slices are rows of the constant's outermost dimension where that is the outermost of the
     weight too; otherwise the whole constant is one slice.
@@ -125,6 +131,9 @@ def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> 
     rows = 1
     if target.order and target.order[0] == 0 and len(target.order) > 1:
         rows = target.sizes[0]
+    if constant.dtype == WIDE:
+        walk = Walk(walk.sizes, tuple(2 * stride for stride in walk.strides))
+        source = replace(source, dtype="int32")
     image = target.storage.is_image
     shader = (f"copy_from_buffer.texture3d.{variant(source.dtype, target.dtype)}" if image else
               f"copy.buffer.{variant(source.dtype, target.dtype)}")
@@ -138,6 +147,8 @@ def slice_params(record: Prepack, first_row: int, rows: int) -> list[int]:
     values = list(record.params)
     texels = record.target.texels // record.rows
     elements = math.prod(record.target.sizes) // record.rows
+    if record.constant.dtype == WIDE:
+        elements *= 2
     values[FIRST] = first_row * texels
     values[COUNT] = rows * texels
     values[BASE] -= first_row * elements

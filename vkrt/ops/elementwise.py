@@ -17,10 +17,12 @@ from vkrt.pte.coerce import as_float, as_int, as_str
 ABS, NEG, CLAMP, COS, SIN, EXP, SIGMOID, SQRT, RSQRT, TANH, ROUND, LOG10 = range(12)
 HARDSWISH, HARDSIGMOID, GELU, GELU_TANH, HARDSHRINK, LEAKY_RELU, FLOOR, LOG = range(12, 20)
 WHOLE_POWER, POWER, SILU, RECIPROCAL, CEIL, TRUNC = range(20, 26)
-INT_NOT, INT_POWER = 3, 4
+PLUS, TIMES, OVER, FMOD_BY, REMAINDER_BY, SIGN, ERF, FROM = range(26, 34)
+INT_NOT, INT_POWER, INT_PLUS, INT_TIMES, INT_SIGN, INT_FROM = range(3, 9)
 
 # Kinds of binary.comp.
 ADD, MUL, DIV, DIV_FLOOR, DIV_TRUNC, MINIMUM, MAXIMUM, POW = range(8)
+FMOD, REMAINDER = 11, 12
 
 # Largest exponent that is done by multiplying.
 MULTIPLIED_POWERS = 8
@@ -40,7 +42,7 @@ def unary(cx, node: Node, kind: int, low: float = 0.0, high: float = 0.0) -> Non
     result = (cx.write(out, source.order, over=(source,)) if direct
               else cx.temporary(out.sizes, dtype, source.order))
     cx.dispatch("unary", [*result.grid, result.packed, kind, low, high], [result], [source],
-                result.texels)
+                result.texels, loops=16 if kind in (FMOD_BY, REMAINDER_BY) else 0)
     if not direct:
         convert_into(cx, cx.write(out, source.order), result)
 
@@ -60,7 +62,7 @@ def _declare(kind: int) -> Callable:
 for _name, _kind in {
     "cos": COS, "sin": SIN, "exp": EXP, "sigmoid": SIGMOID, "sqrt": SQRT, "rsqrt": RSQRT,
     "tanh": TANH, "log10": LOG10, "log": LOG, "hardswish": HARDSWISH, "hardsigmoid": HARDSIGMOID,
-    "silu": SILU, "reciprocal": RECIPROCAL,
+    "silu": SILU, "reciprocal": RECIPROCAL, "erf": ERF,
 }.items():
     op(f"aten.{_name}.default")(_declare(_kind))
 
@@ -73,6 +75,11 @@ def _abs(cx, node):
 @op("aten.neg.default")
 def _neg(cx, node):
     unary(cx, node, NEG)
+
+
+@op("aten.sign.default")
+def _sign(cx, node):
+    unary(cx, node, SIGN if is_float(node.outs[0].dtype) else INT_SIGN)
 
 
 def _rounding(kind: int) -> Callable:
@@ -163,7 +170,7 @@ def binary(cx, node: Node, kind: int, alpha: float = 1) -> None:
     cx.dispatch("binary", [*result.grid, result.packed, *params, kind,
                            float(alpha) if is_float(dtype) else as_int(alpha)],
                 [result], inputs.operands, result.texels,
-                loops=32 * 4 if kind == POW else 0)
+                loops=32 * 4 if kind in (POW, FMOD, REMAINDER) else 0)
     if not direct:
         convert_into(cx, cx.write(out, inputs.order), result)
 
@@ -195,9 +202,39 @@ def _declare_binary(kind: int) -> Callable:
 
 for _name, _kind in {
     "mul.Tensor": MUL, "div.Tensor": DIV, "minimum.default": MINIMUM, "maximum.default": MAXIMUM,
-    "pow.Tensor_Tensor": POW,
+    "pow.Tensor_Tensor": POW, "fmod.Tensor": FMOD, "remainder.Tensor": REMAINDER,
 }.items():
     op(f"aten.{_name}")(_declare_binary(_kind))
+
+
+# Operators of a tensor and a number: kinds of unary.comp for floats and for int32.
+SCALAR_KINDS = {
+    "add": (PLUS, INT_PLUS), "sub": (PLUS, INT_PLUS), "rsub": (FROM, INT_FROM),
+    "mul": (TIMES, INT_TIMES), "div": (OVER, None), "fmod": (FMOD_BY, None),
+    "remainder": (REMAINDER_BY, None),
+}
+
+
+def _declare_scalar(name: str) -> Callable:
+    kind, int_kind = SCALAR_KINDS[name]
+
+    def lower(cx, node):
+        # A bool counts as a number.
+        number = node.args[1] if isinstance(node.args[1], float) else int(node.args[1])
+        alpha = argument(node, 2, 1) if name in ("add", "sub", "rsub") else 1
+        if name in ("add", "sub"):
+            number *= alpha if name == "add" else -alpha
+        if is_float(node.outs[0].dtype):
+            unary(cx, node, kind, as_float(number), as_float(alpha))
+        elif int_kind is None or (alpha != 1 and name == "rsub"):
+            raise UnsupportedError(f"{cx.where()}: a result of dtype {node.outs[0].dtype}")
+        else:
+            unary(cx, node, int_kind, limited(as_int(number)))
+    return lower
+
+
+for _name in SCALAR_KINDS:
+    op(f"aten.{_name}.Scalar")(_declare_scalar(_name))
 
 
 @op("aten.where.self")

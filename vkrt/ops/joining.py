@@ -1,4 +1,4 @@
-"""Operators that make larger tensors: concatenation, padding, constants."""
+"""Operators that make tensors from less: concatenation, padding, constants, equal steps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from itertools import accumulate
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, row_major
-from vkrt.ops.arguments import argument, dimension, ints, limited, tensor_argument
-from vkrt.ops.broadcast import convert, is_float, result_order
+from vkrt.ops.arguments import argument, dimension, ints, limited, slice_end, tensor_argument
+from vkrt.ops.broadcast import (
+    convert,
+    convert_into,
+    expansion,
+    is_float,
+    lifted_order,
+    result_order,
+)
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_float
+from vkrt.pte.coerce import as_float, as_int
 
 # Inputs of join.comp, and outer dimensions of pad.comp.
 JOINED, PADDED_DIMS = 4, 4
@@ -81,24 +88,68 @@ def _constant_pad_nd(cx, node):
     if source.sizes == out.sizes and not any(pads):
         cx.alias(out, source, source.order)
         return
-    result = cx.write(out, source.order)
     if tensor.rank == 0:
         raise UnsupportedError(f"{cx.where()}: padding of a 0-d tensor")
+    number = _number(argument(node, 2, 0), out.dtype)
+    order = source.order
+    changed = [d for d in order[:-1] if before[d] or source.sizes[d] != out.sizes[d]]
+    while len(changed) >= PADDED_DIMS:
+        # Too many for one dispatch: some of them first.
+        some, changed = changed[1 - PADDED_DIMS:], changed[:1 - PADDED_DIMS]
+        sizes = [out.sizes[d] if d in some else size for d, size in enumerate(source.sizes)]
+        partial = cx.temporary(sizes, out.dtype, order)
+        _pad(cx, source, partial, [before[d] if d in some else 0 for d in range(tensor.rank)],
+             number)
+        source, before = partial, [0 if d in some else n for d, n in enumerate(before)]
+    _pad(cx, source, cx.write(out, order), before, number)
+
+
+def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | float) -> None:
+    """Adds the dispatch that puts a border of `number` around `source`."""
     dims: list[tuple[int, int, int]] = []
     for d in source.order[:-1]:
-        size, inside = out.sizes[d], tensor.sizes[d]
+        size, inside = result.sizes[d], source.sizes[d]
         if dims and before[d] == 0 and size == inside:
-            dims[-1] = tuple(number * size for number in dims[-1])
+            (outer, front, own), dims[-1:] = dims[-1], ()
+            dims.append((outer * size, front * size, own * size))
         else:
             dims.append((size, before[d], inside))
-    if len(dims) > PADDED_DIMS:
-        raise UnsupportedError(f"{cx.where()}: padding of {len(dims)} dimensions")
     dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
     packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], tensor.sizes[packed],
-                        *source.grid, _number(argument(node, 2, 0), out.dtype),
-                        *(number for dim in dims for number in dim)],
+    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
+                        *source.grid, number, *(n for dim in dims for n in dim)],
                 [result], [source], result.texels, loops=4)
+
+
+@op("aten.slice_scatter.default")
+def _slice_scatter(cx, node):
+    """Args x, src, dim, start, end, step: x with a slice of it replaced by src."""
+    tensor, part, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    dim = dimension(argument(node, 2, 0), tensor.rank)
+    size = tensor.sizes[dim]
+    start = slice_end(argument(node, 3), size, 0)
+    source = cx.read(tensor)
+    order = source.order
+    patch = cx.read(part, order)
+    result = cx.write(out, order, over=(source,))
+    packed = order[-1] == dim
+    inner = 1 if packed else math.prod(
+        out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
+    cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
+                                  as_int(argument(node, 5, 1)), part.sizes[dim], *patch.grid],
+                [result], [source, patch], result.texels, loops=4)
+
+
+@op("aten.copy.default")
+def _copy(cx, node):
+    """Args x, src: src repeated to the sizes of x."""
+    source, out = cx.read(tensor_argument(node, 1)), node.outs[0]
+    order = lifted_order(source.order, out.rank)
+    missing = out.rank - len(source.sizes)
+    lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
+    if lifted.dtype != out.dtype:
+        lifted = convert(cx, lifted, out.dtype)
+    emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
 def _number(value, dtype: str) -> int | float:
@@ -134,3 +185,17 @@ def _zeros(cx, node):
 @op("aten.ones.default", "aten.ones_like.default")
 def _ones(cx, node):
     _fill(cx, node, 1)
+
+
+@op("aten.arange.start_step")
+def _arange(cx, node):
+    """Args start, end, step; integers where the result has them, as torch, from whole numbers."""
+    out = node.outs[0]
+    start, step = as_float(node.args[0]), as_float(node.args[2])
+    dtype = out.dtype if is_float(out.dtype) else "int32"
+    numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
+    direct = out.dtype == dtype
+    result = cx.write(out) if direct else cx.temporary(out.sizes, dtype)
+    cx.dispatch("arange", [*result.grid, result.packed, *numbers], [result], [], result.texels)
+    if not direct:
+        convert_into(cx, cx.write(out), result)

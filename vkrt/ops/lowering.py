@@ -77,8 +77,11 @@ class Lowering:
         image = self.storage == "texture3d"
         if (operand.dtype == dtype and operand.lies_as(order)
                 and operand.storage.is_image == image):
-            return Operand(operand.storage, operand.sizes, dtype, tuple(order),
+            same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
                            offset=operand.offset)
+            # Where a dimension of size 1 stands decides the sides of an image.
+            if not image or same.grid == operand.grid:
+                return same
         key = (tensor, tuple(order))
         if key not in self._copies:
             copy = self.temporary(operand.sizes, dtype, order)
@@ -198,10 +201,13 @@ class Lowering:
         constant = tensor.constant
         if constant is None:
             raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
-        if constant.dtype not in DTYPES:
+        if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
             raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
                                    f"constants are {', '.join(DTYPES)}")
         order = tuple(order)
+        if not tensor.numel:
+            # Nothing to bring there, and nothing is ever read of it.
+            return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
         image = self.storage == "texture3d" and not flat
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
                tensor.sizes, order, rows, image)

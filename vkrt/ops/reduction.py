@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, row_major
-from vkrt.ops.arguments import argument, dimension, dimensions, tensor_argument
+from vkrt.graph.tensor import Operand, Tensor, row_major
+from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.registry import op
@@ -154,6 +154,14 @@ def _parts(count: int, lanes: int, texels: int, loop_limit: int) -> int:
     return parts
 
 
+def _fill(cx, out: Tensor, value: float) -> None:
+    """Makes a result of one number: what a reduction of no elements gives."""
+    result = cx.write(out, row_major(out.rank))
+    cx.dispatch("fill", [*result.grid, result.packed,
+                         float(value) if is_float(out.dtype) else int(value)],
+                [result], [], result.texels)
+
+
 def _lower(cx, node: Node, kind: int, mean: bool = False) -> None:
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dims = dimensions(argument(node, 1), tensor.rank)
@@ -163,8 +171,10 @@ def _lower(cx, node: Node, kind: int, mean: bool = False) -> None:
     source = cx.read(tensor)
     if is_float(source.dtype) != is_float(out.dtype) or source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, out.dtype)
-    if tensor.numel == 0 and out.numel > 0:
-        raise UnsupportedError(f"{cx.where()}: a reduction of no elements")
+    if tensor.numel == 0:
+        # Only sums and means have a value then.
+        _fill(cx, out, math.nan if mean else 0)
+        return
     if tensor.rank == 0:
         source, dims, keepdim = source.with_view((1,), (0,)), (0,), False
     count = math.prod(source.sizes[d] for d in dims)
@@ -190,6 +200,43 @@ def _amax(cx, node):
 @op("aten.amin.default")
 def _amin(cx, node):
     _lower(cx, node, MIN)
+
+
+def _lower_any(cx, node: Node, kind: int, dims: tuple[int, ...], keepdim: bool) -> None:
+    """Whether any (MAX) or every (MIN) element is not zero."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = convert(cx, cx.read(tensor), "bool")
+    if tensor.rank == 0 or not dims:
+        cx.alias(out, source, source.order)
+        return
+    if tensor.numel == 0:
+        _fill(cx, out, int(kind == MIN))
+        return
+    result = cx.write(out, kept_order(source.order, dims, keepdim))
+    reduce(cx, source, result, dims, keepdim, kind)
+
+
+def _declare_any(name: str, kind: int) -> None:
+    @op(f"aten.{name}.dim")
+    def _one(cx, node):
+        rank = tensor_argument(node, 0).rank
+        _lower_any(cx, node, kind, (dimension(node.args[1], rank),),
+                   as_bool(argument(node, 2, False)))
+
+    @op(f"aten.{name}.dims")
+    def _some(cx, node):
+        rank = tensor_argument(node, 0).rank
+        given = argument(node, 1)
+        dims = range(rank) if given is None else (dimension(d, rank) for d in ints(given))
+        _lower_any(cx, node, kind, tuple(sorted(dims)), as_bool(argument(node, 2, False)))
+
+    @op(f"aten.{name}.default")
+    def _every(cx, node):
+        _lower_any(cx, node, kind, tuple(range(tensor_argument(node, 0).rank)), False)
+
+
+_declare_any("any", MAX)
+_declare_any("all", MIN)
 
 
 def _lower_arg(cx, node: Node, minimum: bool) -> None:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor
-from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
+from vkrt.ops.arguments import (
+    argument,
+    dimension,
+    dimensions,
+    ints,
+    slice_end,
+    tensor_argument,
+)
 from vkrt.ops.broadcast import expansion, lifted_order
-from vkrt.ops.copying import Walk, emit
+from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.registry import op
 from vkrt.ops.views import part_offset, reshape
 from vkrt.pte.coerce import as_int
+
+# Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
+# them one.
+REPEATED_AT_ONCE = 3
 
 
 @op("aten.view_copy.default", "aten._unsafe_view.default", "aten.view.default",
@@ -80,11 +91,25 @@ def _repeat(cx, node):
     source = _source(cx, tensor, out)
     order = lifted_order(source.order, out.rank)
     lifted = source.with_view((1,) * (out.rank - tensor.rank) + tuple(tensor.sizes), order)
-    strides = lifted.strides()
-    repeats = ints(node.args[1])
-    sizes = [size for d in order for size in (repeats[d], lifted.sizes[d])]
-    steps = [step for d in order for step in (0, strides[d])]
-    emit(cx, cx.write(out, order), lifted, Walk(tuple(sizes), tuple(steps)))
+    repeats = list(ints(node.args[1]))
+    walk = _repetition(lifted, repeats)
+    while len(walk.collapsed().sizes) > MAX_DIMS:
+        # Too much for one walk: the innermost ones first.
+        some = [d for d in order if repeats[d] > 1][-REPEATED_AT_ONCE:]
+        now = [times if d in some else 1 for d, times in enumerate(repeats)]
+        partial = cx.temporary([n * size for n, size in zip(now, lifted.sizes)], lifted.dtype,
+                               order)
+        emit(cx, partial, lifted, _repetition(lifted, now))
+        lifted, repeats = partial, [times // n for times, n in zip(repeats, now)]
+        walk = _repetition(lifted, repeats)
+    emit(cx, cx.write(out, order), lifted, walk)
+
+
+def _repetition(source: Operand, repeats: list[int]) -> Walk:
+    """The walk over a tensor that gives every dimension so many times."""
+    strides = source.strides()
+    sizes = [size for d in source.order for size in (repeats[d], source.sizes[d])]
+    return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
 
 
 @op("aten.flip.default")
@@ -121,14 +146,6 @@ def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
     emit(cx, cx.write(out, order), source, walk)
 
 
-def _index(value, size: int, default: int) -> int:
-    """An end of a slice: negative from the end, limited to the size."""
-    if value is None:
-        return default
-    number = as_int(value)
-    return min(max(number + size if number < 0 else number, 0), size)
-
-
 @op("aten.select_copy.int")
 def _select_copy(cx, node):
     tensor, out = tensor_argument(node, 0), node.outs[0]
@@ -149,7 +166,7 @@ def _slice_copy(cx, node):
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dim = dimension(argument(node, 1, 0), tensor.rank)
     size = tensor.sizes[dim]
-    start = _index(argument(node, 2), size, 0)
+    start = slice_end(argument(node, 2), size, 0)
     _part(cx, tensor, out, dim, start, as_int(argument(node, 4, 1)))
 
 
@@ -162,3 +179,31 @@ def _split_with_sizes_copy(cx, node):
         if cx.used(out):
             _part(cx, tensor, out, dim, start)
         start += size
+
+
+@op("aten.unfold_copy.default")
+def _unfold_copy(cx, node):
+    """Args x, dim, size, step: windows of a dimension, their elements as a new last dimension."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = _source(cx, tensor, out)
+    if tensor.rank == 0:
+        emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
+        return
+    dim = dimension(node.args[1], tensor.rank)
+    strides = list(source.strides())
+    within = strides[dim]
+    strides[dim] *= as_int(node.args[3])
+    emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
+
+
+@op("aten.as_strided_copy.default")
+def _as_strided_copy(cx, node):
+    """Args x, sizes, strides, offset: elements of x, contiguous, by their numbers."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    source = _source(cx, tensor, out)
+    if not source.raw:
+        flat = cx.temporary((tensor.numel,), source.dtype)
+        emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))
+        source = flat
+    emit(cx, cx.write(out), source,
+         Walk(tuple(out.sizes) or (1,), ints(node.args[2]) or (1,), as_int(argument(node, 3, 0))))

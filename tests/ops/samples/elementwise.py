@@ -38,7 +38,39 @@ UNARY = {
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10}
 
+# Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
+DIVIDENDS = np.array([5.5, -5.5, 0, 3, -3, 1e10, -7e18, 0.1, math.inf, 2.9999998, 1e-30],
+                     np.float32)
+ERF_X = np.concatenate([np.linspace(-5, 5, 400), [1e-6, 0.0]]).astype(np.float32)
+ERF = np.array([math.erf(x) for x in ERF_X.astype(np.float64)])
+
+
+def with_scalar(op, function, *rest, array=None, **options):
+    return Sample(f"aten.{op}.Scalar", [normal(3, 5, 9) if array is None else array, *rest],
+                  function, **options)
+
+
 SAMPLES = [
+    with_scalar("add", lambda x, v, a: x + a * v, 2.5, 3),
+    with_scalar("sub", lambda x, v, a: x - a * v, 2.5, 1),
+    with_scalar("rsub", lambda x, v, a: v - a * x, 2.5, 1),
+    with_scalar("rsub", lambda x, v, a: v - a * x, 2, 3, name="alpha"),
+    with_scalar("mul", lambda x, v: x * v, 0.35), with_scalar("div", lambda x, v: x / v, -1.7),
+    *(with_scalar(name, function, 3, *rest, array=integers(4, 7), name="int32")
+      for name, function, rest in (
+          ("add", lambda x, v, a: x + a * v, [2]), ("sub", lambda x, v, a: x - a * v, [1]),
+          ("rsub", lambda x, v, a: v - a * x, [1]), ("mul", lambda x, v: x * v, []))),
+    *(with_scalar(name, function, number, array=DIVIDENDS, name=str(number), half=False)
+      for name, function in (("fmod", np.fmod), ("remainder", np.remainder))
+      for number in (3.0, -3.0, 0.75)),
+    *(Sample(f"aten.{name}.Tensor", [normal(3, 5, 9, scale=9.0), normal(5, 1, seed=1)], function,
+             half=False) for name, function in (("fmod", np.fmod), ("remainder", np.remainder))),
+    *(Sample(f"aten.{name}.Tensor", [integers(30, low=-99, high=99), integers(30, low=1, seed=1)],
+             function, name="int32")
+      for name, function in (("fmod", np.fmod), ("remainder", np.remainder))),
+    Sample("aten.sign.default", [np.append(normal(9), [0, math.nan]).astype(np.float32)], np.sign),
+    Sample("aten.sign.default", [integers(9)], np.sign, name="int32"),
+    Sample("aten.erf.default", [ERF_X], [ERF]),
     *(Sample(f"aten.{name}.default", [normal(2, 6, 5, 7, scale=3.0)], function)
       for name, function in UNARY.items()),
     *(Sample(f"aten.{name}.default", [positive(3, 5, 9)], function)

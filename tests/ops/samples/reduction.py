@@ -51,7 +51,25 @@ def log_softmax(x, dim, _=False):
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
 
 
+def any_samples(name, function):
+    rare = np.random.default_rng(3).random((2, 6, 5, 7)) < (0.1 if name == "any" else 0.9)
+    yield from (Sample(f"aten.{name}.dim", [rare, dim, keepdim],
+                       lambda x, d, k: function(x, axis=d, keepdims=k), dtype="bool",
+                       name=f"{dim} {keepdim}") for dim in range(4) for keepdim in (False, True))
+    yield from (Sample(f"aten.{name}.dims", [rare, dims, keepdim],
+                       lambda x, d, k: function(x, axis=None if d is None else tuple(d),
+                                                keepdims=k), dtype="bool", name=f"{dims} {keepdim}")
+                for dims in ([0, 2], [-1, 1], None) for keepdim in (False, True))
+    yield Sample(f"aten.{name}.default", [rare], function, dtype="bool")
+    yield Sample(f"aten.{name}.default", [np.ones((), bool)], function,
+                 dtype="bool", name="0-d")
+    yield Sample(f"aten.{name}.dim", [np.round(normal(5, 9)), 1, False],
+                 lambda x, d, k: function(x, axis=d, keepdims=k), dtype="bool", name="floats",
+                 half=False)
+
+
 SAMPLES = [
+    *any_samples("any", np.any), *any_samples("all", np.all),
     *(Sample(f"aten.{name}", [normal(*SIZES), dims, keepdim], reduced(function),
              name=f"{dims} {keepdim}", rtol=2e-6)
       for name, function in FUNCTIONS.items() for dims in SETS for keepdim in (False, True)),

@@ -60,7 +60,43 @@ def pad_sample(sizes, pads, value=0.0, array=None):
                   name=f"{sizes} {pads}")
 
 
+def scattered(x, part, dim, start, end, step):
+    result = x.copy()
+    place = [slice(None)] * x.ndim
+    place[dim] = slice(start, end, step)
+    result[tuple(place)] = part
+    return result
+
+
+def scatter_sample(sizes, dim, start, end, step=1, make=normal, name=""):
+    x = make(*sizes)
+    part = make(*sliced(x, dim, start, end, step).shape, seed=1)
+    return Sample("aten.slice_scatter.default", [x, part, dim, start, end, step], scattered,
+                  rtol=0, name=f"{sizes} {dim} {start} {end} {step} {name}")
+
+
+def strided(x, sizes, strides, offset):
+    flat = np.ascontiguousarray(x).ravel()
+    return np.lib.stride_tricks.as_strided(flat[offset or 0:], sizes,
+                                           [n * flat.itemsize for n in strides])
+
+
 SAMPLES = [
+    scatter_sample((4, 6, 5, 8), 0, 1, 3), scatter_sample((4, 6, 5, 7), 1, None, END, 2),
+    scatter_sample((4, 6, 5, 7), -1, 2, -1), scatter_sample((4, 6, 5, 7), 3, 1, END, 3),
+    scatter_sample((4, 6, 5, 7), 2, -3, 100), scatter_sample((9,), 0, 2, 5),
+    scatter_sample((4, 6), 1, 1, 3, make=integers, name="int32"),
+    scatter_sample((4, 6), 0, 1, 3, make=booleans, name="bool"),
+    *(Sample("aten.as_strided_copy.default", [normal(*sizes), to, strides, offset], strided,
+             rtol=0, name=f"{sizes} {to} {strides} {offset}")
+      for sizes, to, strides, offset in (
+          ((3, 5), [5, 3], [1, 5], None), ((3, 5), [2, 2, 3], [1, 5, 2], 1), ((9,), [3], [4], 0),
+          ((2, 3, 5), [4, 4], [0, 7], 2), ((3, 5), [], [], 7))),
+    *(Sample("aten.copy.default", [normal(*sizes), normal(*source, seed=1), False],
+             lambda x, s, _: np.broadcast_to(s, x.shape), rtol=0, name=f"{sizes} {source}")
+      for sizes, source in (((3, 5), (3, 5)), ((2, 3, 5), (3, 1)), ((2, 3, 5), ()))),
+    Sample("aten.copy.default", [normal(3, 5), integers(5), False],
+           lambda x, s, _: np.broadcast_to(s, x.shape), name="converts"),
     *(view("aten.view_copy.default", sizes, result, list(result)) for sizes, result in RESHAPES),
     view("aten.view_copy.default", (3, 4), (2, 6), [2, 6], constants=[0]),
     view("aten.view_copy.default", (3, 10), (6, 5), [6, 5], array=integers(3, 10)),
@@ -123,6 +159,9 @@ SAMPLES = [
     cat_sample(1, (1, 3, 6, 10), (1, 5, 6, 10), make=integers, name="int32"),
     cat_sample(1, (1, 3, 6), (1, 5, 6), make=booleans, name="bool"),
     cat_sample(0, (2, 3), (4, 3), constants=[0], name="constants"),
+    *(Sample("aten.permute_copy.default", [integers(*sizes).astype(np.int64), order],
+             lambda x, p: x.transpose(p), constants=[0], dtype="int32", name=f"int64 {sizes}")
+      for sizes, order in (((3, 5), [0, 1]), ((5, 2, 3), [2, 1, 0]), ((8,), [0]))),
     pad_sample((2, 3, 5, 7), [1, 2, 3, 0]), pad_sample((2, 3, 5, 7), [0, 0, 0, 0, 1, 2], 0.5),
     pad_sample((2, 3, 5, 8), [0, 0, 2, 1]), pad_sample((2, 3, 5, 7), [-1, 2, 0, -2], 1.5),
     pad_sample((5,), [3, 1], -2.0), pad_sample((2, 3, 5, 7), [0, 0]),
@@ -140,6 +179,11 @@ SAMPLES = [
     Sample("aten.ones_like.default", [normal(3, 5), None], lambda x, _: np.ones_like(x)),
     Sample("aten.scalar_tensor.default", [2.5, None], lambda v, _: np.asarray(v),
            dtype="float32"),
+    *(Sample("aten.arange.start_step", [start, end, step, None],
+             lambda a, b, s, _: np.arange(a, b, s), dtype=dtype, name=f"{start} {end} {step} {dtype}")
+      for start, end, step, dtype in (
+          (0, 7, 1, "float32"), (0, 5, 2, "int32"), (5.0, -1, -1.5, "float32"), (3, 3, 1, "int32"),
+          (-2, 30, 3, "int32"), (0.5, 40, 0.25, "float32"), (0, 8, 1, "float16"))),
     Sample("aten.scalar_tensor.default", [3, None], lambda v, _: np.asarray(v), dtype="int32",
            name="int32"),
 ]

@@ -25,26 +25,29 @@ COMPARISONS = _named("aten.{}.Tensor", "eq ne lt le gt ge") | _named(
 # All tensors, arguments and the first result, have one dtype.
 ARITHMETIC = _named("aten.{}.default", (
     "abs bitwise_not ceil cos exp floor hardsigmoid hardswish log log10 neg reciprocal relu round "
-    "rsqrt sigmoid silu sin sqrt tanh trunc gelu hardtanh hardshrink leaky_relu clamp "
+    "rsqrt sigmoid silu sin sqrt tanh trunc gelu hardtanh hardshrink leaky_relu clamp erf sign "
+    "slice_scatter "
     "minimum maximum _softmax _log_softmax amax amin native_layer_norm native_group_norm "
     "_native_batch_norm_legit_no_training mm bmm addmm matmul linear convolution avg_pool2d "
     "max_pool2d max_pool2d_with_indices cat grid_sampler_2d constant_pad_nd pixel_shuffle")) | {
     "aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor",
     "aten.div.Tensor_mode", "aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar",
-    "aten.add.Scalar", "aten.sub.Scalar", "aten.mul.Scalar", "aten.bitwise_and.Tensor",
+    "aten.add.Scalar", "aten.sub.Scalar", "aten.rsub.Scalar", "aten.mul.Scalar",
+    "aten.div.Scalar", "aten.fmod.Scalar", "aten.fmod.Tensor", "aten.remainder.Scalar",
+    "aten.remainder.Tensor", "aten.bitwise_and.Tensor",
     "aten.bitwise_or.Tensor", "aten.bitwise_xor.Tensor", "aten.mean.dim",
     "aten.upsample_nearest2d.vec", "aten.upsample_bilinear2d.vec", "et_vk.conv_with_clamp.default",
     "et_vk.rms_norm.default", "et_vk.sdpa.default", "et_vk.apply_rotary_emb.default",
     "et_vk.apply_rotary_emb_hf.default", "et_vk.apply_rotary_emb_interleaved.default",
     "sdpa_with_kv_cache.default", "llama.custom_sdpa.default", "et_vk.q8ta_relu.default",
     "et_vk.q8ta_pixel_shuffle.default",
-    "et_vk.q8ta_add.default", "aten::abs.out", "aten::floor.out", "aten::maximum.out",
-    "aten::slice_scatter.out", "aten::grid_sampler_2d.out"}
+    "et_vk.q8ta_add.default"}
 
 # All results have the dtype of the first tensor, whatever the others (indices) have.
 MOVES = _named("aten.{}.default", (
     "clone alias_copy view_copy view _unsafe_view unsqueeze_copy permute_copy permute t_copy "
-    "expand_copy repeat flip split_with_sizes_copy unfold_copy gather index_select embedding")) | {
+    "expand_copy repeat flip split_with_sizes_copy unfold_copy as_strided_copy gather "
+    "index_select embedding")) | {
     "dim_order_ops._clone_dim_order.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim",
     "aten.transpose_copy.int", "aten.select_copy.int", "aten.slice_copy.Tensor",
     "aten.index.Tensor", "aten._weight_int8pack_mm.default", "et_vk.linear_qcs4w.default",
@@ -52,13 +55,14 @@ MOVES = _named("aten.{}.default", (
     "et_vk.linear_q8ta_q8csw.default", "et_vk.q8ta_linear.default",
     "et_vk.q8ta_linear_gemv.default", "et_vk.q8ta_conv2d.default", "et_vk.q8ta_conv2d_pw.default",
     "et_vk.q8ta_conv2d_dw.default", "et_vk.q8ta_conv2d_transposed.default",
-    "aten::index.Tensor_out", "aten::index_put.out", "aten::as_strided_copy.out"}
+    "aten.copy.default"}
 
 # Results that are always of one dtype, by position.
 FIXED: dict[str, dict[int, str]] = {
     "aten.argmax.default": {0: "int32"},
     "aten.argmin.default": {0: "int32"},
-    "aten::any.out": {0: "bool"},
+    **{f"aten.{name}.{form}": {0: "bool"} for name in ("any", "all")
+       for form in ("dim", "dims", "default")},
     "aten.max_pool2d_with_indices.default": {1: "int32"},
 }
 

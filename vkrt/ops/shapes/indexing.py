@@ -65,7 +65,7 @@ def indexed(x, indices):
     return (*left[:start], *common, *left[start:])
 
 
-@rule("self:T indices:[T.int32?]", "aten.index.Tensor", "aten::index.Tensor_out")
+@rule("self:T indices:[T.int32?]", "aten.index.Tensor")
 def index_tensor(x, indices):
     return (indexed(x, indices),)
 
@@ -77,7 +77,7 @@ def index_put(x, indices, values, _accumulate):
 
 
 @rule("self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
-      "aten.grid_sampler_2d.default", "aten::grid_sampler_2d.out")
+      "aten.grid_sampler_2d.default")
 def grid_sampler_2d(x, grid, mode, padding, _align):
     need_rank(x, 4, "self")
     need_rank(grid, 4, "grid")

@@ -124,7 +124,7 @@ def slice_copy(x, dim, start, end, step):
     return ((*x[:dim], count, *x[dim + 1:]),)
 
 
-@rule("self:T src:T dim:i start:i? end:i? step:i?", "aten::slice_scatter.out")
+@rule("self:T src:T dim:i start:i? end:i? step:i?", "aten.slice_scatter.default")
 def slice_scatter(x, source, dim, start, end, step):
     need_sizes(source, slice_copy(x, dim, start, end, step)[0], "src")
     return (x,)
@@ -186,7 +186,7 @@ def unfold(x, dim, size, step):
     return ((*x[:dim], (length - size) // step + 1, *x[dim + 1:], size),)
 
 
-@rule("self:T size:[i] stride:[i] storage_offset:i?", "aten::as_strided_copy.out")
+@rule("self:T size:[i] stride:[i] storage_offset:i?", "aten.as_strided_copy.default")
 def as_strided(x, size, stride, offset):
     if len(stride) != len(size):
         fail("stride", f"expected {len(size)} numbers, got {list(stride)}")

@@ -17,12 +17,11 @@ ROUNDING = (None, "floor", "trunc")
 @rule("self:T", *(f"aten.{name}.default" for name in (
     "abs", "bitwise_not", "ceil", "cos", "exp", "floor", "hardsigmoid", "hardswish", "log",
     "log10", "logical_not", "neg", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "silu",
-    "sin", "sqrt", "tanh", "trunc")),
-      "aten::abs.out", "aten::floor.out")
+    "sin", "sqrt", "tanh", "trunc", "erf", "sign")))
 @rule("self:T value:n", *(f"aten.{name}.Scalar" for name in ("eq", "ne", "lt", "le", "gt", "ge")),
-      "aten.pow.Tensor_Scalar", "aten.mul.Scalar", "aten.leaky_relu.default",
-      "aten.hardshrink.default", "aten::mul.Scalar_out", "aten::fmod.Scalar_out")
-@rule("self:T value:n alpha:n", "aten.add.Scalar", "aten.sub.Scalar")
+      "aten.pow.Tensor_Scalar", "aten.mul.Scalar", "aten.div.Scalar", "aten.fmod.Scalar",
+      "aten.remainder.Scalar", "aten.leaky_relu.default", "aten.hardshrink.default")
+@rule("self:T value:n alpha:n?", "aten.add.Scalar", "aten.sub.Scalar", "aten.rsub.Scalar")
 @rule("self:T fill_value:n *:*", "aten.full_like.default")
 @rule("self:T min:f max:f", "aten.hardtanh.default")
 @rule("self:T min:f? max:f?", "aten.clamp.default")
@@ -39,10 +38,9 @@ def gelu(x, approximate):
 
 @rule("self:T other:T", *(f"aten.{name}.Tensor" for name in (
     "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or",
-    "bitwise_xor")),
+    "bitwise_xor", "fmod", "remainder")),
       "aten.minimum.default", "aten.maximum.default", "aten.pow.Tensor_Tensor",
-      "aten.logical_and.default", "aten.logical_or.default", "aten.logical_xor.default",
-      "aten::maximum.out")
+      "aten.logical_and.default", "aten.logical_or.default", "aten.logical_xor.default")
 @rule("self:T other:T alpha:n", "aten.add.Tensor", "aten.sub.Tensor")
 def binary(x, y, *_alpha):
     return (broadcast(x, y),)
@@ -60,7 +58,7 @@ def where(condition, x, y):
     return (broadcast(condition, x, y),)
 
 
-@rule("self:T src:T non_blocking:-", "aten::copy.out", "aten::copy_")
+@rule("self:T src:T non_blocking:-", "aten.copy.default")
 def copy(x, source):
     need_broadcast(source, x, "src")
     return (x,)
@@ -75,7 +73,7 @@ def filled(size, *_value):
     return (tuple(at_least(number, 0, "size") for number in size),)
 
 
-@rule("s:n *:*", "aten.scalar_tensor.default", "aten::scalar_tensor.out")
+@rule("s:n *:*", "aten.scalar_tensor.default")
 def scalar(_value):
     return ((),)
 

@@ -14,8 +14,7 @@ def reduced(x, dims, keepdim):
     return tuple(n for d, n in enumerate(x) if d not in dims)
 
 
-@rule("self:T dim:[i]? keepdim:b? dtype:-", "aten.mean.dim", "aten.sum.dim_IntList",
-      "aten::mean.out")
+@rule("self:T dim:[i]? keepdim:b? dtype:-", "aten.mean.dim", "aten.sum.dim_IntList")
 def reduce(x, dims, keepdim):
     # To torch an empty list means all dimensions.
     return (reduced(x, wrap_all(dims or None, len(x), "dim"), bool(keepdim)),)
@@ -34,9 +33,19 @@ def arg_extreme(x, dim, keepdim):
     return extreme(x, None if dim is None else (dim,), keepdim)
 
 
-@rule("self:T dim:i keepdim:b?", "aten::any.out")
-def any_out(x, dim, keepdim):
+@rule("self:T dim:i keepdim:b?", "aten.any.dim", "aten.all.dim")
+def any_dim(x, dim, keepdim):
     return (reduced(x, {wrap(dim, len(x))}, bool(keepdim)),)
+
+
+@rule("self:T dim:[i]? keepdim:b?", "aten.any.dims", "aten.all.dims")
+def any_dims(x, dims, keepdim):
+    return (reduced(x, wrap_all(dims, len(x), "dim"), bool(keepdim)),)
+
+
+@rule("self:T", "aten.any.default", "aten.all.default")
+def any_all(_x):
+    return ((),)
 
 
 @rule("self:T dim:i half_to_float:b?", "aten._softmax.default", "aten._log_softmax.default")

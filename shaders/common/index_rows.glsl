@@ -1,0 +1,35 @@
+// Rows of a tensor that integers name: row n of the result is row places[n] of the source.
+//
+// A row is `slab` texels, one after the other in both. The integers are counted in their logical
+// order (the innermost dimension of `last` elements is padded to whole texels). A negative one
+// counts from the end, one beyond the ends is the first or last row: nothing is read outside.
+//
+// The including shader declares `source` and defines SOURCE_TEXEL(t).
+
+#include "params.glsl"
+
+OUT(0, result)
+IN_AS(2, places, i32)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, slab)
+PARAM(4, rows)
+PARAM(5, last)
+PARAM(6, places_X)
+PARAM(7, places_Y)
+PARAM(8, places_Z)
+PARAM(9, source_X)
+PARAM(10, source_Y)
+PARAM(11, source_Z)
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  int n = i / slab;
+  int lane = n % last;
+  int t = n / last * places_Z + (lane >> 2);
+  int row = LOAD_AS(places, AT_LINEAR(t, places_X, places_Y, places_Z), i32)[lane & 3];
+  row = clamp(row < 0 ? row + rows : row, 0, rows - 1);
+  STORE(result, AT_LINEAR(i, X, Y, Z), SOURCE_TEXEL(row * slab + i % slab));
+}
