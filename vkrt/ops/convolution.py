@@ -9,7 +9,7 @@ Activations are channels-last. A weight [O, I / groups, kh, kw] (of a transposed
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
@@ -126,7 +126,7 @@ def convolution(cx, node: Node) -> None:
     order = channels_last(x.rank)
     source = cx.read(x, order)
     if conv.is_pointwise:
-        matrix = cx.weight(weight, order, rows=1)
+        matrix = cx.matrix(weight, order, 1)
         result = cx.write(out, order)
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
                         bias=bias, bias_kind=_has(node, 2), clamp=conv.clamp)
@@ -158,7 +158,7 @@ def _single(cx, node: Node, conv: Convolution, bias: Operand) -> None:
     """One input channel, left row-major: neither it nor the weights are padded to 4 channels."""
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     source = cx.read(x, row_major(x.rank))
-    matrix = cx.weight(weight, row_major(weight.rank), rows=1)
+    matrix = cx.matrix(weight, row_major(weight.rank), 1)
     result = cx.write(out, channels_last(out.rank))
     aligned = (conv.dilation[1] == 1 and conv.stride[1] % 4 == 0 and conv.padding[1] % 4 == 0)
     width, rows, texels = result.grid
@@ -174,7 +174,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     # [C, 1, kh, kw] -> 1, kh | kw, C
     order = (1, *range(2, weight.rank), 0)
-    matrix = cx.weight(weight, order, rows=weight.rank - 2)
+    matrix = cx.matrix(weight, order, weight.rank - 2)
     result = cx.write(out, source.order)
     params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
               conv.kernel[1], conv.stride[1], conv.dilation[1],
@@ -188,7 +188,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
 
 def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
-    matrix = cx.weight(weight, channels_last(weight.rank), rows=1)
+    matrix = cx.matrix(weight, channels_last(weight.rank), 1)
     result = cx.write(out, source.order)
     group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
     width, rows, texels = result.grid
@@ -221,14 +221,14 @@ def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
     group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
     if conv.groups == conv.inputs == conv.channels:
         # [C, 1, kh, kw] -> 1, kh | kw, C
-        matrix = cx.weight(weight, (1, *range(2, weight.rank), 0), rows=weight.rank - 2)
+        matrix = cx.matrix(weight, (1, *range(2, weight.rank), 0), weight.rank - 2)
         shader, count = "deconv2d_depthwise", width * rows * texels
         loops += math.prod(taps)
     else:
         # [I, O / g, kh, kw] is g, I / g, O / g, kh, kw -> g, O / g | kh, kw, I / g
         split = (conv.groups, conv.group_inputs, *weight.sizes[1:])
         order = (0, *range(2, len(split)), 1)
-        matrix = cx.weight(replace(weight, sizes=split), order, rows=2)
+        matrix = cx.matrix(weight, order, 2, split)
         if conv.has_whole_texels:
             group_inputs = -(-conv.group_inputs // 4)
             shader, count = _phases(conv, result, _height(out))

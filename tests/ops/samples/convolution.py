@@ -91,7 +91,7 @@ def conv_with_clamp(*args):
                    math.inf if high is None else high)
 
 
-def _one(row, clamp=None) -> Sample:
+def _one(row, clamp=None, computed=False) -> Sample:
     sizes, weight_sizes, stride, padding, dilation, groups, has_bias = row
     spatial = len(sizes) - 2
     pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
@@ -99,7 +99,8 @@ def _one(row, clamp=None) -> Sample:
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, False, [0] * spatial,
             groups]
     name = f"{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
-    constants = (1, 2) if has_bias else (1,)
+    constants = () if computed else (1, 2) if has_bias else (1,)
+    name += "-computed" * computed
     if clamp:
         return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
                       constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
@@ -112,6 +113,9 @@ CLAMPS = ([0, 6.0], [0.0, 1.797e308], [None, 0.5], [-1.797e308, 1])
 
 SAMPLES = [
     *(_one(row) for row in (*CONV2D, *CONV1D)),
+    # One of each kernel.
+    *(_one(row, computed=True) for row in (CONV2D[1], CONV2D[15], CONV2D[20], CONV2D[31],
+                                           CONV2D[32], CONV2D[35], CONV1D[0], CONV1D[5])),
     *(_one(row, clamp) for clamp in CLAMPS
       for row in (CONV2D[0], CONV2D[15], CONV2D[20], CONV2D[31], CONV1D[0])),
 ]

@@ -63,14 +63,15 @@ def conv_with_clamp(*args):
     return np.clip(convolution(*args), low, high)
 
 
-def _one(row, clamp=None) -> Sample:
+def _one(row, clamp=None, computed=False) -> Sample:
     sizes, weight_sizes, stride, padding, dilation, extra, groups, has_bias = row
     pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
     extra = list(extra) if isinstance(extra, tuple) else [extra]
     bias = normal(weight_sizes[1] * groups, seed=2) if has_bias else None
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, True, extra, groups]
     name = f"transposed-{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
-    constants = (1, 2) if has_bias else (1,)
+    constants = () if computed else (1, 2) if has_bias else (1,)
+    name += "-computed" * computed
     if clamp:
         return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
                       constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
@@ -80,5 +81,7 @@ def _one(row, clamp=None) -> Sample:
 
 SAMPLES = [
     *(_one(row) for row in (*CONV2D, *CONV1D)),
+    *(_one(row, computed=True) for row in (CONV2D[2], CONV2D[15], CONV2D[17], CONV2D[20],
+                                           CONV1D[0])),
     *(_one(row, (0, 1.797e308)) for row in (CONV2D[0], CONV2D[2], CONV2D[17], CONV1D[0])),
 ]
