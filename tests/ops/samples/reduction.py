@@ -13,6 +13,14 @@ def reduced(function):
     return expect
 
 
+def reduced_one(function):
+    return lambda x, dim, keepdim, _: function(x, axis=dim, keepdims=keepdim)
+
+
+def np_prod(x, _=None):
+    return np.asarray(np.prod(x))
+
+
 def with_nan(*sizes):
     array = normal(*sizes)
     array[..., 1] = math.nan
@@ -39,6 +47,16 @@ def arg_sample(name, array, dim, keepdim, label="", **options):
     return Sample(f"aten.{name}.default", [array, dim, keepdim],
                   lambda x, d, k: ARGS[name](x, axis=d, keepdims=k), dtype="int32",
                   name=f"{list(array.shape)} {dim} {keepdim}{label}", **options)
+
+
+def both(name, array, dim, keepdim, **options):
+    """The extreme along a dimension and its index."""
+    values, indices = {"max": (np.max, np.argmax), "min": (np.min, np.argmin)}[name]
+    sizes = values(array, axis=dim, keepdims=keepdim).shape
+    return Sample(f"aten.{name}.dim", [array, dim, keepdim],
+                  lambda x, d, k: [values(x, axis=d, keepdims=k), indices(x, axis=d, keepdims=k)],
+                  outs=[(sizes, str(array.dtype)), (sizes, "int32")],
+                  name=f"{list(array.shape)} {dim} {keepdim}", **options)
 
 
 def softmax(x, dim, _=False):
@@ -102,6 +120,15 @@ SAMPLES = [
     arg_sample("argmax", with_nan(3, 5), 1, False, " NaN"),
     arg_sample("argmax", np.round(normal(3, 50)), 1, False, " ties"),
     arg_sample("argmax", normal(3, 5, 6), None, False),
+    *(both(name, normal(2, 6, 5, 7), dim, keepdim)
+      for name in ("max", "min") for dim, keepdim in ((1, False), (-1, True), (2, False))),
+    both("max", integers(4, 9), 0, True),
+    *(Sample("aten.prod.dim_int", [positive(*sizes) + np.float32(0.5), dim, keepdim, None],
+             reduced_one(np.prod), name=f"{sizes} {dim} {keepdim}", rtol=3e-6)
+      for sizes, dim, keepdim in (((3, 5, 7), 1, False), ((3, 5, 7), -1, True),
+                                  ((2, 9, 4), 0, True), ((1, 150), 1, False))),
+    Sample("aten.prod.default", [integers(3, 5, low=1, high=4), None], np_prod, name="int32"),
+    Sample("aten.prod.default", [positive(2, 3, 3)], np_prod, rtol=3e-6),
     # In parts.
     arg_sample("argmin", normal(1, 30000), 1, False, half=False),
     arg_sample("argmax", normal(3, 50_257), 1, False, half=False),
