@@ -31,7 +31,12 @@ ivec4 apply(ivec4 v) {
     case 5: return v + low;
     case 6: return v * low;
     case 7: return sign(v);
-    case 8: return low - v;
+    case 8: return low - high * v;
+    case 9: return v - v / low * low;
+    case 10: {
+      ivec4 r = v - v / low * low;
+      return r + low * ivec4(notEqual(r, ivec4(0))) * ivec4(lessThan(r ^ ivec4(low), ivec4(0)));
+    }
   }
   return v;
 }

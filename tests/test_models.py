@@ -7,17 +7,23 @@ import pytest
 from support import find_model
 
 import vkrt
+from vkrt import pte
+from vkrt.graph.build import build_graph
+from vkrt.graph.policy import target_of
+from vkrt.graph.records import HostCall
+from vkrt.ops.lowering import lower
 
 pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
-         "shapes", "batch2", "lstm_cell", "unet_small"]
+         "shapes", "batch2", "lstm_cell", "unet_small", "attention", "places"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
-         "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
-         "realesr-animevideov3", "realesr-animevideov3-fp16", "efficientnet-lite0",
-         "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
+         "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",
+         "digit-recognizer", "silero-vad", "realesr-animevideov3",
+         "realesr-animevideov3-fp16", "efficientnet-lite0", "mobilenet_v2-base",
+         "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
 
 
@@ -70,7 +76,6 @@ def test_large(name, device):
 
 
 @pytest.mark.parametrize(("name", "missing"), [
-    ("lstm-base", ["aten.arange.start_step x1", "aten.index.Tensor x1", "aten::abs.out x2"]),
     ("mlp_q8-base", ["et_vk.q8ta_linear.default x3", "quantized_decomposed.quantize_per_tensor"]),
     ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
     ("kvbuf-alias", ["buffer mutated in place by aten.add.Tensor"]),
@@ -83,6 +88,21 @@ def test_unsupported_names_everything_at_once(name, missing, device):
         vkrt.load(path, device)
     for words in missing:
         assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "kernels"), [
+    ("attention", []), ("toy", []), ("places", ["aten::cumsum.out", "aten::sort.values"])])
+def test_kernels_between_delegates_run_on_the_device(name, kernels, device):
+    """All delegates and the kernels between them are one piece of work but for what the device has
+    no operator for."""
+    path = find_model(f"{name}.pte")
+    data = path.read_bytes()
+    program = pte.read_program(data)
+    graph = build_graph(data, program, program.plans[0])
+    assert sorted(node.op for node in graph.nodes if node.is_host) == kernels
+    assert any(node.kernel and not node.is_host for node in graph.nodes)
+    work = lower(graph, target_of(device.info))
+    assert sum(isinstance(step, HostCall) for step in work.steps) == len(kernels)
 
 
 @pytest.mark.parametrize("name", SMALL)

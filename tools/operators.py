@@ -15,6 +15,7 @@ BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 def listing() -> str:
     """The section's text."""
+    from vkrt.graph.kernels import KERNELS
     from vkrt.host.kernels import supported as on_host
     from vkrt.ops.registry import supported as on_device
 
@@ -23,7 +24,10 @@ def listing() -> str:
 
     return (f"{len(on_device())} operators in delegates (`.default` left out):\n\n"
             f"{names(on_device())}\n\n"
-            f"{len(on_host())} kernels outside of delegates, in numpy: {names(on_host())}\n")
+            f"{len(KERNELS)} kernels outside of delegates that run on the device as one of these "
+            f"operators:\n\n{names(sorted(KERNELS))}\n\n"
+            f"{len(on_host())} kernels outside of delegates that run on the host, in numpy:\n\n"
+            f"{names(on_host())}\n")
 
 
 def main() -> int:

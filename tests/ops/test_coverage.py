@@ -110,7 +110,7 @@ def test_nothing_is_read_before_it_is_written():
                 placeholder = operand.sizes == (4,)
                 assert operand.storage.id in written or placeholder, f"{name}: {step.shader}"
             written |= {operand.storage.id for operand in step.writes}
-        for operand in work.outputs:
+        for operand in (o for o in work.outputs if 0 not in o.sizes):
             assert operand.storage.id in written, f"{name}: an output that nothing writes"
 
 

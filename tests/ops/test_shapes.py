@@ -142,7 +142,7 @@ KNOWN = [
     ("et_vk.q8ta_conv2d.default",
      [q(1, 1, 9, 9), 0.1, -3.0, q(5, 28), i(8), t(8), 0.1, 0, None, [5, 5], [2, 2], [2, 2],
       [1, 1], 1, "relu"], [(1, 5, 5, 5)]),
-    ("aten::mean.out", [t(3, 5), [1], True, None], [(3, 1)]),
+    ("aten::index_put.out", [t(3, 5), [None, i(4)], t(4), False], [(3, 5)]),
 ]
 
 WRONG = [

@@ -98,20 +98,13 @@ class _Builder:
 
     def _kernel_call(self, call: pte.KernelCall) -> None:
         name = self.plan.operators[call.op]
-        args = call.args
-        # The out tensors stand twice: as arguments and, last, as results.
-        count = next((n for n in range(len(args) // 2, 0, -1)
-                      if args[-n:] == args[-2 * n:-n]), 0)
-        inputs = args[:-2 * count]
-        if not count and name.endswith("_") and args and args[0] == args[-1] in self.made:
-            # In place, of a value that does not outlive the run.
-            count, inputs = 1, args[:-1]
-        if not count or name in REFUSED:
+        inputs, out_ids = self._split(name, call.args)
+        if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
         resolved = tuple(self._resolve(i) for i in inputs)
         outs = []
-        for value_id in self._result_ids(args[-count:]):
+        for value_id in out_ids:
             old = self.values[value_id]
             if not isinstance(old, Tensor):
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
@@ -120,11 +113,27 @@ class _Builder:
         self.graph.nodes.append(Node(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'",
                                      is_host=True, kernel=name))
 
-    def _result_ids(self, value_ids) -> list[int]:
-        """The ids of a kernel's results; those of a list are its items."""
-        lists = (value.ids if isinstance(value, pte.TensorList) else (value_id,)
-                 for value_id, value in ((i, self.values[i]) for i in value_ids))
-        return [i for ids in lists for i in ids]
+    def _split(self, name: str, args) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Ids of a kernel's inputs and of its results.
+
+        The result stands twice: as the out argument and, last, as what is returned. Of several out
+        arguments the last value is the list.
+        """
+        if not args:
+            return (), ()
+        last = self.values[args[-1]]
+        if isinstance(last, pte.TensorList):
+            ids = tuple(last.ids)
+            if ids and tuple(args[-1 - len(ids):-1]) == ids:
+                return tuple(args[:-1 - len(ids)]), ids
+            if len(args) > 1 and self.values[args[-2]] == last:
+                return tuple(args[:-2]), ids
+        elif len(args) > 1 and args[-1] == args[-2]:
+            return tuple(args[:-2]), (args[-1],)
+        elif name.endswith("_") and args[0] == args[-1] in self.made:
+            # In place, of a value that does not outlive the run.
+            return tuple(args[:-1]), (args[-1],)
+        return (), ()
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""

@@ -85,6 +85,8 @@ KERNELS: dict[str, Kernel] = {
     **_family("first", "aten::{}_out", "aten.{}", (
         "slice_copy.Tensor select_copy.int squeeze_copy.dim squeeze_copy.dims "
         "transpose_copy.int index.Tensor")),
+    "aten::fill.Scalar_out": Kernel("aten.full_like.default"),
+    "aten::detach_copy.out": Kernel("aten.clone.default", "first"),
     "aten::_to_copy.out": Kernel(CONVERT),
     "aten::arange.start_out": Kernel("aten.arange.start_step"),
     "aten::arange.out": Kernel("aten.arange.start_step", arguments=lambda a: (0, *a[:1], 1)),

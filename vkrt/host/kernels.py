@@ -1,38 +1,55 @@
 """The host kernels: name of the program's kernel -> function on numpy arrays.
 
 A kernel gets the positional arguments of the program (arrays in the place of tensors, without the
-out tensors) and writes into `outs`, arrays of the outputs' shapes and dtypes.
+out tensors) and writes into `outs`, arrays of the outputs' shapes and dtypes. Sizes have been
+checked before (`vkrt.ops.shapes.host`); what only the data can tell is checked as it runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from vkrt.errors import UnsupportedError
+from vkrt.errors import FormatError, InputError, UnsupportedError
 
-_KERNELS: dict[str, Callable[..., None]] = {}
+_KERNELS: dict[str, Callable[..., Any]] = {}
+
+FAMILIES = ("pointwise", "reduction", "indexing")
 
 
-def kernel(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declares a function as the host kernel of this name."""
+def kernel(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares a function as the host kernel of this name.
 
-    def declare(function: Callable[..., None]) -> Callable[..., None]:
+    It gets the arguments and returns the result, or a tuple of the results.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        if name in _KERNELS:
+            raise ValueError(f"host kernel {name} is declared twice")
         _KERNELS[name] = function
         return function
 
     return declare
 
 
+def _load() -> None:
+    """Imports the families once; importing declares their kernels."""
+    for family in FAMILIES:
+        import_module(f"vkrt.host.{family}")
+
+
 def has_kernel(name: str) -> bool:
     """Whether vkrt can run this kernel on the host."""
+    _load()
     return name in _KERNELS
 
 
 def supported() -> tuple[str, ...]:
     """Names of all host kernels, sorted."""
+    _load()
     return tuple(sorted(_KERNELS))
 
 
@@ -41,15 +58,20 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
 
     Raises:
         UnsupportedError: if there is none of this name.
+        InputError: an index in the data is outside of what it indexes.
+        FormatError: arguments that do not fit together.
     """
-    if name not in _KERNELS:
+    if not has_kernel(name):
         raise UnsupportedError(f"vkrt has no host kernel {name}")
-    _KERNELS[name](args, outs)
-
-
-@kernel("aten::mean.out")
-def _mean(args, outs):
-    source, dims, keepdim = args[:3]
-    axis = tuple(int(d) for d in dims) if dims else None
-    # torch sums fp32 in fp32; numpy's pairwise sum stays within its rounding.
-    np.mean(source, axis=axis, keepdims=bool(keepdim), out=outs[0])
+    try:
+        with np.errstate(all="ignore"):
+            results = _KERNELS[name](*args)
+        results = results if isinstance(results, tuple) else (results,)
+        for out, result in zip(outs, results):
+            # Into the dtype of the program's tensor, which is 32 bits wide where that is 64.
+            out[...] = result
+    except IndexError as error:
+        raise InputError(f"{name}: {error}") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"{name}: arguments that do not fit together "
+                          f"({type(error).__name__}: {error})") from error

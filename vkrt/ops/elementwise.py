@@ -19,6 +19,7 @@ HARDSWISH, HARDSIGMOID, GELU, GELU_TANH, HARDSHRINK, LEAKY_RELU, FLOOR, LOG = ra
 WHOLE_POWER, POWER, SILU, RECIPROCAL, CEIL, TRUNC = range(20, 26)
 PLUS, TIMES, OVER, FMOD_BY, REMAINDER_BY, SIGN, ERF, FROM = range(26, 34)
 INT_NOT, INT_POWER, INT_PLUS, INT_TIMES, INT_SIGN, INT_FROM = range(3, 9)
+INT_FMOD_BY, INT_REMAINDER_BY = 9, 10
 
 # Kinds of binary.comp.
 ADD, MUL, DIV, DIV_FLOOR, DIV_TRUNC, MINIMUM, MAXIMUM, POW = range(8)
@@ -210,8 +211,8 @@ for _name, _kind in {
 # Operators of a tensor and a number: kinds of unary.comp for floats and for int32.
 SCALAR_KINDS = {
     "add": (PLUS, INT_PLUS), "sub": (PLUS, INT_PLUS), "rsub": (FROM, INT_FROM),
-    "mul": (TIMES, INT_TIMES), "div": (OVER, None), "fmod": (FMOD_BY, None),
-    "remainder": (REMAINDER_BY, None),
+    "mul": (TIMES, INT_TIMES), "div": (OVER, None), "fmod": (FMOD_BY, INT_FMOD_BY),
+    "remainder": (REMAINDER_BY, INT_REMAINDER_BY),
 }
 
 
@@ -226,10 +227,12 @@ def _declare_scalar(name: str) -> Callable:
             number *= alpha if name == "add" else -alpha
         if is_float(node.outs[0].dtype):
             unary(cx, node, kind, as_float(number), as_float(alpha))
-        elif int_kind is None or (alpha != 1 and name == "rsub"):
+        elif int_kind is None:
             raise UnsupportedError(f"{cx.where()}: a result of dtype {node.outs[0].dtype}")
+        elif number == 0 and int_kind in (INT_FMOD_BY, INT_REMAINDER_BY):
+            raise UnsupportedError(f"{cx.where()}: whole numbers divided by 0")
         else:
-            unary(cx, node, int_kind, limited(as_int(number)))
+            unary(cx, node, int_kind, limited(as_int(number)), limited(as_int(alpha)))
     return lower
 
 

@@ -110,7 +110,7 @@ def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | 
     for d in source.order[:-1]:
         size, inside = result.sizes[d], source.sizes[d]
         if dims and before[d] == 0 and size == inside:
-            (outer, front, own), dims[-1:] = dims[-1], ()
+            outer, front, own = dims.pop()
             dims.append((outer * size, front * size, own * size))
         else:
             dims.append((size, before[d], inside))

@@ -209,15 +209,17 @@ class Lowering:
             # Nothing to bring there, and nothing is ever read of it.
             return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
         image = self.storage == "texture3d" and not flat
+        # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
+        # product's matrix are the same bytes.
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
-               tensor.sizes, order, rows, image)
+               tensor.sizes, order, image, rows if image else None)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
             self.work.prepacks.append(copying.prepack(constant, target, source, tensor.name))
             self._weights[key] = target
-        return self._weights[key]
+        return replace(self._weights[key], rows=rows)
 
     def matrix(self, tensor: Tensor, order, rows: int, sizes=None) -> Operand:
         """A matrix operand: a weight, or a copy of what a node has computed (see `weight`).

@@ -59,7 +59,9 @@ SAMPLES = [
     *(with_scalar(name, function, 3, *rest, array=integers(4, 7), name="int32")
       for name, function, rest in (
           ("add", lambda x, v, a: x + a * v, [2]), ("sub", lambda x, v, a: x - a * v, [1]),
-          ("rsub", lambda x, v, a: v - a * x, [1]), ("mul", lambda x, v: x * v, []))),
+          ("rsub", lambda x, v, a: v - a * x, [2]), ("mul", lambda x, v: x * v, []),
+          ("fmod", np.fmod, []), ("remainder", np.remainder, []))),
+    with_scalar("remainder", np.remainder, -4, array=integers(4, 7), name="int32 negative"),
     *(with_scalar(name, function, number, array=DIVIDENDS, name=str(number), half=False)
       for name, function in (("fmod", np.fmod), ("remainder", np.remainder))
       for number in (3.0, -3.0, 0.75)),

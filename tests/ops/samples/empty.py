@@ -39,7 +39,8 @@ SAMPLES = [
              lambda x, p, _: np.full((2, 3) if len(p) == 4 else (3, 2), 2.0))
       for sizes, pads in (((0, 3), [0, 0, 1, 1]), ((3, 0), [1, 1]))),
     *(sample("aten.sum.dim_IntList", [none(*sizes), [dim], False, None],
-             lambda x, d, *_: x.sum(d[0])) for sizes, dim in (((0, 3), 0), ((3, 0), 1), ((3, 0), 0))),
+             lambda x, d, *_: x.sum(d[0]))
+      for sizes, dim in (((0, 3), 0), ((3, 0), 1), ((3, 0), 0))),
     sample("aten.mean.dim", [none(3, 0), [1], False, None], lambda *_: np.full(3, math.nan)),
     *(sample(f"aten.{name}.dim", [none(3, 0, dtype=bool), 1, False],
              lambda x, d, _, f=function: f(x, d), dtype="bool")

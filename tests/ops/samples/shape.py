@@ -180,7 +180,8 @@ SAMPLES = [
     Sample("aten.scalar_tensor.default", [2.5, None], lambda v, _: np.asarray(v),
            dtype="float32"),
     *(Sample("aten.arange.start_step", [start, end, step, None],
-             lambda a, b, s, _: np.arange(a, b, s), dtype=dtype, name=f"{start} {end} {step} {dtype}")
+             lambda a, b, s, _: np.arange(a, b, s), dtype=dtype,
+             name=f"{start} {end} {step} {dtype}")
       for start, end, step, dtype in (
           (0, 7, 1, "float32"), (0, 5, 2, "int32"), (5.0, -1, -1.5, "float32"), (3, 3, 1, "int32"),
           (-2, 30, 3, "int32"), (0.5, 40, 0.25, "float32"), (0, 8, 1, "float16"))),

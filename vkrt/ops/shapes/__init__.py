@@ -14,6 +14,7 @@ from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import (  # noqa: F401 (importing declares the rules)
+    host,
     indexing,
     layout,
     pointwise,

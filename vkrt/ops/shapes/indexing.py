@@ -7,7 +7,6 @@ import math
 from vkrt.ops.shapes.rules import (
     broadcast,
     fail,
-    need_broadcast,
     need_rank,
     rule,
     wrap,
@@ -68,12 +67,6 @@ def indexed(x, indices):
 @rule("self:T indices:[T.int32?]", "aten.index.Tensor")
 def index_tensor(x, indices):
     return (indexed(x, indices),)
-
-
-@rule("self:T indices:[T.int32?] values:T accumulate:b?", "aten::index_put.out")
-def index_put(x, indices, values, _accumulate):
-    need_broadcast(values, indexed(x, indices), "values")
-    return (x,)
 
 
 @rule("self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",

@@ -1,0 +1,94 @@
+"""Kernels between delegates as nodes of the device. Needs no driver."""
+
+from __future__ import annotations
+
+import pytest
+
+from vkrt.errors import FormatError
+from vkrt.graph.graph import Node
+from vkrt.graph.kernels import CONVERT, KERNELS, REFUSED, on_device
+from vkrt.graph.tensor import Tensor
+from vkrt.host import has_kernel
+from vkrt.ops import shapes
+from vkrt.ops.registry import declaration
+
+
+def t(*sizes, dtype="float32"):
+    return Tensor(sizes, dtype)
+
+
+def nodes(name, args, *outs):
+    return list(on_device(Node(name, tuple(args), outs, "kernel", is_host=True, kernel=name)))
+
+
+def test_every_operator_of_a_kernel_is_there():
+    assert not [name for name, kernel in KERNELS.items() if declaration(kernel.op) is None]
+
+
+def test_a_kernel_is_in_one_place():
+    for name in (*KERNELS, *REFUSED):
+        assert not has_kernel(name)
+    assert not KERNELS.keys() & REFUSED.keys()
+
+
+def test_arguments_are_handed_on():
+    x, out = t(3, 5), t(3, 1)
+    node, = nodes("aten::mean.out", [x, [1], True, None], out)
+    assert (node.op, node.args, node.outs) == ("aten.mean.dim", (x, [1], True, None), (out,))
+    assert not node.is_host and node.kernel == "aten::mean.out"
+    shapes.check(node)
+
+
+def test_kernels_of_the_host_stay():
+    node, = nodes("aten::cumsum.out", [t(3), 0, None], t(3))
+    assert node.is_host and node.op == "aten::cumsum.out"
+
+
+def test_nodes_of_delegates_stay():
+    node = Node("aten.relu.default", (t(3),), (t(3),))
+    assert list(on_device(node)) == [node]
+
+
+# name, arguments, result, operators
+PROMOTED = [
+    ("aten::mul.Scalar_out", [t(3, dtype="int32"), 0.5], t(3), [CONVERT, "aten.mul.Scalar"]),
+    ("aten::add.out", [t(3, dtype="int32"), t(3), 1], t(3), [CONVERT, "aten.add.Tensor"]),
+    ("aten::add.out", [t(3, dtype="float16"), t(3, dtype="float16"), 1], t(3),
+     [CONVERT, CONVERT, "aten.add.Tensor"]),
+    ("aten::cat.out", [[t(1, dtype="int32"), t(2)], 0], t(3), [CONVERT, "aten.cat.default"]),
+    ("aten::eq.Tensor_out", [t(3, dtype="int32"), t(3, dtype="float16")], t(3, dtype="bool"),
+     [CONVERT, "aten.eq.Tensor"]),
+    ("aten::lt.Tensor_out", [t(3, dtype="uint8"), t(3, dtype="uint8")], t(3, dtype="bool"),
+     ["aten.lt.Tensor"]),
+    ("aten::where.self_out", [t(3, dtype="bool"), t(3, dtype="int32"), t(3)], t(3),
+     [CONVERT, "aten.where.self"]),
+    ("aten::sum.IntList_out", [t(3, dtype="bool"), [0], False, None], t(dtype="int32"),
+     [CONVERT, "aten.sum.dim_IntList"]),
+    ("aten::view_copy.out", [t(3, dtype="float16"), [3, 1]], t(3, 1),
+     ["aten.view_copy.default", CONVERT]),
+    ("aten::index.Tensor_out", [t(3), [t(2, dtype="int32")]], t(2), ["aten.index.Tensor"]),
+    ("aten::any.out", [t(3), 0, False], t(dtype="bool"), ["aten.any.dim"]),
+    ("aten::copy_", [t(3), t(1, dtype="int32"), False], t(3), ["aten.copy.default"]),
+    ("aten::arange.out", [5], t(5), ["aten.arange.start_step"]),
+    ("dim_order_ops::_empty_dim_order.out", [[2, 3], None], t(2, 3), ["aten.zeros.default"]),
+    ("executorch_prim::et_view.default", [t(2, 3), [6]], t(6), ["aten.view_copy.default"]),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "out", "ops"), PROMOTED,
+                         ids=[f"{n}-{case[0]}" for n, case in enumerate(PROMOTED)])
+def test_dtypes_are_converted(name, args, out, ops):
+    made = nodes(name, args, out)
+    assert [node.op for node in made] == ops
+    for node in made:
+        shapes.check(node)
+    assert made[-1].outs[0] is out
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_wrong_arguments_are_found_by_the_operators_rule(name):
+    for args in ([], [None], ["text"] * 12, [[t(3)], -1, 2]):
+        made = nodes(name, args, t(7, 7, 7))
+        with pytest.raises(FormatError):
+            for node in made:
+                shapes.check(node)

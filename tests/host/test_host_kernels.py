@@ -1,0 +1,196 @@
+"""Host kernels against results worked out by hand or with loops; some between device nodes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.tensor import Tensor
+from vkrt.host import run_kernel
+from vkrt.host.kernels import supported
+from vkrt.memory.source import Source
+from vkrt.ops.shapes import check
+
+NAN = math.nan
+X = np.array([[3, 1, 2], [1, 3, 3]], np.float32)
+I32 = np.int32
+
+
+def f(*values):
+    return np.array(values, np.float32)
+
+
+def i(*values):
+    return np.array(values, I32)
+
+
+# name, arguments, results
+BY_HAND = [
+    ("aten::masked_fill.Scalar_out", [X, X > 2, -1], [f([-1, 1, 2], [1, -1, -1])]),
+    ("aten::tril.out", [X, 0], [f([3, 0, 0], [1, 3, 0])]),
+    ("aten::triu.out", [X, 1], [f([0, 1, 2], [0, 0, 3])]),
+    ("aten::atan2.out", [f(1, -1, 0), f(0, 0, -1)], [f(math.pi / 2, -math.pi / 2, math.pi)]),
+    ("aten::floor_divide.out", [i(7, -7, 7), i(2, 2, -2)], [i(3, -4, -4)]),
+    ("aten::bitwise_left_shift.Tensor_out", [i(1, 3), i(4, 1)], [i(16, 6)]),
+    ("aten::bitwise_right_shift.Tensor_out", [i(16, -8), i(2, 1)], [i(4, -4)]),
+    ("aten::bitwise_and.Scalar_out", [i(6, -1), 3], [i(2, 3)]),
+    ("aten::bitwise_or.Scalar_out", [i(6, -1), 3], [i(7, -1)]),
+    ("aten::bitwise_xor.Scalar_out", [i(6, -1), 3], [i(5, -4)]),
+    ("aten::div.Scalar_mode_out", [f(7, -7), 2, "floor"], [f(3, -4)]),
+    ("aten::div.Scalar_mode_out", [i(7, -7), 2, "trunc"], [i(3, -3)]),
+    ("aten::div.Scalar_mode_out", [f(7, -7), 2, None], [f(3.5, -3.5)]),
+    ("aten::pow.Scalar_out", [2, f(3, -1)], [f(8, 0.5)]),
+    ("aten::clamp.Tensor_out", [X, f([2], [1]), f(2, 9, 9)], [f([2, 2, 2], [1, 3, 3])]),
+    ("aten::clamp.Tensor_out", [X, None, f(2, 9, 9)], [f([2, 1, 2], [1, 3, 3])]),
+    ("aten::glu.out", [f([1, 2, 0, 0]), 1], [f([0.5, 1])]),
+    ("aten::unbind_copy.int_out", [X, 1], [f(3, 1), f(1, 3), f(2, 3)]),
+    ("aten::elu.out", [f(2, -1, 0), 0.5, 2, 1], [f(4, 2 * 0.5 * (math.exp(-1) - 1), 0)]),
+    ("aten::isnan.out", [f(1, NAN, math.inf)], [np.array([False, True, False])]),
+    ("aten::isinf.out", [f(1, NAN, -math.inf)], [np.array([False, False, True])]),
+    ("aten::var.correction_out", [X, [1], 1, False], [f(1, 4 / 3)]),
+    ("aten::var.correction_out", [X, None, 0, True], [f([29 / 36 * 1.0])]),
+    ("aten::var.correction_out", [X, [0], None, True], [f([2, 2, 0.5])]),
+    ("aten::var.correction_out", [f(5), [0], 1, False], [np.array(NAN, np.float32)]),
+    ("aten::var.out", [X, [1], False, False], [f(2 / 3, 8 / 9)]),
+    ("aten::prod.out", [X, None], [np.array(54, np.float32)]),
+    ("aten::prod.int_out", [X, 0, True, None], [f([3, 3, 6])]),
+    ("aten::prod.int_out", [i([2, 3], [4, 5]), -1, False, None], [i(6, 20)]),
+    ("aten::cumsum.out", [X, 1, None], [f([3, 4, 6], [1, 4, 7])]),
+    ("aten::cumsum.out", [np.array(4, I32), 0, None], [np.array(4, I32)]),
+    ("aten::cumprod.out", [X, 0, None], [f([3, 1, 2], [3, 3, 6])]),
+    ("aten::max.dim_max", [X, 1, False], [f(3, 3), i(0, 1)]),
+    ("aten::max.dim_max", [f([1, NAN, 3]), 1, True], [f([NAN]), i([1])]),
+    ("aten::min.dim_min", [X, 0, True], [f([1, 1, 2]), i([1, 0, 0])]),
+    ("aten::max.unary_out", [X], [np.array(3, np.float32)]),
+    ("aten::min.unary_out", [X], [np.array(1, np.float32)]),
+    ("aten::sort.values", [X, -1, False], [f([1, 2, 3], [1, 3, 3]), i([1, 2, 0], [0, 1, 2])]),
+    ("aten::sort.values", [X, 1, True], [f([3, 2, 1], [3, 3, 1]), i([0, 2, 1], [1, 2, 0])]),
+    ("aten::sort.values", [f(2, NAN, 1), 0, True], [f(NAN, 2, 1), i(1, 0, 2)]),
+    ("aten::sort.values", [np.array(2, I32), 0, True], [np.array(2, I32), np.array(0, I32)]),
+    ("aten::sort.values_stable", [X, True, 0, False],
+     [f([1, 1, 2], [3, 3, 3]), i([1, 0, 0], [0, 1, 1])]),
+    ("aten::topk.values", [X, 2, 1, True, True], [f([3, 2], [3, 3]), i([0, 2], [1, 2])]),
+    ("aten::topk.values", [X, 1, 0, False, True], [f([1, 1, 2]), i([1, 0, 0])]),
+    ("aten::index_put.out", [X, [i(1, -2)], f([9, 8, 7], [6, 5, 4]), False],
+     [f([6, 5, 4], [9, 8, 7])]),
+    ("aten::index_put.out", [X, [None, i(0)], np.array(5, np.float32), False],
+     [f([5, 1, 2], [5, 3, 3])]),
+    ("aten::index_put.out", [X, [i(0, 0), i(1, 1)], f(10, 20), True], [f([3, 31, 2], [1, 3, 3])]),
+    ("aten::scatter.src_out", [X, 1, i([2, 0]), f([7, 8], [9, 9])], [f([8, 1, 7], [1, 3, 3])]),
+    ("aten::scatter.value_out", [X, 0, i([1, 0, 1]), 9], [f([3, 9, 2], [9, 3, 9])]),
+    ("aten::scatter_add.out", [X, 1, i([0, 0, 0], [1, 1, 1]), X],
+     [f([9, 1, 2], [1, 10, 3])]),
+    ("aten::select_scatter.out", [X, f(7, 8), 1, -1], [f([3, 1, 7], [1, 3, 8])]),
+    ("aten::diagonal_copy.out", [X, 1, 0, 1], [f(1, 3)]),
+    ("aten::stack.out", [[f(1, 2), f(3, 4)], -1], [f([1, 3], [2, 4])]),
+    ("aten::roll.out", [X, [1], [1]], [f([2, 3, 1], [3, 1, 3])]),
+    ("aten::roll.out", [X, [2], []], [f([3, 3, 3], [1, 2, 1])]),
+]
+UNARY = {
+    "acos": math.acos, "acosh": math.acosh, "asin": math.asin, "asinh": math.asinh,
+    "atan": math.atan, "atanh": math.atanh, "cosh": math.cosh, "exp2": lambda v: 2.0 ** v,
+    "expm1": math.expm1, "log1p": math.log1p, "log2": math.log2, "sinh": math.sinh,
+    "tan": math.tan,
+}
+
+
+def node_of(name, args, results):
+    """The program's node for arrays."""
+    def tensor(value):
+        if isinstance(value, list):
+            return [tensor(item) for item in value]
+        return Tensor(value.shape, str(value.dtype)) if isinstance(value, np.ndarray) else value
+    return Node(name, tuple(tensor(arg) for arg in args),
+                tuple(Tensor(r.shape, str(r.dtype)) for r in results), is_host=True, kernel=name)
+
+
+@pytest.mark.parametrize(("name", "args", "results"), BY_HAND,
+                         ids=[f"{n}-{name}" for n, (name, *_) in enumerate(BY_HAND)])
+def test_kernel(name, args, results):
+    check(node_of(name, args, results))
+    outs = tuple(np.full_like(result, 77) for result in results)
+    run_kernel(name, tuple(args), outs)
+    for out, result in zip(outs, results):
+        np.testing.assert_allclose(out, result, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_function_of_one_element(name):
+    x = f(1.0, 1.5, 3.25) if name == "acosh" else f(0.1, 0.5, 0.9)
+    out = np.empty_like(x)
+    check(node_of(f"aten::{name}.out", [x], [out]))
+    run_kernel(f"aten::{name}.out", (x,), (out,))
+    np.testing.assert_allclose(out, [UNARY[name](float(v)) for v in x], rtol=1e-6)
+
+
+def test_every_kernel_is_tested():
+    tested = {name for name, *_ in BY_HAND} | {f"aten::{name}.out" for name in UNARY}
+    assert tested == set(supported())
+
+
+WRONG_SIZES = [
+    ("aten::scatter.src_out", [X, 1, i([0, 0, 0, 0]), f([1, 2, 3])]),
+    ("aten::scatter.src_out", [X, 0, i([0, 0, 0, 0]), f([1, 2, 3, 4])]),
+    ("aten::topk.values", [X, 4, 1, True, True]),
+    ("aten::index_put.out", [X, [i(0, 1)], f(1, 2), False]),
+    ("aten::index_put.out", [X, [f(0, 1)], f(1, 2, 3), False]),
+    ("aten::select_scatter.out", [X, f(1, 2), 1, 3]),
+    ("aten::diagonal_copy.out", [X, 0, 1, 1]),
+    ("aten::roll.out", [X, [1, 2], [1]]),
+    ("aten::cumsum.out", [X, 2, None]),
+    ("aten::glu.out", [X, 1]),
+    ("aten::div.Scalar_mode_out", [X, 2, "up"]),
+]
+
+
+@pytest.mark.parametrize(("name", "args"), WRONG_SIZES)
+def test_arguments_that_do_not_fit_are_refused(name, args):
+    with pytest.raises(FormatError, match="argument"):
+        check(node_of(name, args, [X]))
+
+
+def test_an_index_outside_is_an_error():
+    with pytest.raises(InputError, match="aten::index_put.out: .*out of bounds"):
+        run_kernel("aten::index_put.out", (X, [i(2)], f(1, 2, 3), False), (X.copy(),))
+
+
+def test_what_numpy_refuses_is_a_format_error():
+    with pytest.raises(FormatError, match="aten::stack.out"):
+        run_kernel("aten::stack.out", ([f(1), f(1, 2)], 0), (f(0),))
+
+
+def test_unknown_kernel():
+    with pytest.raises(UnsupportedError, match="aten::nothing.out"):
+        run_kernel("aten::nothing.out", (), ())
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+def test_between_nodes_of_the_device(storage, device):
+    """Rows that do not fill texels go to the host and come back, twice."""
+    from vkrt.method import Method
+    from vkrt.options import LoadOptions
+
+    sizes = (3, 5)
+    x, a, b, c, d = (Tensor(sizes, "float32", name=name) for name in "xabcd")
+    index = Tensor(sizes, "int32", "int64")
+    graph = Graph("between", [x], [d, index], [
+        Node("aten.neg.default", (x,), (a,)),
+        Node("aten::cumsum.out", (a, 1, None), (b,), is_host=True),
+        Node("aten.add.Tensor", (b, x, 1), (c,)),
+        Node("aten::sort.values", (c, 1, True), (d, index), is_host=True)]).finish()
+    method = Method(graph, [Source.wrap(b"")], device, options=LoadOptions(storage=storage))
+    array = np.random.default_rng(1).integers(-9, 9, sizes).astype(np.float32)
+    want = array - np.cumsum(array, 1)
+    try:
+        for _ in range(2):
+            values, order = method.execute([array])
+            np.testing.assert_array_equal(values, -np.sort(-want, 1))
+            np.testing.assert_array_equal(np.take_along_axis(want, order, 1), values)
+            assert order.dtype == np.int64
+    finally:
+        method.close()

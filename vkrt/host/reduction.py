@@ -1,0 +1,117 @@
+"""Host kernels along dimensions: moments, products, running sums, extremes and order.
+
+Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vkrt.host.kernels import kernel
+
+
+def _wide(x: np.ndarray) -> type:
+    """The dtype in which sums and products of an array are kept."""
+    return np.float64 if x.dtype.kind == "f" else np.int64
+
+
+def _axes(dims):
+    return tuple(int(d) for d in dims) if dims else None
+
+
+def _line(x: np.ndarray) -> np.ndarray:
+    """To torch a 0-d tensor has one dimension."""
+    return x.reshape(1) if x.ndim == 0 else x
+
+
+@kernel("aten::var.correction_out")
+def variance(x, dims=None, correction=None, keepdim=False):
+    axes = _axes(dims)
+    line = _line(x)
+    count = line.size if axes is None else np.prod([line.shape[d] for d in axes])
+    spread = np.var(line.astype(np.float64), axis=axes, keepdims=bool(keepdim)) * count
+    result = spread / np.maximum(count - (1 if correction is None else float(correction)), 0)
+    return result.reshape(()) if x.ndim == 0 else result
+
+
+@kernel("aten::var.out")
+def variance_unbiased(x, dims=None, unbiased=True, keepdim=False):
+    return variance(x, dims, int(unbiased), keepdim)
+
+
+@kernel("aten::prod.out")
+def product(x, _dtype=None):
+    return np.prod(x, dtype=_wide(x))
+
+
+@kernel("aten::prod.int_out")
+def product_along(x, dim, keepdim=False, _dtype=None):
+    result = np.prod(_line(x), int(dim), dtype=_wide(x), keepdims=bool(keepdim))
+    return result.reshape(()) if x.ndim == 0 else result
+
+
+@kernel("aten::cumsum.out")
+def running_sum(x, dim, _dtype=None):
+    return np.cumsum(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
+
+
+@kernel("aten::cumprod.out")
+def running_product(x, dim, _dtype=None):
+    return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
+
+
+def _extreme(x, dim, keepdim, choose):
+    line, dim = _line(x), int(dim)
+    index = choose(line, dim, keepdims=True)
+    value = np.take_along_axis(line, index, dim)
+    if x.ndim == 0:
+        return value.reshape(()), index.reshape(())
+    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
+
+
+@kernel("aten::max.dim_max")
+def largest(x, dim, keepdim=False):
+    return _extreme(x, dim, keepdim, np.argmax)
+
+
+@kernel("aten::min.dim_min")
+def least(x, dim, keepdim=False):
+    return _extreme(x, dim, keepdim, np.argmin)
+
+
+@kernel("aten::max.unary_out")
+def largest_of_all(x):
+    return np.max(x)
+
+
+@kernel("aten::min.unary_out")
+def least_of_all(x):
+    return np.min(x)
+
+
+def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
+    """Indices that sort; equal elements stay in their order."""
+    if not descending:
+        return np.argsort(x, dim, kind="stable")
+    turned = np.argsort(np.flip(x, dim), dim, kind="stable")
+    return x.shape[dim] - 1 - np.flip(turned, dim)
+
+
+@kernel("aten::sort.values")
+def sort(x, dim=-1, descending=False):
+    line = _line(x)
+    order = _order(line, int(dim), bool(descending))
+    return np.take_along_axis(line, order, int(dim)).reshape(x.shape), order.reshape(x.shape)
+
+
+@kernel("aten::sort.values_stable")
+def sort_stable(x, _stable=None, dim=-1, descending=False):
+    return sort(x, dim, descending)
+
+
+@kernel("aten::topk.values")
+def topk(x, k, dim=-1, largest=True, _sorted=True):
+    line, dim = _line(x), int(dim)
+    order = np.take(_order(line, dim, bool(largest)), range(int(k)), dim)
+    values = np.take_along_axis(line, order, dim)
+    return (values.reshape(()), order.reshape(())) if x.ndim == 0 else (values, order)
