@@ -51,8 +51,8 @@ KERNELS: dict[str, Kernel] = {
         "abs bitwise_not ceil cos erf exp floor hardsigmoid hardswish log log10 neg reciprocal "
         "relu round rsqrt sigmoid sign silu sin sqrt tanh trunc gelu hardtanh hardshrink "
         "leaky_relu clamp minimum maximum _softmax _log_softmax amax amin cat constant_pad_nd "
-        "mm bmm addmm linear convolution avg_pool2d native_layer_norm pixel_shuffle "
-        "grid_sampler_2d slice_scatter")),
+        "mm bmm addmm linear convolution avg_pool2d native_layer_norm native_group_norm "
+        "_native_batch_norm_legit_no_training pixel_shuffle grid_sampler_2d slice_scatter")),
     **_family("one", "aten::{}.out", "aten.{}.Tensor", "add sub mul div"),
     **_family("one", "aten::{}.Tensor_out", "aten.{}.Tensor",
               "bitwise_and bitwise_or bitwise_xor fmod remainder"),
@@ -63,6 +63,10 @@ KERNELS: dict[str, Kernel] = {
     "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
     "aten::mean.out": Kernel("aten.mean.dim", "one"),
     "aten::sum.IntList_out": Kernel("aten.sum.dim_IntList", "one"),
+    "aten::prod.int_out": Kernel("aten.prod.dim_int", "one"),
+    "aten::prod.out": Kernel("aten.prod.default", "one"),
+    "aten::max.dim_max": Kernel("aten.max.dim"),
+    "aten::min.dim_min": Kernel("aten.min.dim"),
     "aten::where.self_out": Kernel("aten.where.self", "one"),
     **_family("common", "aten::{}.Tensor_out", "aten.{}.Tensor", "eq ne lt le gt ge"),
     **_family("common", "aten::{}.out", "aten.{}.default",
