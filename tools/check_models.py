@@ -57,7 +57,8 @@ def check(path: Path, storage: str, options) -> tuple[str, bool]:
     reference = np.load(path.with_suffix(".npz"))
     inputs = [reference[f"in{i}"] for i in range(_count(reference, "in"))]
     limit = LIMITS["fp16" if "fp16" in path.stem else "fp32"]
-    with vkrt.load(path, options.device, storage=storage) as program:
+    with vkrt.load(path, options.device, storage=storage,
+                   winograd=options.winograd) as program:
         wanted = program.metadata().inputs
         inputs = [x.astype(w.dtype) if w.dtype == "float16" else x
                   for x, w in zip(inputs, wanted)]
@@ -126,6 +127,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--storages", default=STORAGES, help=f"default: {STORAGES}")
     parser.add_argument("--runs", type=int, default=3, help="timed runs, after one that is not")
     parser.add_argument("--device", help="as for vkrt.load")
+    parser.add_argument("--winograd", default="auto", help="as for vkrt.load")
     parser.add_argument("--strict", action="store_true", help="missing operators are failures")
     return parser.parse_args()
 
