@@ -95,7 +95,8 @@ class Method:
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
-        self.work = lower(graph, target_of(device.info, self.options.storage))
+        self.work = lower(graph, target_of(device.info, self.options.storage,
+                                           self.options.winograd))
         if packed is not None:
             self.work, sources = packed.apply(self.work, sources)
         if specialize is None:

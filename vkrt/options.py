@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vkrt.errors import InputError
 from vkrt.graph.plan import DEFAULT_CHUNK, ORDERS
+from vkrt.graph.policy import WINOGRAD
 from vkrt.graph.ways import check_weights
 
 # A memory budget of as few bytes as possible
@@ -53,11 +54,14 @@ class LoadOptions:
     prefetch: str = "auto"
     keep_cached: bool | None = None
     packed: str | os.PathLike[str] = "auto"
+    winograd: str = "auto"
 
     def __post_init__(self):
         if self.order not in ORDERS:
             raise InputError(f"order={self.order!r}: expected one of {', '.join(ORDERS)}")
         check_weights(self.weights)
+        if self.winograd not in WINOGRAD:
+            raise InputError(f"winograd={self.winograd!r}: expected one of {', '.join(WINOGRAD)}")
         _ = self.budget
         if self.stream_lookahead is not None and self.stream_lookahead < 0:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")

@@ -83,7 +83,8 @@ class Description:
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        work = lower(self.graph(method), target_of(device.info, options.storage))
+        work = lower(self.graph(method), target_of(device.info, options.storage,
+                                                   options.winograd))
         work, sources = self.packed(options).apply(work, [self.source])
         work, plan, mapper = place(work, device, sources, options)
         mapper.close()
@@ -215,7 +216,7 @@ class Program:
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
-         packed: str | os.PathLike[str] = "auto", order: str = "lazy",
+         packed: str | os.PathLike[str] = "auto", winograd: str = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK) -> Program:
     """Loads a program onto a device.
 
@@ -245,6 +246,10 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             program, if there is one), "off", or a path. Whatever does not fit in it or is damaged
             is ignored, and `Program.memory.notes` says why. Where the program has another time of
             change than when it was packed (a copy of it), all of it is read once to compare.
+        winograd: dense 3x3 convolutions in Winograd's transformed domain, with a quarter of the
+            multiplications: "auto" where the driver is then faster and the scratch memory fits into
+            what the arena has unused meanwhile, so that the peak stays as it is; "always" where it
+            is faster, in a larger arena if need be; "off".
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -264,4 +269,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed))
+        packed=packed, winograd=winograd))

@@ -13,6 +13,7 @@ from vkrt.graph.cost import Speed
 from vkrt.graph.target import LOOP_LIMIT, Target
 
 STORAGES = ("texel", "buffer", "texture3d")
+WINOGRAD = ("auto", "off", "always")
 
 # VkDriverId
 LLVMPIPE, SWIFTSHADER = 13, 10
@@ -27,6 +28,7 @@ class Policy:
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes become specialization constants (True) or push constants.
         speed: for choosing how far ahead weights are streamed.
+        winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         why: what was measured.
     """
 
@@ -34,12 +36,13 @@ class Policy:
     max_texels: int | None = None
     specialize: bool = True
     speed: Speed = Speed(multiply_adds=2e11, bytes=3e10, dispatch=5e-6)
+    winograd: bool = False
     why: str = "not measured"
 
 
 DEFAULT = Policy()
 POLICIES = {
-    LLVMPIPE: Policy(speed=Speed(multiply_adds=1.2e10, bytes=5e9),
+    LLVMPIPE: Policy(speed=Speed(multiply_adds=1.2e10, bytes=5e9), winograd=True,
                      why="texel views read 1.4 to 4 times as fast as storage buffers"),
     # It reports the specification's minimum of 65536 and reads larger views right.
     SWIFTSHADER: Policy(max_texels=1 << 22, speed=Speed(multiply_adds=3e9, bytes=2e9),
@@ -52,12 +55,13 @@ def policy_of(driver_id: int) -> Policy:
     return POLICIES.get(driver_id, DEFAULT)
 
 
-def target_of(info, storage: str = "auto") -> Target:
+def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
     """The target that work lists for a device are made for.
 
     Args:
         info: the device's description (`vkrt.DeviceInfo`).
         storage: "auto" or one of `STORAGES`.
+        winograd: one of `WINOGRAD`, see `vkrt.load`.
 
     Raises:
         InputError: unknown storage.
@@ -65,6 +69,7 @@ def target_of(info, storage: str = "auto") -> Target:
     if storage not in ("auto", *STORAGES):
         raise InputError(f"storage={storage!r}: expected 'auto' or one of {', '.join(STORAGES)}")
     policy = policy_of(info.driver_id)
+    scratch = {"auto": "spare" if policy.winograd else "none", "off": "none", "always": "any"}
     limits = info.limits
     return Target(
         storage=policy.storage if storage == "auto" else storage,
@@ -76,4 +81,4 @@ def target_of(info, storage: str = "auto") -> Target:
                            limits["maxComputeWorkGroupSize"][0]),
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
-        loop_limit=LOOP_LIMIT)
+        loop_limit=LOOP_LIMIT, scratch=scratch[winograd])

@@ -23,6 +23,8 @@ class Target:
         max_local_size: largest workgroup, in invocations.
         offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
         loop_limit: iterations one invocation may make in all its loops.
+        scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
+            unused while they run) or "any".
     """
 
     storage: str = "texel"
@@ -33,6 +35,7 @@ class Target:
     max_local_size: int = 128
     offset_alignment: int = 256
     loop_limit: int = LOOP_LIMIT
+    scratch: str = "none"
 
     def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, channels_last, row_major
-from vkrt.ops import matmul, tiles
+from vkrt.ops import matmul, tiles, winograd
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float, as_int
@@ -64,6 +64,11 @@ class Convolution:
     def is_depthwise(self) -> bool:
         return (self.groups == self.inputs == self.channels and self.groups > 1
                 and self.kernel[1] <= MAX_DEPTHWISE_KERNEL_X)
+
+    @property
+    def suits_winograd(self) -> bool:
+        return (self.groups == 1 and self.kernel == (3, 3)
+                and self.stride == self.dilation == (1, 1))
 
     @property
     def has_whole_texels(self) -> bool:
@@ -192,6 +197,15 @@ def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) 
     result = cx.write(out, source.order)
     group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
     width, rows, texels = result.grid
+    if conv.suits_winograd and out.dtype == "float32" and width * rows:
+        layer = winograd.Layer(conv.inputs, conv.channels, width, _height(out),
+                               rows // _height(out))
+        strip = winograd.choose(layer, cx.room(), cx.target)
+        if strip:
+            winograd.convolve(cx, layer, strip, result, source, matrix, bias,
+                              has_bias=_has(node, 2), limits=_limits(conv), padding=conv.padding,
+                              height=_height(x))
+            return
     if conv.has_whole_texels:
         tile = tiles.choose(width, conv.group_channels, rows * conv.groups)
         shader = f"conv2d_{tile[0]}x{tile[1]}"

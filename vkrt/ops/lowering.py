@@ -13,6 +13,7 @@ from dataclasses import replace
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.records import Dispatch, HostCall, WorkList
+from vkrt.graph.room import UNLIMITED, rooms_of
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import (
     DTYPES,
@@ -42,8 +43,11 @@ def bits(value: float) -> int:
 class Lowering:
     """The work list of one graph in the making, and what the declarations ask of it."""
 
-    def __init__(self, graph: Graph, target: Target):
+    def __init__(self, graph: Graph, target: Target, rooms: dict[int, int] | None = None):
         self.graph = graph
+        self.rooms = rooms or {}
+        # Nodes that could use scratch memory
+        self.asked: set[int] = set()
         self.target = target
         self.storage = target.storage
         self.work = WorkList(storage=self.storage, target=target)
@@ -298,6 +302,13 @@ class Lowering:
             return "buffer"
         return self.storage
 
+    def room(self) -> int:
+        """Bytes of scratch memory that the current node may use to be faster."""
+        if self.target.scratch == "any":
+            return UNLIMITED
+        self.asked.add(self.node)
+        return self.rooms.get(self.node, 0)
+
     def used(self, tensor: Tensor) -> bool:
         """Whether anything reads this output of the current node."""
         return self.graph.last_use(tensor) > self.node
@@ -327,6 +338,15 @@ def lower(graph: Graph, target: Target) -> WorkList:
 
 def _lower(graph: Graph, target: Target) -> WorkList:
     cx = Lowering(graph, target)
+    work = _walk(cx)
+    if target.scratch == "spare" and cx.asked:
+        # What is unused is known when everything has been placed once.
+        work = _walk(Lowering(graph, target, rooms_of(work, cx.asked)))
+    return work
+
+
+def _walk(cx: Lowering) -> WorkList:
+    graph = cx.graph
     for tensor in graph.inputs:
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.

@@ -1,0 +1,59 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// The products at the points of winograd.glsl as tiles of 4x4 pixels of a convolution's result. One
+// invocation makes 4 channels of a tile.
+#include "tensor.glsl"
+#include "params.glsl"
+#include "winograd.glsl"
+
+OUT(0, result)
+IN(1, products)
+FLAT(2, bias)
+PARAM(0, X)
+PARAM(1, H)
+PARAM(2, channels)
+// See winograd_input.comp.
+PARAM(3, tiles_x)
+PARAM(4, tiles_y)
+PARAM(5, first_row)
+PARAM(6, rows)
+CASE(7, has_bias)
+CASE(8, has_clamp)
+PARAM_FLOAT(9, low)
+PARAM_FLOAT(10, high)
+
+void main() {
+  int i = invocation();
+  int tiles = rows * tiles_x;
+  int Z = (channels + 3) / 4;
+  if (i >= tiles * Z) return;
+  int tile = i / Z, z = i % Z;
+  int row = first_row + tile / tiles_x;
+  int left = tile % tiles_x * TILE;
+  int top = row % tiles_y * TILE;
+  int image = row / tiles_y * H;
+  vec4 half_way[POINTS][TILE];
+  [[unroll]] for (int x = 0; x < POINTS; x++) {
+    vec4 m[POINTS];
+    [[unroll]] for (int y = 0; y < POINTS; y++)
+      m[y] = LOAD(products, AT(tile, POINTS * y + x, z, tiles, Z));
+    points_to_pixels(m, half_way[x]);
+  }
+  vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  [[unroll]] for (int y = 0; y < TILE; y++) {
+    if (top + y >= H) break;
+    vec4 m[POINTS], v[TILE];
+    [[unroll]] for (int x = 0; x < POINTS; x++) m[x] = half_way[x][y];
+    points_to_pixels(m, v);
+    [[unroll]] for (int x = 0; x < TILE; x++) {
+      if (left + x >= X) break;
+      vec4 value = v[x] + offset;
+      if (has_clamp != 0) value = clamp(value, low, high);
+      STORE(result, AT(left + x, image + top + y, z, X, Z),
+            mask_padding(value, VALID(z, channels)));
+    }
+  }
+}

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Make programs of well-known networks, to try vkrt on what people export.
+
+    python tools/export_zoo.py [NAME...] [--out FOLDER] [--dtype fp16] [--list]
+
+Each program NAME-base.pte (NAME-fp16.pte) gets a .npz with the inputs in0.. and the outputs out0..
+of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get the statistics
+of random input, so that the numbers keep their size through the network.  ``tools/check_models.py``
+runs the programs and compares.
+
+Needs Python 3.10 to 3.12 with
+
+    pip install torch==2.13.0 torchvision==0.28.0 executorch==1.5.1
+
+and about 4 GB of memory for the largest networks.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from export_models import SEED, lower, run_eager, save_arrays
+
+
+class Unet(nn.Module):
+    """A U-Net with batch norm whose way up is transposed convolutions; all skips are joined."""
+
+    def __init__(self, widths=(16, 32, 64, 128)):
+        super().__init__()
+        self.down = nn.ModuleList(self.block(a, b) for a, b in zip((3, *widths), widths))
+        self.grow = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, stride=2)
+                                  for a, b in zip(widths, widths[1:]))
+        self.up = nn.ModuleList(self.block(2 * a, a) for a in widths[:-1])
+        self.last = nn.Conv2d(widths[0], 2, 1)
+
+    @staticmethod
+    def block(inputs, outputs):
+        layers = []
+        for width in (inputs, outputs):
+            layers += [nn.Conv2d(width, outputs, 3, padding=1, bias=False),
+                       nn.BatchNorm2d(outputs), nn.ReLU()]
+        return nn.Sequential(*layers)
+
+    def forward(self, x):
+        waiting = []
+        for layer in self.down[:-1]:
+            x = layer(x)
+            waiting.append(x)
+            x = F.max_pool2d(x, 2, 2)
+        x = self.down[-1](x)
+        for grow, layer in zip(reversed(self.grow), reversed(self.up)):
+            x = layer(torch.cat((waiting.pop(), grow(x)), 1))
+        return self.last(x)
+
+
+class Edsr(nn.Module):
+    """Super-resolution by 2: residual blocks without norms, scaled by 0.1, pixel shuffle."""
+
+    def __init__(self, width=32, blocks=6):
+        super().__init__()
+        self.head = nn.Conv2d(3, width, 3, padding=1)
+        self.body = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.ReLU(),
+                          nn.Conv2d(width, width, 3, padding=1)) for _ in range(blocks))
+        self.tail = nn.Conv2d(width, width, 3, padding=1)
+        self.grow = nn.Conv2d(width, 4 * width, 3, padding=1)
+        self.last = nn.Conv2d(width, 3, 3, padding=1)
+
+    def forward(self, x):
+        first = x = self.head(x)
+        for block in self.body:
+            x = x + 0.1 * block(x)
+        return self.last(F.pixel_shuffle(self.grow(self.tail(x) + first), 2))
+
+
+class Generator(nn.Module):
+    """DCGAN's generator: a vector becomes a picture of 64x64 by transposed convolutions."""
+
+    def __init__(self, latent=64, width=16):
+        super().__init__()
+        sizes = (latent, 8 * width, 4 * width, 2 * width, width)
+        layers = []
+        for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+            stride, padding = (2, 1) if i else (1, 0)
+            layers += [nn.ConvTranspose2d(a, b, 4, stride, padding, bias=False),
+                       nn.BatchNorm2d(b), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.ConvTranspose2d(width, 3, 4, 2, 1), nn.Tanh())
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Wavenet(nn.Module):
+    """Dilated causal convolutions over time, gated by tanh * sigmoid, with skip outputs."""
+
+    def __init__(self, width=24, skip=32, layers=8):
+        super().__init__()
+        self.first = nn.Conv1d(1, width, 1)
+        self.gates = nn.ModuleList(nn.Conv1d(width, 2 * width, 2, dilation=1 << i)
+                                   for i in range(layers))
+        self.skips = nn.ModuleList(nn.Conv1d(width, skip, 1) for _ in range(layers))
+        self.rests = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in range(layers))
+        self.last = nn.Sequential(nn.ReLU(), nn.Conv1d(skip, skip, 1), nn.ReLU(),
+                                  nn.Conv1d(skip, 64, 1))
+
+    def forward(self, x):
+        x = self.first(x)
+        total = None
+        for gate, skip, rest in zip(self.gates, self.skips, self.rests):
+            value, open_ = gate(F.pad(x, (gate.dilation[0], 0))).chunk(2, 1)
+            y = torch.tanh(value) * torch.sigmoid(open_)
+            total = skip(y) if total is None else total + skip(y)
+            x = x + rest(y)
+        return self.last(total)
+
+
+class Attention(nn.Module):
+    """Self-attention of several heads with scaled_dot_product_attention."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = (t.view(batch, tokens, self.heads, -1).transpose(1, 2)
+                   for t in self.qkv(x).chunk(3, -1))
+        y = F.scaled_dot_product_attention(q, k, v)
+        return self.out(y.transpose(1, 2).reshape(batch, tokens, width))
+
+
+class Vit(nn.Module):
+    """A small vision transformer: patches of 16x16, a class token, positions, encoder blocks."""
+
+    def __init__(self, width=96, heads=3, blocks=4, side=112):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 16, stride=16)
+        self.token = nn.Parameter(torch.randn(1, 1, width) * 0.02)
+        self.positions = nn.Parameter(torch.randn(1, 1 + (side // 16) ** 2, width) * 0.02)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "norm1": nn.LayerNorm(width), "attention": Attention(width, heads),
+            "norm2": nn.LayerNorm(width),
+            "mlp": nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                 nn.Linear(4 * width, width)),
+        }) for _ in range(blocks))
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, 100)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat((self.token.expand(x.shape[0], -1, -1), x), 1) + self.positions
+        for block in self.blocks:
+            x = x + block["attention"](block["norm1"](x))
+            x = x + block["mlp"](block["norm2"](x))
+        return self.head(self.norm(x)[:, 0])
+
+
+class WindowBlock(nn.Module):
+    """A Swin block: attention inside windows shifted by half of their side, masked at the rim."""
+
+    def __init__(self, width, heads, side, window, shift):
+        super().__init__()
+        self.heads, self.side, self.window, self.shift = heads, side, window, shift
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                 nn.Linear(4 * width, width))
+        self.bias = nn.Parameter(torch.randn(heads, window * window, window * window) * 0.5)
+        # Tokens that only the roll made neighbours do not see each other.
+        part = torch.zeros(side, dtype=torch.long)
+        if shift:
+            part[-window:-shift] = 1
+            part[-shift:] = 2
+        parts = self.windows((part[:, None] * 3 + part)[None, :, :, None].float())[..., 0]
+        apart = parts[:, None, :, None] != parts[:, None, None, :]
+        self.register_buffer("mask", apart * -100.0)
+
+    @staticmethod
+    def roll(x, shift):
+        """Both sides rolled by slices: torch.roll becomes kernels outside of the delegate."""
+        x = torch.cat((x[:, shift:], x[:, :shift]), 1)
+        return torch.cat((x[:, :, shift:], x[:, :, :shift]), 2)
+
+    def windows(self, x):
+        """(B, side, side, C) -> (B * windows, tokens, C)"""
+        n, w = self.side // self.window, self.window
+        x = x.view(-1, n, w, n, w, x.shape[-1]).transpose(2, 3)
+        return x.reshape(-1, w * w, x.shape[-1])
+
+    def forward(self, x):
+        n, w, shift = self.side // self.window, self.window, self.shift
+        y = self.norm1(x)
+        if shift:
+            y = self.roll(y, shift)
+        y = self.windows(y)
+        q, k, v = (t.reshape(*y.shape[:2], self.heads, -1).transpose(1, 2)
+                   for t in self.qkv(y).chunk(3, -1))
+        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + self.bias + self.mask
+        y = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(y.shape)
+        y = self.out(y).view(-1, n, n, w, w, y.shape[-1]).transpose(2, 3).reshape(x.shape)
+        if shift:
+            y = self.roll(y, self.side - shift)
+        x = x + y
+        return x + self.mlp(self.norm2(x))
+
+
+def randomize(module):
+    """Give norms and layer scales parameters that are not the initial zeros, ones or 1e-6."""
+    for child in module.modules():
+        if isinstance(child, (nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)):
+            nn.init.uniform_(child.weight, 0.7, 1.3)
+            nn.init.normal_(child.bias, 0.0, 0.1)
+        if hasattr(child, "layer_scale"):
+            nn.init.uniform_(child.layer_scale, 0.1, 0.3)
+
+
+def calibrate(module, inputs):
+    """Let batch norms see random batches; returns the module in evaluation mode."""
+    norms = [child for child in module.modules() if isinstance(child, nn.BatchNorm2d)]
+    for child in norms:
+        child.momentum = None  # the mean over all batches
+    module.train()
+    with torch.no_grad():
+        for _ in range(2 if norms else 0):
+            module(*(torch.cat((x, torch.randn_like(x))) for x in inputs))
+    return module.eval()
+
+
+def vision(name, side=224, **arguments):
+    """One of torchvision's classifiers, and a picture."""
+    from torchvision import models
+
+    return getattr(models, name)(**arguments), (torch.randn(1, 3, side, side),)
+
+
+def swin_blocks():
+    """A pair of Swin blocks on 16x16 tokens, the second one shifted."""
+    blocks = (WindowBlock(48, 3, 16, 4, shift) for shift in (0, 2))
+    return nn.Sequential(*blocks), (torch.randn(1, 16, 16, 48),)
+
+
+def swin():
+    """torchvision's Swin transformer, small: it makes its masks while it runs."""
+    from torchvision.models.swin_transformer import SwinTransformer
+
+    network = SwinTransformer(patch_size=[4, 4], embed_dim=32, depths=[2, 2], num_heads=[2, 4],
+                              window_size=[4, 4], num_classes=100)
+    return network, (torch.randn(1, 3, 64, 64),)
+
+
+# name: function that returns the module and its inputs
+NETWORKS = {
+    "efficientnet_b0": lambda: vision("efficientnet_b0"),
+    "shufflenet_v2": lambda: vision("shufflenet_v2_x1_0"),
+    "squeezenet": lambda: vision("squeezenet1_1"),
+    "densenet121": lambda: vision("densenet121", 128),
+    "mnasnet": lambda: vision("mnasnet0_5"),
+    "regnet_y": lambda: vision("regnet_y_400mf"),
+    "convnext_tiny": lambda: vision("convnext_tiny", 128),
+    "swin_blocks": swin_blocks,
+    "swin": swin,
+    "vit_sdpa": lambda: (Vit(), (torch.randn(1, 3, 112, 112),)),
+    "unet": lambda: (Unet(), (torch.rand(1, 3, 96, 96),)),
+    "edsr": lambda: (Edsr(), (torch.rand(1, 3, 48, 48),)),
+    "dcgan": lambda: (Generator(), (torch.randn(1, 64, 1, 1),)),
+    "wavenet": lambda: (Wavenet(), (torch.randn(1, 1, 2048),)),
+}
+
+
+def export(name, folder, dtype):
+    """Export one network to ``folder``; `vkrt info` shows what the program is made of."""
+    torch.manual_seed(SEED)
+    module, inputs = NETWORKS[name]()
+    randomize(module)
+    module = calibrate(module, inputs)
+    outputs = run_eager(module, inputs)
+    pte = lower(module, inputs, force_fp16=dtype == "fp16")
+    path = folder / f"{name}-{'base' if dtype == 'fp32' else dtype}.pte"
+    path.write_bytes(pte)
+    save_arrays(path.with_suffix(".npz"), inputs, outputs)
+    spread = ", ".join(f"{a.mean():.3g} +- {a.std():.3g}" for a in outputs)
+    print(f"{path}: {len(pte)} bytes, outputs {spread}")
+
+
+def main(argv=None):
+    """Read the command line and export the networks."""
+    parser = argparse.ArgumentParser(description="Make programs of well-known networks.")
+    parser.add_argument("name", nargs="*", help="networks to export (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the files")
+    parser.add_argument("--dtype", choices=("fp32", "fp16"), default="fp32")
+    parser.add_argument("--list", action="store_true", help="print the networks' names and stop")
+    options = parser.parse_args(argv)
+    if options.list:
+        print("\n".join(NETWORKS))
+        return
+    unknown = [name for name in options.name if name not in NETWORKS]
+    if unknown:
+        parser.error(f"no such network: {', '.join(unknown)}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.name or NETWORKS:
+        export(name, options.out, options.dtype)
+
+
+if __name__ == "__main__":
+    main()

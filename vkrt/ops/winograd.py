@@ -1,0 +1,151 @@
+"""Winograd's F(4x4, 3x3) for dense 3x3 convolutions, see shaders/common/winograd.glsl.
+
+Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
+weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
+made of it and of the pixels is scratch memory, alive in one node only. The pixels are done in
+strips of rows of tiles, as many at a time as there is room for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vkrt.graph.arena import round_up
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import Operand, row_major
+from vkrt.ops import matmul, tiles
+
+TILE, POINTS = 4, 36
+TEXEL_BYTES = 16
+
+# Times in the unit of `tiles.TILES` (7.6 ns of one core), measured with lavapipe 22.3: of an
+# invocation that brings 4 channels of a tile, or 4 weights, to or from the points, and of a
+# dispatch.
+POINTS_TIME, WEIGHT_TIME, DISPATCH_TIME = 12.0, 20.0, 1300.0
+
+# Used where it takes less than this part of the direct sum's time.
+GAIN = 0.8
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A 3x3 convolution with stride 1 as tiles of 4x4 pixels of its result.
+
+    Attributes:
+        inputs, channels: channels that go in and come out.
+        width, height: of the result.
+        images: how many.
+    """
+
+    inputs: int
+    channels: int
+    width: int
+    height: int
+    images: int
+
+    @property
+    def tiles_x(self) -> int:
+        return -(-self.width // TILE)
+
+    @property
+    def tiles_y(self) -> int:
+        return -(-self.height // TILE)
+
+    @property
+    def rows(self) -> int:
+        """Rows of tiles in all images."""
+        return self.tiles_y * self.images
+
+    @property
+    def input_texels(self) -> int:
+        return -(-self.inputs // 4)
+
+    @property
+    def texels(self) -> int:
+        """Texels of one pixel of the result."""
+        return -(-self.channels // 4)
+
+    def operands(self, rows: int) -> tuple[tuple[int, int, int], ...]:
+        """Grids of the scratch memory for some rows of tiles: weights, pixels and products."""
+        count = rows * self.tiles_x
+        return ((self.channels, POINTS, self.input_texels), (count, POINTS, self.input_texels),
+                (count, POINTS, self.texels))
+
+    def fits(self, rows: int, room: int, target: Target) -> bool:
+        """Whether scratch memory for some rows of tiles is possible and within `room` bytes."""
+        grids = self.operands(rows)
+        sizes = [round_up(x * y * z * TEXEL_BYTES, target.offset_alignment) for x, y, z in grids]
+        if target.storage == "texture3d" and max(map(max, grids)) > target.max_image_extent:
+            return False
+        return sum(sizes) <= room and max(sizes) <= target.max_buffer_range
+
+    def direct_time(self) -> float:
+        """What the direct sum takes."""
+        return 9 * self.input_texels * _time(self.width, self.channels, self.height * self.images)
+
+    def time(self, strip: int) -> float:
+        """What it takes by strips of so many rows of tiles."""
+        total = WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
+        for rows in _strips(self.rows, strip):
+            count = rows * self.tiles_x
+            total += (self.input_texels * _time(count, self.channels, POINTS, least=2)
+                      + POINTS_TIME * count * (self.input_texels + self.texels)
+                      + 3 * DISPATCH_TIME)
+        return total
+
+
+def _time(width: int, channels: int, count: int, least: int = 1) -> float:
+    """The time of the tiles for one texel of the summed dimension."""
+    tile = tiles.choose(width, channels, count, least)
+    invocations = max(tiles.invocations(tile, width, channels, count), tiles.LANES)
+    return invocations * tile[0] * tile[1] / tiles.TILES[tile]
+
+
+def _strips(rows: int, strip: int) -> list[int]:
+    return [min(strip, rows - first) for first in range(0, rows, strip)]
+
+
+def choose(layer: Layer, room: int, target: Target) -> int:
+    """Rows of tiles to do at a time; 0 where the direct sum is better or the room too small.
+
+    Args:
+        room: bytes of scratch memory that may be used.
+    """
+    strip = 0
+    for count in range(1, layer.rows + 1):
+        strip = -(-layer.rows // count)
+        if layer.fits(strip, room, target):
+            break
+    else:
+        return 0
+    return strip if layer.time(strip) < GAIN * layer.direct_time() else 0
+
+
+def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,
+             bias: Operand, *, has_bias: int, limits: list, padding: tuple[int, int],
+             height: int) -> None:
+    """Dispatches result = clamp(source * weight + bias).
+
+    Args:
+        strip: rows of tiles to do at a time.
+        weight: a matrix operand, columns over (ky, kx, input channel).
+        limits: has_clamp, low and high.
+        padding: (y, x).
+        height: of an image of the source.
+    """
+    inputs = layer.input_texels
+    matrix = cx.temporary((POINTS, layer.channels, layer.inputs), result.dtype, row_major(3))
+    cx.dispatch("winograd_weight", [layer.channels, inputs], [matrix], [weight],
+                layer.channels * inputs)
+    first = 0
+    for rows in _strips(layer.rows, strip):
+        count = rows * layer.tiles_x
+        part = [layer.tiles_x, layer.tiles_y, first, rows]
+        pixels = cx.temporary((POINTS, count, layer.inputs), result.dtype, row_major(3))
+        cx.dispatch("winograd_input", [source.grid[0], height, inputs, *part, padding[1],
+                                       padding[0]], [pixels], [source], count * inputs)
+        products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
+        matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS)
+        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part, has_bias,
+                                        *limits], [result], [products, bias], count * layer.texels)
+        first += rows
