@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from vkrt import pte
@@ -27,14 +26,14 @@ SYMBOLIC = {
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
-                external: Mapping[str, Any] | None = None) -> Graph:
+                external: pte.External | None = None) -> Graph:
     """The graph of one method.
 
     Args:
         data: the bytes of the program file.
         program: what `vkrt.pte.read_program` read from them.
         plan: the method's plan in it.
-        external: constants in `.ptd` files by key, if any.
+        external: the constants in `.ptd` files, if any.
 
     Raises:
         FormatError: the delegates and the plan contradict each other.
@@ -48,7 +47,7 @@ class _Builder:
         self.data = data
         self.program = program
         self.plan = plan
-        self.external = external
+        self.external = external or pte.External()
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
@@ -84,12 +83,24 @@ class _Builder:
             self.unsupported[f"dtype {meta.dtype} of {name}"] += 1
         constant = None
         if meta.external_key is not None:
-            self.unsupported[f"external program-level constant {meta.external_key}"] += 1
+            constant = self._external_constant(meta, name)
         elif meta.constant is not None:
-            if meta.mutable:
-                self.unsupported[f"mutable buffer {name}"] += 1
             constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype)
+        if meta.mutable:
+            self.unsupported[f"mutable buffer {name}"] += 1
         return Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+
+    def _external_constant(self, meta: pte.TensorMeta, name: str) -> Constant:
+        """A program-level constant that lies in a `.ptd` file under the tensor's name."""
+        key = meta.external_key or ""
+        found = self.external.find(key, f"method '{self.plan.name}', {name}")
+        layout = found.layout or (meta.dtype, meta.sizes)
+        if layout != (meta.dtype, meta.sizes) or found.span.nbytes != meta.nbytes:
+            raise FormatError(f"method '{self.plan.name}', {name}: expected {meta.nbytes} bytes, "
+                              f"{meta.dtype}{list(meta.sizes)}, under this key of "
+                              f"{self.external.files[found.source - 1]}, got {found.span.nbytes}, "
+                              f"{layout[0]}{list(layout[1])}")
+        return Constant(found.span.offset, found.span.nbytes, meta.dtype, key, found.source)
 
     # Kernels outside of the delegates
 
@@ -194,7 +205,7 @@ class _DelegateNodes:
                 if value.constant >= 0:
                     stored = self.blob.constants[value.constant]
                     constant = Constant(stored.span.offset, value.nbytes, value.dtype, stored.key,
-                                        source=int(stored.external))
+                                        source=stored.source)
                     if value.dtype not in DTYPES:
                         self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
                 self.local[index] = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
