@@ -199,8 +199,9 @@ def test_constants_of_the_program_itself(layout, device, tmp_path):
         assert program.run()[0].item() == 1.5
 
 
-@pytest.mark.parametrize("changes", [{"layout": (6, [4, 1], [0, 1])}, {"layout": (3, [1, 4], [0, 1])},
-                                     {"layout": None, "nbytes": 12}], ids=str)
+@pytest.mark.parametrize("changes", [
+    {"layout": (6, [4, 1], [0, 1])}, {"layout": (3, [1, 4], [0, 1])},
+    {"layout": None, "nbytes": 12}], ids=str)
 def test_constants_of_the_program_that_do_not_fit(changes, tmp_path):
     path, data = external_mean(tmp_path, **changes)
     description = Description(path, data)

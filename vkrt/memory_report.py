@@ -54,6 +54,7 @@ class MemoryReport:
         pool: of the memory they are streamed through.
         uploads: of the staging they pass on the way there, where the host does not see the pool.
         ways: a `WeightRecord` for each weight.
+        state: of what the program keeps from run to run.
         staging: of the staging buffer while weights are packed.
         activations: of the shared arena (inputs and outputs included).
         host: of host memory the device reads inputs from and writes outputs to, where the device
@@ -73,6 +74,7 @@ class MemoryReport:
     streamed: int = 0
     pool: int = 0
     uploads: int = 0
+    state: int = 0
     staging: int = 0
     activations: int = 0
     host: int = 0
@@ -90,11 +92,13 @@ class MemoryReport:
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
-        before = self.weights + self.pool + self.uploads + self.activations + self.host
+        before = (self.weights + self.pool + self.uploads + self.state + self.activations
+                  + self.host)
         self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
         self.weights += plan.weight_bytes
         self.pool += plan.pool_bytes
         self.uploads += plan.upload_bytes
+        self.state += plan.state_bytes
         self.activations += plan.activation_bytes
         self.host += plan.host_bytes
         self.spilled += plan.spill_bytes
@@ -122,6 +126,7 @@ class MemoryReport:
         rows = [("weights", self.weights, True),
                 ("pool", self.pool, self.pool),
                 ("uploads", self.uploads, self.uploads),
+                ("state", self.state, self.state),
                 ("staging", self.staging, True), ("activations", self.activations, True),
                 ("host-visible", self.host, self.host),
                 ("planned peak", self.planned_peak, True),

@@ -91,6 +91,7 @@ class Method:
         self._closed = False
         self._has_run = False
         self._reader: Reader | None = None
+        self._sources = sources
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
@@ -98,6 +99,7 @@ class Method:
         self.work = lower(graph, target_of(device.info, self.options.storage))
         if packed is not None:
             self.work, sources = packed.apply(self.work, sources)
+            self._sources = sources
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
         self.work, self.plan, mapper = place(self.work, device, sources, self.options)
@@ -132,6 +134,7 @@ class Method:
         compute.prepack(reader)
         self._phase("after prepack")
         compute.allocate_activations()
+        compute.reset_states(reader)
         compute.encode()
         compute.stream(reader)
         if not self.plan.streams:
@@ -188,6 +191,26 @@ class Method:
                 self._has_run = True
                 self._phase("end of execute")
         return results
+
+    def reset_state(self) -> None:
+        """Gives the buffers that the method changes in place their initial values.
+
+        A run changes them at its end, all together, and one that fails before leaves them as they
+        were. Should this fail, they are undefined until it is called again.
+
+        Raises:
+            FormatError: the file was changed since it was opened.
+            OSError: it cannot be read.
+        """
+        with self._lock:
+            if self._closed:
+                raise ValueError(f"method '{self.metadata.name}' is closed")
+            if not self.work.states:
+                return
+            for source in self._sources:
+                source.check_unchanged()
+            with Reader(self._sources, self.options.prefetch) as reader:
+                self._compute.reset_states(reader)
 
     def _results(self, out: Sequence[np.ndarray] | None) -> list[Any]:
         infos, values = self.metadata.outputs, self.graph.outputs

@@ -196,6 +196,28 @@ class Program:
         """
         return self.load_method(method).execute(inputs, out)
 
+    def reset_state(self, method: str | None = None) -> None:
+        """Gives the buffers that methods change in place their initial values.
+
+        They keep their values from run to run otherwise, for each loaded method by itself. A run
+        changes them at its end, all together; one that fails before leaves them as they were.
+
+        Args:
+            method: of which one; of all loaded ones by default.
+
+        Raises:
+            InputError: there is no such method.
+            FormatError: the file was changed since it was opened.
+            OSError: it cannot be read.
+        """
+        if method is not None:
+            self.load_method(method).reset_state()
+            return
+        with self._lock:
+            methods = list(self._methods.values())
+        for loaded in methods:
+            loaded.reset_state()
+
     def close(self) -> None:
         """Releases everything; may be called twice."""
         with self._lock:

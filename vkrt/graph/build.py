@@ -9,12 +9,11 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.states import PREPACK, States, changed_in_place
 from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 from vkrt.pte.plan import IntList as IdList
 
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
-
-PREPACK = "et_vk.prepack.default"
 
 # Arithmetic on symbolic sizes, evaluated while the graph is built.
 SYMBOLIC = {
@@ -53,6 +52,7 @@ class _Builder:
         self.adopted: set[Tensor] = set()
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
+        self.states = States()
         # Dimensions whose size the program asks for at run time.
         self.asked: dict[Tensor, set[int]] = {}
 
@@ -73,6 +73,7 @@ class _Builder:
             if getattr(self.plan.values[index], "dynamism", 0):
                 # The file says that a tensor is dynamic, not in which dimensions.
                 tensor.dynamic_dims = tuple(sorted(self.asked.get(tensor, range(tensor.rank))))
+        self.graph.states = list(self.states)
         self.graph.unsupported = self.unsupported
         return self.graph.finish()
 
@@ -158,7 +159,7 @@ class _Builder:
                 f"{len(call.args)} values for {wanted} inputs and outputs. The program mutates a "
                 "buffer that the file does not name; export it with the Vulkan option "
                 "alias_buffer_mutations=True")
-        _DelegateNodes(self, blob, f"delegate {call.delegate}").join(call.args)
+        _DelegateNodes(self, blob, call.delegate).join(call.args)
 
     def convert(self, tensor: Tensor, dtype: str) -> Tensor:
         """The tensor in the dtype a delegate expects at its border."""
@@ -177,12 +178,16 @@ class _Builder:
 class _DelegateNodes:
     """Adds the nodes of one delegate call to a graph."""
 
-    def __init__(self, builder: _Builder, blob: pte.VkGraph, label: str):
+    def __init__(self, builder: _Builder, blob: pte.VkGraph, delegate: int):
         self.builder = builder
         self.blob = blob
-        self.label = label
+        self.delegate = delegate
+        self.label = f"delegate {delegate}"
+        self.mutable = changed_in_place(blob.chain, blob.values)
         self.local: list[Any] = [None] * len(blob.values)
         self.written: set[int] = set()
+        # Value ids of buffers that are changed in place
+        self.states: set[int] = set()
 
     def join(self, args) -> None:
         blob, builder = self.blob, self.builder
@@ -265,7 +270,9 @@ class _DelegateNodes:
         value = self.local[out]
         out_ids = value.ids if isinstance(value, pte.ValueList) else (out,)
         for out_id in out_ids:
-            if out_id in self.written:
+            if out_id in self.states:
+                self.local[out_id] = self.builder.states.write(self.delegate, out_id)
+            elif out_id in self.written:
                 self.builder.unsupported[f"buffer mutated in place by {call.name}"] += 1
             self.written.add(out_id)
         outs = tuple(self.local[i] for i in out_ids)
@@ -280,6 +287,9 @@ class _DelegateNodes:
             source = args[0]
             if isinstance(source, Tensor) and source.constant and source.dtype == outs[0].dtype:
                 self.local[out] = source
+                if out in self.mutable and out not in self.states:
+                    self.states.add(out)
+                    self.local[out] = self.builder.states.enter(self.delegate, out, source, outs[0])
                 return
         self.builder.graph.nodes.append(Node(call.name, args, outs, label))
 

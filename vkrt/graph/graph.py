@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.states import State
 from vkrt.graph.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
@@ -56,6 +57,7 @@ class Graph:
         inputs: one entry per argument of the method: a Tensor, or a number for a scalar.
         outputs: one entry per result: a Tensor, or a number.
         nodes: in an order that respects their dependencies.
+        states: what it keeps from run to run.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
         unsupported: what the file asks for besides operators that vkrt does not do, with counts.
     """
@@ -64,13 +66,16 @@ class Graph:
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     file_arena: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
     _last_use: dict[Tensor, int] = field(default_factory=dict)
 
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
-        needed = {t for t in self.outputs if isinstance(t, Tensor)}
+        results = [t for t in self.outputs if isinstance(t, Tensor)]
+        results += [state.after for state in self.states]
+        needed = set(results)
         kept = []
         for node in reversed(self.nodes):
             if any(out in needed for out in node.outs):
@@ -81,13 +86,13 @@ class Graph:
         for index, node in enumerate(self.nodes):
             for tensor in node.tensors():
                 self._last_use[tensor] = index
-        for tensor in self.outputs:
-            if isinstance(tensor, Tensor):
-                self._last_use[tensor] = FOREVER
+        for tensor in results:
+            self._last_use[tensor] = FOREVER
         return self
 
     def last_use(self, tensor: Tensor) -> int:
-        """Index of the last node that reads the tensor; `FOREVER` for outputs, -1 for none."""
+        """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what
+        states become."""
         return self._last_use.get(tensor, -1)
 
     @staticmethod

@@ -25,7 +25,7 @@ from vkrt.graph.tensor import (
     short_name,
 )
 from vkrt.host import has_kernel
-from vkrt.ops import copying, shapes
+from vkrt.ops import copying, shapes, states
 from vkrt.ops.registry import declaration
 
 
@@ -312,12 +312,14 @@ def _lower(graph: Graph, target: Target) -> WorkList:
             cx.work.inputs.append(cx.place(tensor, cx.raw(tensor, "input", dtype)))
         else:
             cx.work.inputs.append(None)
+    states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.node = index
         _lower_node(cx, node)
     cx.node = len(graph.nodes)
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
+    states.store(cx)
     cx.work.prepacks.sort(key=lambda p: (p.constant.source, p.constant.offset))
     return cx.work
 

@@ -6,6 +6,7 @@
     allocate_early           order "eager" only: all blocks
     prepack                  weight blocks as they are reached, one staging buffer, freed at the end
     allocate_activations     the arena, once, and the pool of streamed weights
+    reset_states             what is kept from run to run gets its first value
     encode                   descriptor sets and command buffers, one per section
     stream                   starts the reloads of streamed weights, if there are any
     run                      submit, wait; the only part that repeats
@@ -17,6 +18,7 @@ from libc.string cimport memcpy, memset
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch, HostCall, Move
 from vkrt.graph.uploads import SLOTS
+from vkrt.memory.reader import Transfer
 from vkrt.runtime.carriers import HostCarrier, UploadCarrier
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
@@ -137,6 +139,7 @@ cdef class ComputeGraph:
         account = self.spilled if planned.kind == "spill" else self.allocator
         block = account.allocate(planned.nbytes, planned.alignment, planned.type_bits,
                                  MEMORY_READBACK if planned.kind in ("host", "spill")
+                                 or planned.kind == "state" and not self.device.unified
                                  else MEMORY_DEVICE)
         self.blocks[index] = block
         self.resources.bind(planned.places, block)
@@ -172,6 +175,26 @@ cdef class ComputeGraph:
         outputs)."""
         for index in range(len(self.plan.blocks)):
             self._allocate(index)
+
+    def reset_states(self, reader):
+        """Gives what is kept from run to run the value that the file has. Needs its block."""
+        cdef size_t nbytes, address
+        cdef Block block
+        transfers = []
+        for state in self.work.states:
+            nbytes, address = state.constant.nbytes, <size_t>self.resources.host_address(
+                state.operand)
+            if nbytes > <size_t>state.operand.nbytes:
+                raise ValueError(f"{nbytes} bytes for {state.name} of {state.operand.nbytes}")
+            # The rest of the last texel is padding, which kernels take to be zero.
+            memset(<char*>address + nbytes, 0, <size_t>state.operand.nbytes - nbytes)
+            transfers.append(Transfer(state.constant.source, state.constant.offset, nbytes,
+                                      address, name=state.name))
+        reader.run(transfers)
+        for index, planned in enumerate(self.plan.blocks):
+            if planned.kind == "state":
+                block = self.blocks[index]
+                block.flush(0, WHOLE)
 
     def stream(self, reader):
         """Starts the reloads of a plan with streamed weights. Needs the pool."""
