@@ -47,7 +47,8 @@ class Block:
     Attributes:
         kind: "weight", "pool" (of streamed weights), "state" (host-visible), "activation"
             (host-visible where the device's memory is) or, on devices with memory of their own,
-            "host" (host-visible, for inputs and outputs) and "spill" (host-visible, for activations while they wait).
+            "host" (host-visible, for inputs and outputs) and "spill" (host-visible, for activations
+            while they wait).
         nbytes: exactly to the end of the last place.
         alignment: the largest of its places.
         type_bits: memory types that suit all its places.
