@@ -25,6 +25,7 @@ from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
 from vkrt.ops.lowering import lower
+from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
@@ -67,7 +68,9 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    self._graphs[method] = build_graph(self._data, self.program, candidate)
+                    graph = build_graph(self._data, self.program, candidate)
+                    find_dynamic(graph)
+                    self._graphs[method] = graph
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
