@@ -7,8 +7,10 @@ are its results: only what depends on a change is made anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -164,25 +166,25 @@ def _smaller(graph: Graph, pair: tuple[int, int],
               [other for other in dims if other[1] == pair[1]]]
     for group in groups:
         for step in (*STEPS, bound - bound // 2):
-            if step < bound:
-                found = _at(graph, group, lambda size, step=step: size * (bound - step) / bound)
-                if found is not None:
-                    yield group, found
-                    break
+            found = _at(graph, group, 1 - Fraction(step, bound)) if step < bound else None
+            if found is not None:
+                yield group, found
+                break
 
 
-def _at(graph: Graph, group: Sequence[tuple[int, int]],
-        scaled: Callable[[int], float]) -> Graph | None:
-    """The graph with some dimensions scaled; None where that gives no whole sizes, or none that
-    fit."""
-    sizes = [list(t.sizes) if isinstance(t, Tensor) else None for t in graph.inputs]
+def _at(graph: Graph, group: Sequence[tuple[int, int]], part: Fraction) -> Graph | None:
+    """The graph with a part of the size of some dimensions; None where these are no whole sizes,
+    or none that fit."""
+    sizes = [t.sizes if isinstance(t, Tensor) else None for t in graph.inputs]
     for number, dim in group:
-        size = scaled(graph.inputs[number].sizes[dim])
-        if size != int(size):
+        old = graph.inputs[number].sizes
+        size = old[dim] * part
+        if size.denominator != 1:
             return None
-        sizes[number][dim] = int(size)
+        now = sizes[number] or old
+        sizes[number] = (*now[:dim], int(size), *now[dim + 1:])
     try:
-        return resolve(graph, [None if s is None else tuple(s) for s in sizes])
+        return resolve(graph, sizes)
     except InputError:
         return None
 
@@ -194,10 +196,9 @@ def largest_and_near(graph: Graph) -> list[Graph]:
     two tell how many bytes of activations any sizes need.
     """
     result = [graph]
-    dims = [(number, dim) for number, tensor in enumerate(graph.inputs)
-            if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
-    if dims and graph.is_dynamic:
-        found = _at(graph, dims, lambda size: size - 1)
-        if found is not None:
-            result.append(found)
+    if graph.is_dynamic:
+        sizes = [tuple(n - (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
+                 if isinstance(t, Tensor) else None for t in graph.inputs]
+        with suppress(InputError):
+            result.append(resolve(graph, sizes))
     return result
