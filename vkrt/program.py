@@ -18,15 +18,14 @@ from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
-from vkrt.graph.policy import target_of
 from vkrt.graph.records import WorkList
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
-from vkrt.ops.lowering import lower
+from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
-from vkrt.placing import place
+from vkrt.placing import largest, place
 from vkrt.vk.device import Device
 
 
@@ -67,8 +66,12 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    self._graphs[method] = build_graph(self.source, self.program, candidate,
-                                                       self._files.external)
+                    graph = build_graph(self.source, self.program, candidate,
+                                        self._files.external)
+                    find_dynamic(graph)
+                    if graph.states and graph.is_dynamic:
+                        graph.unsupported["buffers changed in place, with dynamic shapes"] += 1
+                    self._graphs[method] = graph
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
@@ -79,12 +82,14 @@ class Description:
                 ) -> tuple[WorkList, MemoryPlan]:
         """The work list and memory plan a method would have, without allocating anything.
 
+        With dynamic shapes they are those of the largest sizes.
+
         Raises:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        work = lower(self.graph(method), target_of(device.info, options.storage))
+        _, work = largest(self.graph(method), device, options)
         work, sources = self.packed(options).apply(work, self.sources)
         work, plan, mapper = place(work, device, sources, options)
         mapper.close()

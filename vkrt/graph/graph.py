@@ -13,6 +13,7 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
+from vkrt.graph.symbols import Read, Symbol, symbols_in
 from vkrt.graph.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
@@ -28,6 +29,7 @@ class Node:
         outs: the tensors it makes.
         label: where it stands in the file, e.g. "delegate 0 node 12".
         is_host: a kernel outside of the delegates that runs on the host.
+        formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
     """
 
     op: str
@@ -35,6 +37,7 @@ class Node:
     outs: tuple[Tensor, ...]
     label: str = ""
     is_host: bool = False
+    formulas: tuple[Any, ...] | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """The tensors among the arguments, in order, lists flattened."""
@@ -57,22 +60,36 @@ class Graph:
         inputs: one entry per argument of the method: a Tensor, or a number for a scalar.
         outputs: one entry per result: a Tensor, or a number.
         nodes: in an order that respects their dependencies.
-        states: what it keeps from run to run.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
         unsupported: what the file asks for besides operators that vkrt does not do, with counts.
+        chain: of a method with dynamic shapes: every node and symbol that the results or their
+            sizes depend on, in the order of the file. Empty where all sizes are fixed.
+        output_symbols: the results that are symbols, by number; `outputs` has their bounds.
+        reads: elements of inputs whose values decide sizes or places.
+        states: what it keeps from run to run; such methods have fixed sizes.
     """
 
     name: str
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
     file_arena: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
+    chain: list[Node | Symbol] = field(default_factory=list)
+    output_symbols: dict[int, Symbol] = field(default_factory=dict)
+    reads: tuple[Read, ...] = ()
+    states: list[State] = field(default_factory=list)
     _last_use: dict[Tensor, int] = field(default_factory=dict)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether calls may pass other sizes than the bounds, or values that decide sizes."""
+        return bool(self.chain) and (bool(self.reads) or any(
+            tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
+        self._finish_chain()
         results = [t for t in self.outputs if isinstance(t, Tensor)]
         results += [state.after for state in self.states]
         needed = set(results)
@@ -89,6 +106,25 @@ class Graph:
         for tensor in results:
             self._last_use[tensor] = FOREVER
         return self
+
+    def _finish_chain(self) -> None:
+        """Drops from the chain what neither results nor their sizes depend on."""
+        needed: set[Any] = {t for t in self.outputs if isinstance(t, Tensor)}
+        needed.update(state.after for state in self.states)
+        needed.update(self.output_symbols.values())
+        kept: list[Node | Symbol] = []
+        for entry in reversed(self.chain):
+            if isinstance(entry, Symbol):
+                if entry in needed:
+                    kept.append(entry)
+                    needed.update(a for a in entry.args if isinstance(a, (Symbol, Tensor)))
+            elif any(out in needed for out in entry.outs):
+                kept.append(entry)
+                needed.update(entry.tensors())
+                needed.update(symbols_in(entry.formulas or ()))
+        self.chain = kept[::-1]
+        found = {e.args[0] for e in self.chain if isinstance(e, Symbol) and e.kind == "read"}
+        self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
 
     def last_use(self, tensor: Tensor) -> int:
         """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what
