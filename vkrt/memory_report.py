@@ -64,6 +64,7 @@ class MemoryReport:
     Attributes:
         weights: of all weights that have device memory to themselves.
         mapped: of weights that are read in place in the file (they take no device memory).
+        shared: of weights that another method of the program has brought to the device.
         direct: of weights that the host writes to their place without staging.
         streamed: of weights that are read from the file anew in every run.
         pool: of the memory they are streamed through.
@@ -87,6 +88,7 @@ class MemoryReport:
 
     weights: int = 0
     mapped: int = 0
+    shared: int = 0
     direct: int = 0
     streamed: int = 0
     pool: int = 0
@@ -124,9 +126,9 @@ class MemoryReport:
         self.lower_bound += plan.lower_bound
         for weight, way in zip(plan.placement.catalog, plan.placement.ways):
             self.ways.append(WeightRecord(weight.name, weight.nbytes, way.kind, way.why))
-        self.mapped, self.direct, self.streamed = (
+        self.mapped, self.shared, self.direct, self.streamed = (
             sum(record.nbytes for record in self.ways if record.way == kind)
-            for kind in ("map", "direct", "stream"))
+            for kind in ("map", "shared", "direct", "stream"))
 
     def phase(self, name: str, account: Any) -> None:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
@@ -157,6 +159,7 @@ class MemoryReport:
                 ("planned peak", self.planned_peak, True),
                 ("measured peak", self.measured_peak, True),
                 ("mapped, no copy", self.mapped, self.mapped),
+                ("shared", self.shared, self.shared),
                 ("read each run", self.streamed, self.streamed),
                 ("spilled", self.spilled, self.spilled)]
         lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows

@@ -27,6 +27,7 @@ from vkrt.reshaping import Instance, Instances, Shape
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.weight_store import WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
 
@@ -84,6 +85,9 @@ class Method:
             for dynamic shapes, and for others the driver's policy.
         report: collects the phases; a new one by default.
         packed: the file of packed weights, which stays the caller's; none by default.
+        store: the weights of the program's other methods, whose memory is on the same allocator;
+            none by default.
+        allocator: whose account the method's memory is on; the caller's. Its own by default.
 
     Raises:
         UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
@@ -91,7 +95,8 @@ class Method:
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
                  options: LoadOptions | None = None, specialize: bool | None = None,
-                 report: MemoryReport | None = None, packed: Sidecar | None = None):
+                 report: MemoryReport | None = None, packed: Sidecar | None = None,
+                 store: WeightStore | None = None, allocator: Allocator | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
         self.options = options or LoadOptions()
@@ -118,15 +123,24 @@ class Method:
         if specialize is None:
             specialize = (policy_of(device.info.driver_id).specialize and not graph.is_dynamic)
         self._specialize = specialize
-        self.work, self.plan, mapper = place(self.work, device, sources, self.options)
+        store = store or WeightStore()
+        found = store.find(self.work)
+        self._lenders = found.lenders
         try:
-            self._allocator = self._own(Allocator(device))
+            self.work, self.plan, mapper = place(self.work, device, sources, self.options,
+                                                 found.places)
+        except BaseException:
+            self._release()
+            raise
+        try:
+            self._allocator = allocator or self._own(Allocator(device))
             arena = Arena(self._allocator, self._own(Allocator(device)))
             self._pipelines = self._own(Pipelines(device))
             self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
-                                         self.plan, mapper))
+                                         self.plan, mapper, found.places))
             self._instances = self._own(Instances(arena, self._weights))
             self._load(sources, largest_graph)
+            store.offer(self._weights[0], self.work, self.plan)
         except BaseException as error:
             if isinstance(error, DeviceMemoryError):
                 error.breakdown = self.plan.summary()
@@ -317,10 +331,13 @@ class Method:
             self._release()
 
     def _release(self) -> None:
-        """Instances before the weights they read, those before what they are made of."""
+        """Instances before the weights they read, those before what they are made of. Each of them
+        once: weights may have other users."""
         owned, self._owned = self._owned, []
+        weights, self._weights = self._weights, []
+        lenders, self._lenders = self._lenders, ()
         instances = [thing for thing in owned if isinstance(thing, Instances)]
-        for thing in (*instances, *self._weights, *reversed(owned)):
+        for thing in (*instances, *weights, *lenders, *reversed(owned)):
             thing.close()
 
 

@@ -6,7 +6,7 @@ its activations are placed anew (`place_activations`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,11 +45,12 @@ def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, Wor
 
 
 def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-          ) -> tuple[WorkList, MemoryPlan, Mapper]:
+          held: Collection[int] = ()) -> tuple[WorkList, MemoryPlan, Mapper]:
     """The plan of a work list, and the mapper that holds the imports of its mapped weights.
 
     Args:
         sources: `Source`s by number.
+        held: ids of the storages of weights that another method of the program has on the device.
 
     Returns:
         The work list, which differs where activations are spilled; its plan; and the mapper, which
@@ -67,7 +68,7 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
     found, refused = [], None
     for choice in choices:
         try:
-            found.append(_place(work, device, sources, choice))
+            found.append(_place(work, device, sources, choice, held))
         except InputError as error:
             refused = error
             continue
@@ -108,10 +109,10 @@ def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, devic
 
 
 def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-           ) -> tuple[WorkList, MemoryPlan, Mapper]:
+           held: Collection[int]) -> tuple[WorkList, MemoryPlan, Mapper]:
     mapper = Mapper(device, sources, work.target.offset_alignment)
     try:
-        placement = _placement(work, device, options, mapper)
+        placement = _placement(work, device, options, mapper, held)
         work, result = _Planner(device, options).plan(work, placement)
     except BaseException:
         mapper.close()
@@ -119,12 +120,13 @@ def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpt
     return work, result, mapper
 
 
-def _placement(work: WorkList, device: Any, options: LoadOptions, mapper: Mapper) -> Placement:
+def _placement(work: WorkList, device: Any, options: LoadOptions, mapper: Mapper,
+               held: Collection[int]) -> Placement:
     """The ways of the weights, those that are mapped imported."""
     catalog = catalog_of(work)
     while True:
         ways = ways_of(work, catalog, options.weights, unified=device.unified,
-                       cannot_map=mapper.cannot_map)
+                       cannot_map=mapper.cannot_map, held=held)
         placement = Placement(catalog, ways)
         try:
             mapper.acquire(placement.weights("map"))

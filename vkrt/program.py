@@ -26,7 +26,9 @@ from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import largest, place
+from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
+from vkrt.vk.memory import Allocator
 
 
 class Description:
@@ -113,7 +115,9 @@ class Program:
     """A program loaded on a device. Made by `vkrt.load`; a context manager.
 
     Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
-    one) at once. One run at a time per method; several programs and threads work side by side.
+    one) at once. A weight that several of them read in the same layout is on the device once, but
+    with `memory_budget` or weights="stream", where each method is planned by itself. One run at a
+    time per method; several programs and threads work side by side.
     """
 
     def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
@@ -122,6 +126,8 @@ class Program:
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
+        self._store = WeightStore()
+        self._allocator: Allocator | None = None
         self._closed = False
         self._description = Description(source, data_path)
         if self._options.prefetch != "none":
@@ -132,6 +138,7 @@ class Program:
         self._owns_device = not isinstance(device, Device)
         try:
             self._device = Device.open(device) if self._owns_device else device
+            self._allocator = Allocator(self._device)
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -179,9 +186,12 @@ class Program:
             if name not in self._methods:
                 graph = self._description.graph(name)
                 self._report.file_plan += graph.file_arena
+                # A budget is planned for each method by itself, see `WeightStore`.
+                store = None if self._options.has_budget else self._store
                 self._methods[name] = Method(graph, self._description.sources, self._device,
                                              options=self._options, report=self._report,
-                                             packed=self._description.packed(self._options))
+                                             packed=self._description.packed(self._options),
+                                             store=store, allocator=self._allocator)
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
@@ -230,6 +240,8 @@ class Program:
             for method in self._methods.values():
                 method.close()
             self._description.close()
+            if self._allocator is not None:
+                self._allocator.close()
             if self._owns_device and self._device is not None:
                 self._device.close()
 

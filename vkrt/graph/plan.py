@@ -7,9 +7,9 @@ is released before the arena is allocated:
 
     device peak = max(weights + staging, weights + activations)
 
-Weights that are mapped take no device memory and have no block; those the host writes need no
-staging; those that are streamed share a pool (`vkrt.graph.streaming`), which is allocated with the
-arena.
+Weights that are mapped, or another method's, take no device memory and have no block; those the
+host writes need no staging; those that are streamed share a pool (`vkrt.graph.streaming`), which is
+allocated with the arena.
 
 Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
 the predicted bytes (`simulate`).
@@ -208,7 +208,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
 
     def blocks_of(placement: Placement) -> tuple[list[Block], int]:
         return weight_blocks(work, requirements, granularity, block_bytes,
-                             placement.storages("map", "stream"))
+                             placement.storages("map", "shared", "stream"))
 
     def batches_of(placement: Placement, blocks: list[Block], beside: int,
                    ) -> tuple[tuple[Batch, ...], int]:

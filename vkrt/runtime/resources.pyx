@@ -60,6 +60,12 @@ cdef class Resources:
             self.offsets[number] = other.offsets[number]
             self.borrowed.add(number)
 
+    def borrow_as(self, int storage, Resources other, int there):
+        """Makes a storage the one of another work list that has the same bytes."""
+        self.handles[storage] = other.handles[there]
+        self.offsets[storage] = other.offsets[there]
+        self.borrowed.add(storage)
+
     def bind(self, block_places, Block block):
         """Gives the storages of a planned block their places in the allocated one."""
         for place in block_places:

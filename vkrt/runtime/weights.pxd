@@ -19,4 +19,6 @@ cdef class Weights:
     cdef list blocks
     # Runs the sections of a plan with streamed weights; None where none are
     cdef readonly object streamer
+    # Methods that use them
+    cdef int users
     cdef readonly bint closed

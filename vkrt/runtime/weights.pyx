@@ -44,10 +44,13 @@ cdef class Weights:
         pipelines: of the method.
         work, plan: a work list and its `MemoryPlan`.
         mapper: the `Mapper` that holds its mapped weights; closed with this object.
+        shared: (another method's `Weights`, storage there) of those that are on the device already,
+            by the id of the storage; the caller holds them for as long as this object is open.
     """
 
     def __cinit__(self, Device device, Allocator allocator, Pipelines pipelines, work, plan,
-                  mapper):
+                  mapper, shared=()):
+        self.users = 1
         self.device = device
         self.allocator = allocator
         self.pipelines = pipelines
@@ -59,7 +62,10 @@ cdef class Weights:
             state.operand.storage.id for state in work.states)
         try:
             self.resources = Resources(device, work.storages)
-            self.resources.create(self.storages)
+            self.resources.create(self.storages.difference(shared))
+            for storage in shared:
+                lender, there = shared[storage]
+                self.resources.borrow_as(storage, (<Weights>lender).resources, there)
             for weight in plan.placement.weights("map"):
                 self.resources.place(weight.storage, *mapper.place(weight))
             for weight in plan.placement.weights("stream"):
@@ -159,9 +165,16 @@ cdef class Weights:
             raise
         self.streamer.start()
 
-    def close(self):
-        """Releases everything; idempotent. Nothing may use the weights any more."""
+    def retain(self):
+        """One more user: it takes one more `close` until the weights are released."""
         if self.closed:
+            raise ValueError("the weights are closed")
+        self.users += 1
+
+    def close(self):
+        """Ends the use by one user; releases everything with the last. May be called again then."""
+        self.users -= 1
+        if self.closed or self.users > 0:
             return
         self.closed = True
         for thing in (self.streamer, self.resources, self.mapper, *reversed(self.blocks)):
