@@ -78,7 +78,6 @@ def test_large(name, device):
 @pytest.mark.parametrize(("name", "missing"), [
     ("mlp_q8-base", ["et_vk.q8ta_linear.default x3", "quantized_decomposed.quantize_per_tensor"]),
     ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
-    ("kvbuf-alias", ["buffer mutated in place by aten.add.Tensor"]),
 ])
 def test_unsupported_names_everything_at_once(name, missing, device):
     path = find_model(f"{name}.pte")

@@ -105,7 +105,7 @@ def model_sizes(path: str, nbytes: int) -> list[int]:
     program = pte.read_program(data)
     spans = {constant.span for plan in program.plans for delegate in plan.delegates
              for constant in pte.read_delegate(data, delegate.span, program.named_data).constants
-             if not constant.external}
+             if not constant.source}
     sizes = [span.nbytes for span in sorted(spans, key=lambda s: s.offset) if span.nbytes]
     times = -(-nbytes // max(sum(sizes), 1))
     if times * len(sizes) > MOST_TENSORS or not sizes:

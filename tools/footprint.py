@@ -3,6 +3,8 @@
     python tools/footprint.py MODEL.pte ...                    a table per model
     python tools/footprint.py MODEL.pte --ways map,copy        these ways of the weights
     python tools/footprint.py MODEL.pte --repeat 300           growth over repeated inferences
+    python tools/footprint.py MODEL.pte --growth               the same, 300 behind 50; exits 1 on
+                                                               1 kB or more in each
     python tools/footprint.py --update BASELINE.json MODEL ..  write a baseline
     python tools/footprint.py --check BASELINE.json [MODEL ..] compare with it; exits 1 on growth
 
@@ -39,6 +41,10 @@ WAYS: dict[str, dict[str, str]] = {
     "stream": {"weights": "stream"},
 }
 ROOT = Path(__file__).parent.parent
+# Inferences before growth is measured (what drivers and allocators set up, they have by then), and
+# the bytes that each of the following may add.
+WARM = 50
+MOST_GROWTH = 1000
 
 
 def main() -> int:
@@ -54,8 +60,10 @@ def main() -> int:
             return 2
     if options.child:
         print(json.dumps(measure(options.models[0], options.ways, options.storage,
-                                 options.repeat)))
+                                 options.repeat, options.warm)))
         return 0
+    if options.growth:
+        options.repeat, options.warm = 301, WARM
     baseline: dict[str, Any] = {}
     if options.check:
         baseline = json.loads(Path(options.check).read_text(encoding="utf-8"))
@@ -69,7 +77,7 @@ def main() -> int:
                                  for way in options.ways.split(",")}
     if options.json:
         print(json.dumps(results, indent=2))
-    elif not options.check:
+    elif not options.check and not options.growth:
         for name, ways in results.items():
             print(_table(name, ways))
     if options.update:
@@ -78,7 +86,22 @@ def main() -> int:
         Path(options.update).write_text(text + "\n", encoding="utf-8")
     if options.check:
         return _check(baseline["models"], results)
-    return 0
+    return _growth(results) if options.growth else 0
+
+
+def _growth(results: dict[str, Any]) -> int:
+    """Prints what each inference adds to the process; 1 if that is too much anywhere.
+
+    Pages of files do not count: the system takes them back when it needs them.
+    """
+    bad = 0
+    for name, ways in results.items():
+        for way, result in ways.items():
+            each = result["private_growth"] / (result["repeat"] - 1)
+            bad += each >= MOST_GROWTH
+            print(f"{name} ({way}): {each:,.1f} B for each of {result['repeat'] - 1} inferences"
+                  + (f", expected less than {MOST_GROWTH:,}" if each >= MOST_GROWTH else ""))
+    return 1 if bad else 0
 
 
 def _options() -> argparse.Namespace:
@@ -87,6 +110,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--ways", help="default: map,copy,stream, or all that the baseline has")
     parser.add_argument("--storage", default="auto")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
+    parser.add_argument("--growth", action="store_true",
+                        help="only say what each of 300 inferences adds to the process")
+    parser.add_argument("--warm", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", metavar="BASELINE")
     parser.add_argument("--update", metavar="BASELINE")
@@ -102,15 +128,21 @@ def _name(model: str) -> str:
 def _spawn(model: str, way: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measures in a process of its own: what one model leaves behind must not count elsewhere."""
     command = [sys.executable, __file__, model, "--child", "--ways", way,
-               "--storage", options.storage, "--repeat", str(options.repeat)]
+               "--storage", options.storage, "--repeat", str(options.repeat),
+               "--warm", str(options.warm)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise SystemExit(f"footprint: {model} ({way}) failed with exit code {done.returncode}")
     return json.loads(done.stdout)
 
 
-def measure(model: str, way: str, storage: str, repeat: int) -> dict[str, Any]:
-    """Loads and runs a program in this process; returns its figures in bytes."""
+def measure(model: str, way: str, storage: str, repeat: int, warm: int = 1) -> dict[str, Any]:
+    """Loads and runs a program in this process; returns its figures in bytes.
+
+    Args:
+        repeat: inferences; growth is measured from the first one on.
+        warm: how often the first one is done.
+    """
     import numpy as np
 
     import vkrt
@@ -119,7 +151,8 @@ def measure(model: str, way: str, storage: str, repeat: int) -> dict[str, Any]:
     name, _, budget = way.partition(":")
     with vkrt.load(model, storage=storage, memory_budget=budget or None, **WAYS[name]) as program:
         inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
-        program.run(*inputs)
+        for _ in range(warm):
+            program.run(*inputs)
         first = resident()
         for _ in range(repeat - 1):
             program.run(*inputs)
@@ -131,6 +164,8 @@ def measure(model: str, way: str, storage: str, repeat: int) -> dict[str, Any]:
         result["device"] = program.device.info.name
         result["repeat"] = repeat
         result["growth"] = last.get("VmRSS", 0) - first.get("VmRSS", 0)
+        result["private_growth"] = sum(last.get(kind, 0) - first.get(kind, 0)
+                                       for kind in ("RssAnon", "RssShmem"))
     return result
 
 

@@ -16,6 +16,7 @@ from vkrt.errors import (
     VkrtError,
     VulkanError,
 )
+from vkrt.files import verify
 from vkrt.memory_report import MemoryReport, Phase
 from vkrt.method import Method, MethodMetadata
 from vkrt.options import LoadOptions
@@ -47,4 +48,5 @@ __all__ = [
     "devices",
     "load",
     "pack",
+    "verify",
 ]

@@ -79,6 +79,10 @@ def _parser() -> argparse.ArgumentParser:
                       help="also print the smallest budget that the program runs in, and with "
                            "BYTES what it does in that one")
 
+    info.add_argument("--verify", action="store_true",
+                      help="also read all constants and compare them with their names, which are "
+                           "the sha256 of their bytes")
+
     pack = commands.add_parser("pack", help="save packed weights, so that loads need not pack them")
     pack.set_defaults(command=_pack)
     pack.add_argument("model", help="a .pte file")
@@ -89,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--storage", default="auto",
                              choices=("auto", "texel", "buffer", "texture3d"))
         command.add_argument("--device", help="index or part of the name of a device")
+        command.add_argument("--data", action="append", default=[], metavar="FILE",
+                             help="a .ptd file with constants of the model; once per file")
     for command in (info, run):
         command.add_argument("--order", default="lazy", choices=ORDERS)
         command.add_argument("--weights", default="auto", choices=WEIGHTS,
@@ -139,17 +145,22 @@ def _devices(options: Any) -> int:
 
 def _info(options: Any) -> int:
     from vkrt.cli_info import describe, text
+    from vkrt.files import verify
     from vkrt.program import Description
 
-    description = Description(options.model)
+    description = Description(options.model, options.data)
     try:
         methods = {name: describe(description, name, _device(options), _load_options(options),
                                   options.budget is not None)
                    for name in description.method_names}
     finally:
         description.close()
-    _print(options, {"file": options.model, "methods": methods},
-           "\n".join(text(name, data) for name, data in methods.items()))
+    result = {"file": options.model, "methods": methods}
+    lines = [text(name, data) for name, data in methods.items()]
+    if options.verify:
+        result["verified"] = verify(options.model, options.data)
+        lines.append(f"{result['verified']} constants have the bytes that their names say")
+    _print(options, result, "\n".join(lines))
     return 0
 
 
@@ -167,7 +178,8 @@ def _run(options: Any) -> int:
     if progress:
         print(f"loading {options.model} ..", end="\r", file=sys.stderr, flush=True)
     start = time.perf_counter()
-    with vkrt.Program(options.model, _device(options), _load_options(options)) as program:
+    with vkrt.Program(options.model, _device(options), _load_options(options),
+                      options.data) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
         arrays = _inputs(options.input, metadata)

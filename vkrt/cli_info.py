@@ -55,7 +55,7 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
             "mapped": sum(w.nbytes for w in placement.weights("map")),
             "pool": plan.pool_bytes + plan.upload_bytes,
             "activations": plan.activation_bytes + plan.host_bytes,
-            "staging": plan.staging_bytes, "peak": plan.peak_bytes,
+            "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,
             "streamed": stream.bytes_per_run if stream else 0,
             "lookahead": stream.lookahead if stream else 0}
 
@@ -76,7 +76,8 @@ def text(name: str, data: dict[str, Any]) -> str:
                  "dispatches")
     for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),
                        ("mapped, no copy", "mapped"), ("pool", "pool"),
-                       ("activations", "activations"), ("  by the file", "activations_in_file"),
+                       ("state", "state"), ("activations", "activations"),
+                       ("  by the file", "activations_in_file"),
                        ("staging", "staging"), ("predicted peak", "peak"),
                        ("read each run", "streamed"), ("smallest budget", "smallest_budget")):
         if data.get(key) or key in ("weights", "activations", "staging", "peak"):

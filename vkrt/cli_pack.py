@@ -11,10 +11,11 @@ from vkrt.packer import check, pack
 def describe(options: Any, device: Any) -> tuple[dict[str, Any], str]:
     """Does what the command says; the result for JSON, and as lines of text."""
     if options.check:
-        name = check(options.model, options.output)
+        name = check(options.model, options.output, options.data)
         return {"output": name, "good": True}, f"{name}: every byte is as it was saved"
     start = time.perf_counter()
-    done = pack(options.model, options.output, device=device, storage=options.storage)
+    done = pack(options.model, options.output, device=device, storage=options.storage,
+                data_path=options.data)
     seconds = time.perf_counter() - start
     data = {"file": options.model, "output": done.output, "device": done.device,
             "storage": done.storage, "weights": done.weights, "bytes": done.nbytes,

@@ -42,6 +42,21 @@ class WeightRecord:
     why: str
 
 
+@dataclass(frozen=True)
+class ShapeRecord:
+    """One set of sizes that was run: sizes of the inputs, bytes of its activations, of the arena
+    and of everything on the device when it ran."""
+
+    sizes: str
+    activations: int
+    arena: int
+    device: int
+
+
+# So many sets of sizes are reported, those that were run first last.
+SHAPES = 32
+
+
 @dataclass
 class MemoryReport:
     """Bytes on the device, planned and measured.
@@ -49,11 +64,13 @@ class MemoryReport:
     Attributes:
         weights: of all weights that have device memory to themselves.
         mapped: of weights that are read in place in the file (they take no device memory).
+        shared: of weights that another method of the program has brought to the device.
         direct: of weights that the host writes to their place without staging.
         streamed: of weights that are read from the file anew in every run.
         pool: of the memory they are streamed through.
         uploads: of the staging they pass on the way there, where the host does not see the pool.
         ways: a `WeightRecord` for each weight.
+        state: of what the program keeps from run to run.
         staging: of the staging buffer while weights are packed.
         activations: of the shared arena (inputs and outputs included).
         host: of host memory the device reads inputs from and writes outputs to, where the device
@@ -64,15 +81,19 @@ class MemoryReport:
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
         phases: the checkpoints of loading and of the first run.
+        shapes: with dynamic shapes a `ShapeRecord` for each of the sizes that were bound lately;
+            the figures above are planned for the largest sizes.
         notes: decisions worth telling the user, in plain words.
     """
 
     weights: int = 0
     mapped: int = 0
+    shared: int = 0
     direct: int = 0
     streamed: int = 0
     pool: int = 0
     uploads: int = 0
+    state: int = 0
     staging: int = 0
     activations: int = 0
     host: int = 0
@@ -84,17 +105,20 @@ class MemoryReport:
     phases: list[Phase] = field(default_factory=list)
     ways: list[WeightRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shapes: list[ShapeRecord] = field(default_factory=list)
 
     def __post_init__(self):
         self.phases.append(Phase("before load", 0, 0, resident()))
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
-        before = self.weights + self.pool + self.uploads + self.activations + self.host
+        before = (self.weights + self.pool + self.uploads + self.state + self.activations
+                  + self.host)
         self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
         self.weights += plan.weight_bytes
         self.pool += plan.pool_bytes
         self.uploads += plan.upload_bytes
+        self.state += plan.state_bytes
         self.activations += plan.activation_bytes
         self.host += plan.host_bytes
         self.spilled += plan.spill_bytes
@@ -102,16 +126,23 @@ class MemoryReport:
         self.lower_bound += plan.lower_bound
         for weight, way in zip(plan.placement.catalog, plan.placement.ways):
             self.ways.append(WeightRecord(weight.name, weight.nbytes, way.kind, way.why))
-        self.mapped, self.direct, self.streamed = (
+        self.mapped, self.shared, self.direct, self.streamed = (
             sum(record.nbytes for record in self.ways if record.way == kind)
-            for kind in ("map", "direct", "stream"))
+            for kind in ("map", "shared", "direct", "stream"))
 
-    def phase(self, name: str, compute: Any) -> None:
-        """Notes a checkpoint; the same name replaces the former one."""
-        used = compute.statistics()
+    def phase(self, name: str, account: Any) -> None:
+        """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
+        used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
         self.phases = [p for p in self.phases if p.name != name]
         self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident()))
+
+    def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
+        """Notes sizes that are ready to run; the same sizes replace the former ones."""
+        used = account.statistics()
+        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        self.shapes = [s for s in self.shapes if s.sizes != sizes][-SHAPES + 1:]
+        self.shapes.append(ShapeRecord(sizes, activations, arena, used["allocation_bytes"]))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -122,11 +153,13 @@ class MemoryReport:
         rows = [("weights", self.weights, True),
                 ("pool", self.pool, self.pool),
                 ("uploads", self.uploads, self.uploads),
+                ("state", self.state, self.state),
                 ("staging", self.staging, True), ("activations", self.activations, True),
                 ("host-visible", self.host, self.host),
                 ("planned peak", self.planned_peak, True),
                 ("measured peak", self.measured_peak, True),
                 ("mapped, no copy", self.mapped, self.mapped),
+                ("shared", self.shared, self.shared),
                 ("read each run", self.streamed, self.streamed),
                 ("spilled", self.spilled, self.spilled)]
         lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
@@ -136,6 +169,10 @@ class MemoryReport:
         for phase in self.phases:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
+        if self.shapes:
+            lines += ["", f"{'inputs':<30}{'activations':>14}{'arena':>14}{'device bytes':>14}"]
+            lines += [f"{s.sizes:<30}{s.activations:>14,}{s.arena:>14,}{s.device:>14,}"
+                      for s in self.shapes]
         if self.notes:
             lines += ["", *(f"note: {note}" for note in self.notes)]
         return "\n".join(lines)

@@ -42,7 +42,7 @@ class Packed:
 
 
 def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *,
-         device: Any = None, storage: str = "auto") -> Packed:
+         device: Any = None, storage: str = "auto", data_path: Any = None) -> Packed:
     """Saves packed weights in a file that `vkrt.load` finds, checks and uses.
 
     They are those of all methods that the kernels read in another layout than the program has, and
@@ -56,18 +56,22 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
             it is there whole or not at all; programs that use a former one go on with that.
         device, storage: as `vkrt.load` has them; the file is good for devices that lay weights out
             alike, as all with the same storage do.
+        data_path: of the program's external data, see `vkrt.load`. The file of packed weights
+            belongs to the program together with these.
 
     Raises:
         OSError: a file cannot be read or written.
         FormatError: a byte of the program is not what the format allows.
-        InputError: an argument is none of those allowed, or `output` is the program.
+        InputError: an argument is none of those allowed, or `output` is the program or its data.
         UnsupportedError: vkrt can run none of its methods.
     """
-    description = Description(os.fspath(source))
+    description = Description(os.fspath(source), data_path)
     try:
         name = os.fspath(output) if output is not None else beside(description.source.name)
-        if os.path.exists(name) and os.path.samefile(name, description.source.name):
-            raise InputError(f"{name} is the program itself; packed weights need a file of theirs")
+        for read in description.sources:
+            if read.is_file and os.path.exists(name) and os.path.samefile(name, read.name):
+                raise InputError(f"{name} is the program itself, or its data; packed weights need "
+                                 "a file of theirs")
         owned = not isinstance(device, Device)
         opened = Device.open(device) if owned else device
         try:
@@ -92,7 +96,7 @@ def _pack(description: Description, output: str, info: Any, storage: str) -> Pac
             skipped[method] = str(error)
     if not works and skipped:
         raise UnsupportedError("; ".join(f"{name}: {why}" for name, why in skipped.items()))
-    sources = [description.source]
+    sources = description.sources
     jobs = jobs_of(works, sources)
     if not jobs:
         return Packed(None, info.name, target.storage, 0, 0, 0, skipped)
@@ -101,12 +105,14 @@ def _pack(description: Description, output: str, info: Any, storage: str) -> Pac
                   sum(entry.nbytes for entry in header.entries), os.path.getsize(output), skipped)
 
 
-def check(source: str | os.PathLike[str], packed: str | os.PathLike[str] | None = None) -> str:
+def check(source: str | os.PathLike[str], packed: str | os.PathLike[str] | None = None,
+          data_path: Any = None) -> str:
     """Reads a file of packed weights as a whole and compares all checksums; needs no device.
 
     Args:
         source: path of the `.pte` file.
         packed: path of the file of packed weights; by default the one beside the program.
+        data_path: of the program's external data, see `vkrt.load`.
 
     Returns:
         The file's path.
@@ -115,10 +121,10 @@ def check(source: str | os.PathLike[str], packed: str | os.PathLike[str] | None 
         OSError: the program cannot be read.
         FormatError: there is none, it does not fit the program and this vkrt, or it is damaged.
     """
-    description = Description(os.fspath(source))
+    description = Description(os.fspath(source), data_path)
     try:
         name = os.fspath(packed) if packed is not None else beside(description.source.name)
-        found = Sidecar.find(os.path.abspath(name), [description.source])
+        found = Sidecar.find(os.path.abspath(name), description.sources)
         try:
             if found.why:
                 raise FormatError(f"{name}: {found.why}")

@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from vkrt import pte
 from vkrt.errors import InputError
+from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
-from vkrt.graph.policy import target_of
 from vkrt.graph.records import WorkList
 from vkrt.memory.reader import DEFAULT_WINDOW
-from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
-from vkrt.ops.lowering import lower
+from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
-from vkrt.placing import place
+from vkrt.placing import largest, place
+from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
+from vkrt.vk.memory import Allocator
 
 
 class Description:
@@ -36,22 +36,23 @@ class Description:
 
     Args:
         source: path of the file, or its bytes.
+        data_path: of its external data, see `load`.
+
+    Attributes:
+        sources: of the bytes: the program's, then those of its data files.
+        program: what the program's file says.
 
     Raises:
-        OSError: the file cannot be read.
-        FormatError: it is not a well-formed program.
+        OSError: a file cannot be read.
+        FormatError: it is not a well-formed program, or not well-formed data.
     """
 
-    def __init__(self, source: Any):
-        wrap = isinstance(source, (bytes, bytearray, memoryview))
-        self.source = Source.wrap(source) if wrap else Source.open(source)
-        self._data = memoryview(self.source)
+    def __init__(self, source: Any, data_path: Any = None):
+        self._files = Files.open(source, data_path)
+        self.sources = self._files.sources
+        self.source = self.sources[0]
+        self.program = self._files.program
         self._packed: dict[str, Sidecar] = {}
-        try:
-            self.program = pte.read_program(self._data)
-        except BaseException:
-            self.close()
-            raise
         self._graphs: dict[str, Graph] = {}
 
     @property
@@ -67,7 +68,12 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    self._graphs[method] = build_graph(self._data, self.program, candidate)
+                    graph = build_graph(self.source, self.program, candidate,
+                                        self._files.external)
+                    find_dynamic(graph)
+                    if graph.states and graph.is_dynamic:
+                        graph.unsupported["buffers changed in place, with dynamic shapes"] += 1
+                    self._graphs[method] = graph
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
@@ -78,14 +84,15 @@ class Description:
                 ) -> tuple[WorkList, MemoryPlan]:
         """The work list and memory plan a method would have, without allocating anything.
 
+        With dynamic shapes they are those of the largest sizes.
+
         Raises:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        work = lower(self.graph(method), target_of(device.info, options.storage,
-                                                   options.winograd))
-        work, sources = self.packed(options).apply(work, [self.source])
+        _, work = largest(self.graph(method), device, options)
+        work, sources = self.packed(options).apply(work, self.sources)
         work, plan, mapper = place(work, device, sources, options)
         mapper.close()
         return work, plan
@@ -94,31 +101,35 @@ class Description:
         """The file of packed weights, found and checked on first use; goes with the description."""
         option = os.fspath(options.packed)
         if option not in self._packed:
-            self._packed[option] = Sidecar.find(option, [self.source])
+            self._packed[option] = Sidecar.find(option, self.sources)
         return self._packed[option]
 
     def close(self) -> None:
-        """Lets go of the file. Graphs stay usable for their metadata."""
+        """Lets go of the files. Graphs stay usable for their metadata."""
         for packed in self._packed.values():
             packed.close()
-        self._data.release()
-        self.source.close()
+        self._files.close()
 
 
 class Program:
     """A program loaded on a device. Made by `vkrt.load`; a context manager.
 
     Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
-    one) at once. One run at a time per method; several programs and threads work side by side.
+    one) at once. A weight that several of them read in the same layout is on the device once, but
+    with `memory_budget` or weights="stream", where each method is planned by itself. One run at a
+    time per method; several programs and threads work side by side.
     """
 
-    def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None):
+    def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
+                 data_path: Any = None):
         self._report = MemoryReport()
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
+        self._store = WeightStore()
+        self._allocator: Allocator | None = None
         self._closed = False
-        self._description = Description(source)
+        self._description = Description(source, data_path)
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -127,6 +138,7 @@ class Program:
         self._owns_device = not isinstance(device, Device)
         try:
             self._device = Device.open(device) if self._owns_device else device
+            self._allocator = Allocator(self._device)
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -174,9 +186,12 @@ class Program:
             if name not in self._methods:
                 graph = self._description.graph(name)
                 self._report.file_plan += graph.file_arena
-                self._methods[name] = Method(graph, [self._description.source], self._device,
+                # A budget is planned for each method by itself, see `WeightStore`.
+                store = None if self._options.has_budget else self._store
+                self._methods[name] = Method(graph, self._description.sources, self._device,
                                              options=self._options, report=self._report,
-                                             packed=self._description.packed(self._options))
+                                             packed=self._description.packed(self._options),
+                                             store=store, allocator=self._allocator)
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
@@ -196,6 +211,28 @@ class Program:
         """
         return self.load_method(method).execute(inputs, out)
 
+    def reset_state(self, method: str | None = None) -> None:
+        """Gives the buffers that methods change in place their initial values.
+
+        They keep their values from run to run otherwise, for each loaded method by itself. A run
+        changes them at its end, all together; one that fails before leaves them as they were.
+
+        Args:
+            method: of which one; of all loaded ones by default.
+
+        Raises:
+            InputError: there is no such method.
+            FormatError: the file was changed since it was opened.
+            OSError: it cannot be read.
+        """
+        if method is not None:
+            self.load_method(method).reset_state()
+            return
+        with self._lock:
+            methods = list(self._methods.values())
+        for loaded in methods:
+            loaded.reset_state()
+
     def close(self) -> None:
         """Releases everything; may be called twice."""
         with self._lock:
@@ -203,6 +240,8 @@ class Program:
             for method in self._methods.values():
                 method.close()
             self._description.close()
+            if self._allocator is not None:
+                self._allocator.close()
             if self._owns_device and self._device is not None:
                 self._device.close()
 
@@ -217,7 +256,7 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
          packed: str | os.PathLike[str] = "auto", winograd: str = "auto", order: str = "lazy",
-         chunk: int = DEFAULT_CHUNK) -> Program:
+         chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
     """Loads a program onto a device.
 
     Args:
@@ -254,13 +293,17 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
             lowers the peak.
+        data_path: where constants are that were exported apart from the program: the path of a
+            `.ptd` file (or its bytes), or several of those. Weights in them go the same ways as
+            those of the program. Their bytes are not compared with their names; `vkrt.verify` does.
 
     Returns:
         The program, to be closed (`with vkrt.load(..) as program:`).
 
     Raises:
-        OSError: the file cannot be read.
-        FormatError: a byte of it is not what the format allows.
+        OSError: a file cannot be read.
+        FormatError: a byte of it is not what the format allows, or a constant is in none of the
+            data files (the message names it), or they differ about one.
         InputError: an option is none of those allowed, or the budget is too small (the message
             says which is the smallest possible).
         UnsupportedError: it needs what vkrt or the device does not have.
@@ -269,4 +312,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd))
+        packed=packed, winograd=winograd), data_path)

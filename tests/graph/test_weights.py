@@ -10,9 +10,10 @@ from support import MODELS
 from vkrt import pte
 from vkrt.graph.build import build_graph
 from vkrt.graph.records import Prepack, WorkList
+from vkrt.graph.schedule import schedule
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import Constant, Operand, Storage, itemsize
-from vkrt.graph.weights import catalog_of
+from vkrt.graph.weights import catalog_of, copied_bytes
 from vkrt.ops import copying
 from vkrt.ops.lowering import lower
 
@@ -184,3 +185,26 @@ def test_any_order():
         assert (weight.layout == "file") == same, (sizes, order)
         seen.add(same)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("sizes", [(10,), (1,), (3, 4), (7, 12), (5, 20), (2, 3, 8), (64, 4)])
+def test_copies_fill_a_weight_exactly(dtype, sizes):
+    """Slice by slice, up to the last byte of the storage and no further, also of small elements."""
+    nbytes = math.prod(sizes) * itemsize(dtype)
+    shape = Operand(Storage(0, "weight", 0, dtype), sizes, dtype, tuple(range(len(sizes))))
+    target = Operand(Storage(0, "weight", max(shape.nbytes, 16), dtype), sizes, dtype, shape.order)
+    source = Operand(target.storage, sizes, dtype, shape.order, raw=True)
+    record = copying.prepack(Constant(64, nbytes, dtype), target, source, "weight")
+    work = WorkList(storages=[target.storage], prepacks=[record])
+    assert catalog_of(work)[0].layout == "file"
+    batches, _ = schedule([record], 256, {}, (0,))
+    end = 0
+    for batch in batches:
+        for item in batch.items:
+            start = item.file_offset - record.constant.offset
+            assert start == end
+            end += copied_bytes(record, start, item.nbytes)
+            # What is copied is in the slice's part of the staging buffer.
+            assert copied_bytes(record, start, item.nbytes) <= -(-item.nbytes // 256) * 256
+    assert end == target.storage.nbytes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pte_writer as w
 
-from vkrt.pte import DelegateCall, read_delegate, read_external, read_program
+from vkrt.pte import DelegateCall, read_delegate, read_externals, read_program
 
 KEY = "a" * 64
 WEIGHT = bytes(range(48))  # float32 [3, 4]
@@ -79,10 +79,8 @@ def model_files(limit=1 << 62, suffix=".pte"):
 
 def external_of(path):
     """The `.ptd` data beside a program."""
-    named = {}
-    for item in sorted(path.parent.glob("*.ptd")):
-        named.update(read_external(item.read_bytes()))
-    return named or None
+    files = sorted(path.parent.glob("*.ptd"))
+    return read_externals(b"", {}, [(item.name, item.read_bytes()) for item in files])
 
 
 def read_all(data, external=None):

@@ -187,13 +187,17 @@ def program(plans, segments=(), named=(), header=32, align=128, **more):
     return bytes(flat) + tail
 
 
-def external(named, align=128):
-    """A `.ptd` file of (key, bytes) pairs."""
+def external(named, align=128, layouts=None):
+    """A `.ptd` file of (key, bytes) pairs; `layouts` are (scalar type, sizes, order) by key."""
     records, names, tail = [], [], b""
     for index, (key, data) in enumerate(named):
         tail += bytes(-len(tail) % align)
         records.append(Table({0: u64(len(tail)), 1: u64(len(data))}))
-        names.append(Table({0: key, 1: u32(index)}))
+        fields = {0: key, 1: u32(index)}
+        if layouts and key in layouts:
+            scalar_type, sizes, order = layouts[key]
+            fields[2] = Table({0: i8(scalar_type), 1: i32s(*sizes), 2: Vector("B", order)})
+        names.append(Table(fields))
         tail += data
     flat = write(Table({0: u32(0), 1: tables(*records), 2: tables(*names)}), b"FT01", 40).data
     size = len(flat)

@@ -11,6 +11,8 @@ from vkrt.pte import (
     BoolList,
     Constant,
     DoubleList,
+    External,
+    ExternalData,
     IntList,
     OperatorCall,
     Span,
@@ -69,9 +71,12 @@ def test_missing_and_external_data():
     with pytest.raises(FormatError, match=f"{KEY}.*ptd.*data_path"):
         read(root)
     with pytest.raises(FormatError, match=f"{KEY}.*ptd.*data_path"):
-        read(root, external={})
-    graph = read(root, external={KEY: Span(1 << 40, 8)})
-    assert graph.constants == (Constant(KEY, Span(1 << 40, 8), True),)
+        read(root, external=External())
+    with pytest.raises(FormatError, match=rf"{KEY}.*a\.ptd, b\.ptd"):
+        read(root, external=External(("a.ptd", "b.ptd")))
+    graph = read(root, external=External(("a.ptd", "b.ptd"),
+                                         {KEY: ExternalData(Span(1 << 40, 8), 2)}))
+    assert graph.constants == (Constant(KEY, Span(1 << 40, 8), 2),)
     with pytest.raises(FormatError, match="named data of this file"):
         read(root, named={KEY: Span(1 << 40, 8)})
     with pytest.raises(FormatError, match=r"VkBytes\.length"):

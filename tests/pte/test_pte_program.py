@@ -17,9 +17,11 @@ from vkrt.pte import (
     KernelCall,
     MoveCall,
     OptionalTensorList,
+    Span,
     TensorList,
     TensorMeta,
     read_external,
+    read_externals,
     read_program,
 )
 from vkrt.pte.plan import IntList
@@ -212,7 +214,7 @@ def test_bad_names():
 def test_external():
     data = w.external([("one", b"1111"), ("two", b"22")])
     named = read_external(data)
-    assert {key: bytes_of(data, span) for key, span in named.items()} == {
+    assert {key: bytes_of(data, entry.span) for key, entry in named.items()} == {
         "one": b"1111", "two": b"22"}
     for length in range(len(data)):
         with pytest.raises(FormatError):
@@ -222,3 +224,41 @@ def test_external():
         struct.pack_into("<I" if position == 12 else "<Q", bad, position, value)
         with pytest.raises(FormatError, match=r"header\.|DataSegment"):
             read_external(bad)
+
+
+def test_external_layouts():
+    data = w.external([("one", bytes(24))], layouts={"one": (6, [2, 3], [0, 1])})
+    assert read_external(data)["one"].layout == ("float32", (2, 3))
+    for layout, words in (((9, [6], [0]), "scalar_type"), ((6, [-6], [0]), "sizes"),
+                          ((6, [2, 3], [1, 0]), "dim_order"), ((6, [2, 3], [0]), "dim_order")):
+        with pytest.raises(FormatError, match=f"TensorLayout.{words}"):
+            read_external(w.external([("one", bytes(24))], layouts={"one": layout}))
+
+
+def test_several_external_files():
+    first, second = w.external([("a", b"1111")]), w.external([("a", b"1111"), ("b", b"22")])
+    both = read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second)])
+    assert {key: entry.source for key, entry in both.named.items()} == {"a": 1, "b": 2}
+    other = w.external([("a", b"1112")])
+    with pytest.raises(FormatError, match=r"y\.ptd: key 'a' .* x\.ptd"):
+        read_externals(b"", {}, [("x.ptd", first), ("y.ptd", other)])
+    with pytest.raises(FormatError, match=r"y\.ptd: key 'a' .* the program"):
+        read_externals(b"--1111", {"a": Span(2, 4)}, [("x.ptd", first), ("y.ptd", other)])
+    with pytest.raises(FormatError, match=r"^y\.ptd: "):
+        read_externals(b"", {}, [("x.ptd", first), ("y.ptd", second[:60])])
+
+
+def test_every_byte_of_external_data():
+    """Any byte of the header and the flatbuffer may have any value."""
+    data = bytearray(w.external([("one", b"1111"), ("two", b"22")],
+                                layouts={"one": (6, [1], [0])}))
+    for position in range(len(data)):
+        old = data[position]
+        for value in {0, 1, 4, 0x7f, 0x80, 0xff, old ^ 1, old ^ 8} - {old}:
+            data[position] = value
+            try:
+                named = read_external(data)
+            except FormatError:
+                continue
+            assert all(entry.span.end <= len(data) for entry in named.values())
+        data[position] = old

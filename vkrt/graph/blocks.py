@@ -45,9 +45,10 @@ class Block:
     """One allocation of device memory.
 
     Attributes:
-        kind: "weight", "pool" (of streamed weights), "activation" (host-visible where the device's
-            memory is) or, on devices with memory of their own, "host" (host-visible, for inputs
-            and outputs) and "spill" (host-visible, for activations while they wait).
+        kind: "weight", "pool" (of streamed weights), "state" (host-visible), "activation"
+            (host-visible where the device's memory is) or, on devices with memory of their own,
+            "host" (host-visible, for inputs and outputs) and "spill" (host-visible, for activations
+            while they wait).
         nbytes: exactly to the end of the last place.
         alignment: the largest of its places.
         type_bits: memory types that suit all its places.
@@ -158,6 +159,18 @@ def weight_blocks(work: WorkList, requirements: Requirements, granularity: int, 
     return blocks, largest
 
 
+def state_blocks(work: WorkList, requirements: Requirements) -> list[Block]:
+    """The block of what is kept from run to run: nothing shares its memory, at any time."""
+    places: list[Place] = []
+    end, alignment, type_bits = 0, 1, ANY_TYPE
+    for record in work.states:
+        nbytes, own_alignment, bits = requirements(record.operand.storage)
+        offset = round_up(end, own_alignment)
+        places.append(Place(record.operand.storage.id, offset, nbytes))
+        end, alignment, type_bits = offset + nbytes, max(alignment, own_alignment), type_bits & bits
+    return [Block("state", end, alignment, type_bits, tuple(places))] if places else []
+
+
 def activation_blocks(work: WorkList, requirements: Requirements, granularity: int,
                       unified: bool) -> tuple[list[Block], list[Packing]]:
     """The arena, and the host block where the device's memory is not host-visible.
@@ -167,7 +180,7 @@ def activation_blocks(work: WorkList, requirements: Requirements, granularity: i
     groups: list[tuple[str, list[tuple[Storage, int, int, int]]]] = []
     lives = lifetimes(work)
     for storage in work.storages:
-        if storage.id not in lives or storage.role == "weight":
+        if storage.id not in lives or storage.role in ("weight", "state"):
             continue
         kind = "activation" if unified else KINDS.get(storage.role, "activation")
         nbytes, alignment, bits = requirements(storage)

@@ -7,11 +7,13 @@ delegate hands to the next is one tensor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.states import State
+from vkrt.graph.symbols import Read, Symbol, bounded, symbols_in
 from vkrt.graph.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
@@ -28,6 +30,7 @@ class Node:
         label: where it stands in the file, e.g. "delegate 0 node 12".
         is_host: a kernel outside of the delegates that runs on the host.
         kernel: what the program calls it where it is a kernel outside of the delegates.
+        formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
     """
 
     op: str
@@ -36,6 +39,7 @@ class Node:
     label: str = ""
     is_host: bool = False
     kernel: str = ""
+    formulas: tuple[Any, ...] | None = None
 
     def tensors(self) -> Iterator[Tensor]:
         """The tensors among the arguments, in order, lists flattened."""
@@ -49,6 +53,14 @@ class Node:
         return f"{self.op} ({self.label})" if self.label else self.op
 
 
+def node_of(op: str, args: Sequence[Any], outs: Sequence[Tensor], label: str = "",
+            is_host: bool = False, kernel: str = "") -> Node:
+    """A node whose arguments may hold symbols."""
+    args = tuple(args)
+    formulas = args if next(symbols_in(args), None) is not None else None
+    return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas)
+
+
 @dataclass
 class Graph:
     """A method as tensors and nodes.
@@ -60,6 +72,11 @@ class Graph:
         nodes: in an order that respects their dependencies.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
         unsupported: what the file asks for besides operators that vkrt does not do, with counts.
+        chain: of a method with dynamic shapes: every node and symbol that the results or their
+            sizes depend on, in the order of the file. Empty where all sizes are fixed.
+        output_symbols: the results that are symbols, by number; `outputs` has their bounds.
+        reads: elements of inputs whose values decide sizes or places.
+        states: what it keeps from run to run; such methods have fixed sizes.
     """
 
     name: str
@@ -68,11 +85,24 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     file_arena: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
+    chain: list[Node | Symbol] = field(default_factory=list)
+    output_symbols: dict[int, Symbol] = field(default_factory=dict)
+    reads: tuple[Read, ...] = ()
+    states: list[State] = field(default_factory=list)
     _last_use: dict[Tensor, int] = field(default_factory=dict)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether calls may pass other sizes than the bounds, or values that decide sizes."""
+        return bool(self.chain) and (bool(self.reads) or any(
+            tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
-        needed = {t for t in self.outputs if isinstance(t, Tensor)}
+        self._finish_chain()
+        results = [t for t in self.outputs if isinstance(t, Tensor)]
+        results += [state.after for state in self.states]
+        needed = set(results)
         kept = []
         for node in reversed(self.nodes):
             if any(out in needed for out in node.outs):
@@ -83,13 +113,32 @@ class Graph:
         for index, node in enumerate(self.nodes):
             for tensor in node.tensors():
                 self._last_use[tensor] = index
-        for tensor in self.outputs:
-            if isinstance(tensor, Tensor):
-                self._last_use[tensor] = FOREVER
+        for tensor in results:
+            self._last_use[tensor] = FOREVER
         return self
 
+    def _finish_chain(self) -> None:
+        """Drops from the chain what neither results nor their sizes depend on."""
+        needed: set[Any] = {t for t in self.outputs if isinstance(t, Tensor)}
+        needed.update(state.after for state in self.states)
+        needed.update(self.output_symbols.values())
+        kept: list[Node | Symbol] = []
+        for entry in reversed(self.chain):
+            if isinstance(entry, Symbol):
+                if entry in needed:
+                    kept.append(entry)
+                    needed.update(a for a in entry.args if isinstance(a, (Symbol, Tensor)))
+            elif any(out in needed for out in entry.outs):
+                kept.append(entry)
+                needed.update(entry.tensors())
+                needed.update(symbols_in(entry.formulas or ()))
+        self.chain = kept[::-1]
+        found = {e.args[0] for e in self.chain if isinstance(e, Symbol) and e.kind == "read"}
+        self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
+
     def last_use(self, tensor: Tensor) -> int:
-        """Index of the last node that reads the tensor; `FOREVER` for outputs, -1 for none."""
+        """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what
+        states become."""
         return self._last_use.get(tensor, -1)
 
     @staticmethod

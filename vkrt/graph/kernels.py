@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vkrt.graph.graph import Node
+from vkrt.graph.graph import Node, node_of
 from vkrt.graph.tensor import Tensor
 
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
@@ -125,7 +125,7 @@ def on_device(node: Node) -> Iterator[Node]:
         return result
 
     args = [list(arg) if isinstance(arg, (list, tuple)) else arg
-            for arg in kernel.arguments(node.args)]
+            for arg in kernel.arguments(node.formulas or node.args)]
     if kernel.dtypes in ("one", "common") and node.outs:
         dtype = node.outs[0].dtype
         if kernel.dtypes == "common":
@@ -141,7 +141,7 @@ def on_device(node: Node) -> Iterator[Node]:
         outs = [out if out.dtype == args[0].dtype
                 else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
     yield from made
-    yield Node(kernel.op, tuple(args), tuple(outs), f"{node.op}, {node.label}", kernel=node.op)
+    yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op)
     for result, out in zip(outs, node.outs):
         if result is not out:
             yield Node(CONVERT, (result,), (out,), node.label)

@@ -7,9 +7,9 @@ is released before the arena is allocated:
 
     device peak = max(weights + staging, weights + activations)
 
-Weights that are mapped take no device memory and have no block; those the host writes need no
-staging; those that are streamed share a pool (`vkrt.graph.streaming`), which is allocated with the
-arena.
+Weights that are mapped, or another method's, take no device memory and have no block; those the
+host writes need no staging; those that are streamed share a pool (`vkrt.graph.streaming`), which is
+allocated with the arena.
 
 Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
 the predicted bytes (`simulate`).
@@ -30,6 +30,7 @@ from vkrt.graph.blocks import (
     Place,
     Requirements,
     activation_blocks,
+    state_blocks,
     weight_blocks,
 )
 from vkrt.graph.budget import Budget, Fit, fit
@@ -43,7 +44,7 @@ DEFAULT_CHUNK = 8 << 20
 BLOCK_BYTES = 2 << 20
 ORDERS = ("lazy", "eager")
 # Kinds of blocks of device memory that are allocated when every weight is packed
-RUN_KINDS = ("pool", "activation", "host")
+RUN_KINDS = ("pool", "state", "activation", "host")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class MemoryPlan:
         host_bytes: of the host block, 0 where inputs and outputs are in the arena.
         spill_bytes: of the host's memory for activations while they wait; no device memory, and in
             no other figure.
+        state_bytes: of what is kept from run to run.
         staging_bytes: of the staging buffer while prepacking.
         pool_bytes: of the pool that weights are streamed through.
         upload_bytes: of the staging buffer they pass on the way there, on devices with memory of
@@ -89,6 +91,7 @@ class MemoryPlan:
     stream: StreamPlan | None = None
     sections: tuple[tuple[int, int], ...] = ()
     spill_bytes: int = 0
+    state_bytes: int = 0
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Place]]:
@@ -118,9 +121,10 @@ class MemoryPlan:
 
     @property
     def run_bytes(self) -> int:
-        """Bytes beside the weights' while the program runs: activations in any kind of memory, and
-        what weights are streamed through."""
-        return self.activation_bytes + self.host_bytes + self.pool_bytes + self.upload_bytes
+        """Bytes beside the weights' while the program runs: activations in any kind of memory,
+        states, and what weights are streamed through."""
+        return (self.activation_bytes + self.host_bytes + self.state_bytes + self.pool_bytes
+                + self.upload_bytes)
 
     def summary(self) -> dict[str, Any]:
         """The figures in bytes, without blocks and batches."""
@@ -128,6 +132,7 @@ class MemoryPlan:
                 "largest_weight": self.largest_weight, "pool_bytes": self.pool_bytes,
                 "upload_bytes": self.upload_bytes, "activation_bytes": self.activation_bytes,
                 "host_bytes": self.host_bytes, "spill_bytes": self.spill_bytes,
+                "state_bytes": self.state_bytes,
                 "staging_bytes": self.staging_bytes, "peak_bytes": self.peak_bytes,
                 "lower_bound": self.lower_bound}
 
@@ -146,17 +151,19 @@ class MemoryPlan:
             "weights": f"{weights} blocks, largest weight {self.largest_weight:,} B",
             "pool": f"{len(self.placement.weights('stream'))} weights streamed",
             "uploads": "staging of streamed weights",
+            "states": "kept from run to run",
             "activations": f"alive at once {self.lower_bound:,} B, packed {self.packing}",
             "host": "inputs and outputs",
             "spilled": "activations that wait in the host's memory",
             "staging": f"{slices} slices in {len(self.batches)} batches",
             "peak": f"{self.order} order",
         }
-        figures = (self.weight_bytes, self.pool_bytes, self.upload_bytes, self.activation_bytes,
-                   self.host_bytes, self.spill_bytes, self.staging_bytes, self.peak_bytes)
+        figures = (self.weight_bytes, self.pool_bytes, self.upload_bytes, self.state_bytes,
+                   self.activation_bytes, self.host_bytes, self.spill_bytes, self.staging_bytes,
+                   self.peak_bytes)
         return "\n".join(f"{name:<12}{nbytes:>14,} B  {note}"
                          for (name, note), nbytes in zip(notes.items(), figures)
-                         if nbytes or name not in ("pool", "uploads", "host", "spilled"))
+                         if nbytes or name not in ("pool", "uploads", "states", "host", "spilled"))
 
 
 def default_requirements(storage: Storage) -> tuple[int, int, int]:
@@ -196,11 +203,12 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
     host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
     spill_bytes = sum(block.nbytes for block in arena if block.kind == "spill")
-    run_bytes = activation_bytes + host_bytes
+    states = state_blocks(work, requirements)
+    run_bytes = activation_bytes + host_bytes + _total(states)
 
     def blocks_of(placement: Placement) -> tuple[list[Block], int]:
         return weight_blocks(work, requirements, granularity, block_bytes,
-                             placement.storages("map", "stream"))
+                             placement.storages("map", "shared", "stream"))
 
     def batches_of(placement: Placement, blocks: list[Block], beside: int,
                    ) -> tuple[tuple[Batch, ...], int]:
@@ -239,13 +247,14 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
                 else sections_of(work))
     return MemoryPlan(
-        order=order, placement=found.placement, blocks=(*weights, *pool, *arena), batches=batches,
+        order=order, placement=found.placement, blocks=(*weights, *pool, *states, *arena),
+        batches=batches,
         weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
         lower_bound=sum(packing.lower_bound for packing in measured),
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
         upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
-        spill_bytes=spill_bytes)
+        spill_bytes=spill_bytes, state_bytes=_total(states))
 
 
 def _total(blocks: Iterable[Block]) -> int:

@@ -103,6 +103,21 @@ class Prepack:
     name: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class StateRecord:
+    """Memory that keeps its value from run to run.
+
+    Attributes:
+        operand: raw, in a storage of role "state".
+        constant: its initial value, of the operand's dtype.
+        name: for messages.
+    """
+
+    operand: Operand
+    constant: Constant
+    name: str = ""
+
+
 @dataclass
 class WorkList:
     """Everything a method does: what `ops` made of a graph.
@@ -114,9 +129,12 @@ class WorkList:
         inputs: raw operands the host writes before each run, in the order of the method's inputs;
             None for an input that nothing uses or that is not a tensor.
         outputs: raw operands (or host values) read after each run, in the order of the outputs.
+        states: what is kept from run to run.
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
+        weights: the operand of each weight by what it is made of and how it lies, for work lists
+            of other sizes that share the weights.
     """
 
     storages: list[Storage] = field(default_factory=list)
@@ -124,6 +142,8 @@ class WorkList:
     steps: list[Dispatch | HostCall | Move] = field(default_factory=list)
     inputs: list[Operand | None] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
+    states: list[StateRecord] = field(default_factory=list)
     storage: str = "texel"
     target: Target = field(default_factory=Target)
     notes: list[str] = field(default_factory=list)
+    weights: dict[tuple, Operand] = field(default_factory=dict)

@@ -30,6 +30,9 @@ PAIR_COST = 16 << 10
 # How often a lower limit is tried when packing needs more than the bytes alive at once.
 ATTEMPTS = 4
 
+# Roles of storages that stay where they are
+UNMOVED = ("weight", "input", "output", "state")
+
 
 @dataclass(frozen=True)
 class Spill:
@@ -192,7 +195,7 @@ class _Spills:
             if isinstance(step, HostCall):
                 barred.update(operand.storage.id for operand in (*step.reads, *step.writes))
         for storage in work.storages:
-            if storage.id not in self._lives or storage.role in ("weight", "input", "output"):
+            if storage.id not in self._lives or storage.role in UNMOVED:
                 continue
             nbytes, alignment, _ = requirements(storage)
             size = round_up(nbytes, alignment)

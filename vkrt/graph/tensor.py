@@ -100,7 +100,8 @@ class Storage:
 
     Attributes:
         id: index in the work list's storages.
-        role: "weight", "activation", "input" or "output" (the last two are host-visible).
+        role: "weight", "activation", "input", "output" or "state" (these three are host-visible;
+            a state's memory is its own, and keeps its value from run to run).
         nbytes: bytes of the elements including padding; an image's memory may need more.
         extents: (X, Y, Z) in texels for an image, None for a buffer.
         dtype: dtype of the elements; an image has the texel format of it.

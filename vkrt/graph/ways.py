@@ -6,13 +6,14 @@
   weight's final place, which it sees.
 * `staged`: through a staging buffer, from which a shader packs them: for images, and for devices
   with memory of their own.
+* `shared`: another method of the program has brought it to the device, in the same layout.
 * `stream`: as `direct` or `staged`, but into a place that the weight shares with others over time,
   again in every run (see `vkrt.graph.streaming`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from vkrt.errors import InputError, UnsupportedError
@@ -21,9 +22,10 @@ from vkrt.graph.weights import Weight, catalog_of
 
 # What `weights=` of vkrt.load may be.
 WEIGHTS = ("auto", "map", "direct", "copy", "stream")
-KINDS = ("map", "direct", "staged", "stream")
+KINDS = ("map", "direct", "staged", "shared", "stream")
 
 LIES_AS_READ = "lies in the file as the kernels read it"
+HELD = "another method of the program has it on the device, in the same layout"
 SHARED_MEMORY = "the host writes the device's memory"
 
 
@@ -78,7 +80,7 @@ def check_weights(weights: str) -> str:
 
 
 def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified: bool,
-            cannot_map: Callable[[Weight], str]) -> tuple[Way, ...]:
+            cannot_map: Callable[[Weight], str], held: Container[int] = ()) -> tuple[Way, ...]:
     """The way of each weight of the catalog, before any budget.
 
     Args:
@@ -90,13 +92,15 @@ def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified:
         unified: the host sees the device's memory.
         cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
             in the file as the kernels read them.
+        held: ids of the storages that another method of the program has on the device.
 
     Raises:
         UnsupportedError: "map", and no weight can be.
     """
-    ways = tuple(_way(work, weight, check_weights(weights), unified, cannot_map)
+    ways = tuple(Way("shared", HELD) if weight.storage in held else
+                 _way(work, weight, check_weights(weights), unified, cannot_map)
                  for weight in catalog)
-    if weights == "map" and ways and not any(way.kind == "map" for way in ways):
+    if weights == "map" and ways and not any(way.kind in ("map", "shared") for way in ways):
         reasons = sorted({way.why for way in ways})
         raise UnsupportedError(f"weights='map': no weight can be mapped ({'; '.join(reasons)})")
     return ways

@@ -70,6 +70,19 @@ def catalog_of(work: WorkList) -> tuple[Weight, ...]:
     return tuple(result)
 
 
+def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
+    """Bytes to copy of a slice of a constant, where the weight lies as in the file.
+
+    Behind the last slice come the zeros that fill the weight's storage; slices do not overlap.
+
+    Args:
+        start, nbytes: of the slice, in the constant.
+    """
+    constant = record.constant
+    last = start + nbytes == constant.nbytes
+    return nbytes + (record.target.storage.nbytes - constant.nbytes if last else 0)
+
+
 def _users(work: WorkList) -> dict[int, list[int]]:
     """The steps that touch each storage, ascending, by its id."""
     result: dict[int, list[int]] = {}

@@ -28,7 +28,7 @@ from vkrt.pte.delegate import (
     read_delegate,
 )
 from vkrt.pte.dtype import ITEMSIZE
-from vkrt.pte.external import read_external
+from vkrt.pte.external import External, ExternalData, read_external, read_externals
 from vkrt.pte.instruction import (
     DelegateCall,
     FreeCall,
@@ -49,9 +49,9 @@ from vkrt.pte.values import BoolList, DoubleList
 
 __all__ = [
     "ITEMSIZE", "BoolList", "Constant", "DelegateCall", "DelegateRef", "DoubleList",
-    "ExecutionPlan", "FreeCall", "Instruction", "IntList", "JumpFalseCall", "KernelCall",
-    "MoveCall", "OperatorCall", "OptionalTensorList", "Program", "Span", "SymInt", "TensorList",
-    "TensorMeta", "ValueList", "VkGraph", "VkTensor", "as_bool", "as_bool_list", "as_float",
-    "as_float_list", "as_int", "as_int_list", "as_str", "optional", "read_delegate",
-    "read_external", "read_program",
+    "ExecutionPlan", "External", "ExternalData", "FreeCall", "Instruction", "IntList",
+    "JumpFalseCall", "KernelCall", "MoveCall", "OperatorCall", "OptionalTensorList", "Program",
+    "Span", "SymInt", "TensorList", "TensorMeta", "ValueList", "VkGraph", "VkTensor", "as_bool",
+    "as_bool_list", "as_float", "as_float_list", "as_int", "as_int_list", "as_str", "optional",
+    "read_delegate", "read_external", "read_externals", "read_program",
 ]

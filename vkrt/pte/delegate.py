@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from struct import unpack_from
 
 from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, VK_DATATYPE_UNSET, VK_DATATYPES, nbytes_of, numel_of
+from vkrt.pte.external import External
 from vkrt.pte.flatbuffer import Buffer, Table
 from vkrt.pte.instruction import ids_below
-from vkrt.pte.segments import find_named
 from vkrt.pte.span import Span, byte_view, fail
 from vkrt.pte.values import BoolList, DoubleList, kind_of
 
@@ -95,13 +95,14 @@ class OperatorCall:
 class Constant:
     """The bytes of a constant.
 
-    `span` lies in the program's file, or with `external` in the `.ptd` file that has `key`.
+    `span` lies in the program's file (`source` 0), or in the `.ptd` file of that number, which has
+    `key`.
     Equal constants share a key, also those that an operator changes in place.
     """
 
     key: str | None
     span: Span
-    external: bool = False
+    source: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,14 @@ class VkGraph:
 
 
 def read_delegate(data: object, span: Span, named_data: dict[str, Span],
-                  external: dict[str, Span] | None = None) -> VkGraph:
+                  external: External | None = None) -> VkGraph:
     """Read the graph of the delegate whose blob is `span` of the file `data`.
 
     Args:
         data: the whole `.pte` file.
         span: DelegateRef.span.
         named_data: Program.named_data.
-        external: what read_external returned, of several files merged; None if there are none.
+        external: what read_externals returned; None if there are no `.ptd` files.
 
     Raises:
         FormatError: a byte is not what the format allows, or the data of a constant is missing.
@@ -135,11 +136,11 @@ def read_delegate(data: object, span: Span, named_data: dict[str, Span],
         place, area = _read_header(view, span)
         with view[place.offset:place.end] as flatbuffer:
             root = Buffer(flatbuffer, place.offset).root("VkGraph", IDENTIFIER)
-            return _read_root(root, file, area, named_data, external)
+            return _read_root(root, file, area, named_data, external or External())
 
 
 def _read_root(root: Table, file: Span, area: Span, named_data: dict[str, Span],
-               external: dict[str, Span] | None) -> VkGraph:
+               external: External) -> VkGraph:
     values = tuple(_read_value(table) for table in root.tables(2, "values", "VkValue"))
     _check_lists(root, values)
     for _ in root.tables(6, "shaders", "VkBytes"):
@@ -151,7 +152,7 @@ def _read_root(root: Table, file: Span, area: Span, named_data: dict[str, Span],
     if needs and max(needs) >= len(constants):
         root.fail(2, "values", f"constant ids below {len(constants)}", max(needs))
     for constant in constants:
-        if not constant.external and constant.span.end > file.nbytes:
+        if not constant.source and constant.span.end > file.nbytes:
             fail("VkBytes.named_key", root.at(5), "named data of this file", constant.span)
     return VkGraph(
         version=root.string(0, "version") or "",
@@ -283,7 +284,7 @@ def _constant_needs(root: Table, values: tuple[Value, ...]) -> dict[int, int]:
 
 
 def _read_constant(table: Table, need: int | None, area: Span, named_data: dict[str, Span],
-                   external: dict[str, Span] | None) -> Constant:
+                   external: External) -> Constant:
     """One VkBytes{offset u64, length u64, named_key}; `need` is None if no tensor uses it."""
     offset, length = table.u64(0, "offset"), table.u64(1, "length")
     key = table.string(2, "named_key")
@@ -293,8 +294,13 @@ def _read_constant(table: Table, need: int | None, area: Span, named_data: dict[
         return Constant(None, area.part(offset, nbytes, "VkBytes.offset", table.at(0)))
     if not key:
         table.fail(2, "named_key", "a key, as the bytes are not in the blob", key)
-    span, is_external = find_named(key, named_data, external, table.at(2))
+    source = 0
+    if key in named_data:
+        span = named_data[key]
+    else:
+        entry = external.find(key, "VkBytes.named_key", table.at(2))
+        span, source = entry.span, entry.source
     span = span.part(0, length, "VkBytes.length", table.at(1))
     if need is not None and need > span.nbytes:
         table.fail(1, "length", f"at least the {need} bytes of the tensor's shape", length)
-    return Constant(key, span, is_external)
+    return Constant(key, span, source)

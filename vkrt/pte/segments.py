@@ -7,9 +7,8 @@ segment: writers store equal bytes once.
 
 from dataclasses import dataclass
 
-from vkrt.errors import FormatError
 from vkrt.pte.flatbuffer import Table
-from vkrt.pte.span import Span, show
+from vkrt.pte.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +64,3 @@ def pick(spans: tuple[Span, ...], index: int, table: Table, slot: int, field: st
     if not 0 <= index < len(spans):
         table.fail(slot, field, f"an index below {len(spans)}", index)
     return spans[index]
-
-
-def find_named(key: str, named: dict[str, Span], external: dict[str, Span] | None,
-               at: int) -> tuple[Span, bool]:
-    """The bytes with this key, and whether they are in a `.ptd` file rather than the program."""
-    if key in named:
-        return named[key], False
-    if external and key in external:
-        return external[key], True
-    hint = ("its data may be in a .ptd file: pass that as data_path" if external is None
-            else "none of the given .ptd files (data_path) has it either")
-    raise FormatError(f"VkBytes.named_key at file offset {at}: expected a key of the program's "
-                      f"named_data, got {show(key)}, which is not there; {hint}")

@@ -8,6 +8,7 @@ allocated.
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
+from vkrt.graph.weights import copied_bytes
 from vkrt.memory.reader import Transfer
 from vkrt.ops.copying import COUNT, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE
@@ -166,12 +167,12 @@ cdef class Prepacker:
             self.reader.start_ahead(last.source, last.offset + last.nbytes, self.reader.window)
 
     cdef int _copy(self, item) except -1:
-        """Records the copy of a slice, and of the zeros that fill its last texel."""
+        """Records the copy of a slice, and of the zeros that fill the weight's last texel."""
         cdef size_t nbytes = item.nbytes, place = item.staging_offset
-        cdef size_t whole = (nbytes + 15) // 16 * 16
         record = self.work.prepacks[item.prepack]
         cdef Buffer target = self.resources.handles[record.target.storage.id]
         cdef size_t offset = item.file_offset - record.constant.offset
+        cdef size_t whole = copied_bytes(record, offset, nbytes)
         memset(<char*>self.block.mapped + place + nbytes, 0, whole - nbytes)
         self.commands.copy_buffer(self.staging.handle, place, target.handle, offset, whole)
         return 0

@@ -1,0 +1,68 @@
+"""What repeats adds nothing: neither objects of the device nor host memory nor Python's own."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import MODELS
+
+import vkrt
+from vkrt.memory.host_arena import live_host_memory
+from vkrt.vk import live_objects
+
+pytestmark = pytest.mark.driver
+FOOTPRINT = Path(__file__).parent.parent / "tools" / "footprint.py"
+RUNS = 200
+
+
+def held(program) -> tuple:
+    """Everything vkrt counts."""
+    gc.collect()
+    memory = program.load_method("forward")._allocator.statistics()
+    return live_objects(), live_host_memory(), memory
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"weights": "copy"}, {"weights": "stream"}, {"storage": "texture3d"}],
+    ids=lambda options: "-".join(options.values()) or "default")
+@pytest.mark.parametrize("name", ["toy", "mlp", "lstm_cell", "buffers"])
+def test_runs_add_nothing(name, options, device):
+    """200 runs: the same descriptor pools, buffers, .. (all objects), and no Python object each."""
+    with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
+        inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
+        # Python keeps some freed objects for later: until then it does.
+        for _ in range(RUNS):
+            program.run(*inputs)
+            program.reset_state()
+        before, blocks = held(program), sys.getallocatedblocks()
+        for _ in range(RUNS):
+            program.run(*inputs)
+            program.reset_state()
+        assert held(program) == before
+        assert sys.getallocatedblocks() - blocks < RUNS
+
+
+@pytest.mark.parametrize("name", ["conv_mix", "buffers", "coder"])
+def test_loads_add_nothing(name, device):
+    def load():
+        with vkrt.load(MODELS / f"{name}.pte", device) as program:
+            for method in program.method_names:
+                program.load_method(method)
+        gc.collect()
+        return live_objects(), live_host_memory()
+
+    first = load()
+    assert all(load() == first for _ in range(5))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_footprint_says_so():
+    done = subprocess.run([sys.executable, str(FOOTPRINT), "--growth", "--ways", "map",
+                           str(MODELS / "toy.pte")], stdout=subprocess.PIPE, text=True, check=False)
+    assert "for each of 300 inferences" in done.stdout
+    assert done.returncode == int("expected less" in done.stdout)

@@ -1,0 +1,259 @@
+"""Buffers that a program changes in place: they keep their values from run to run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import MODELS, find_model
+
+import vkrt
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.plan import plan
+from vkrt.graph.states import State
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import Constant, Tensor
+from vkrt.memory.reader import fail_read_after
+from vkrt.memory.source import Source
+from vkrt.method import Method
+from vkrt.ops.lowering import lower
+from vkrt.program import Description
+from vkrt.vk.device import Device, treat_as_discrete
+
+driver = pytest.mark.driver
+STORAGES = ["texel", "buffer", "texture3d"]
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Inputs and outputs of runs one after another."""
+    with np.load(MODELS / "buffers.npz") as archive:
+        return [(archive[f"step{k}_in0"], [archive[f"step{k}_out{i}"] for i in range(3)])
+                for k in range(4)]
+
+
+def follow(program, steps):
+    for x, expected in steps:
+        for result, wanted in zip(program.run(x), expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+
+
+def load(device, **options):
+    return vkrt.load(MODELS / "buffers.pte", device, **options)
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
+def test_values_stay(storage, weights, device, steps):
+    with load(device, storage=storage, weights=weights) as program:
+        follow(program, steps)
+        memory = program.memory
+        assert memory.measured_peak == memory.planned_peak
+        assert memory.state >= 4 * (6 + 15 + 15)
+        program.reset_state()
+        follow(program, steps)
+        program.reset_state("forward")
+        follow(program, steps[:2])
+    assert not any("value 2" in record.name for record in memory.ways)
+
+
+@driver
+def test_on_a_device_with_memory_of_its_own(steps):
+    treat_as_discrete(True)
+    try:
+        with Device.open() as opened:
+            for weights in ("auto", "stream"):
+                with load(opened, weights=weights) as program:
+                    follow(program, steps)
+                    program.reset_state()
+                    follow(program, steps)
+                    assert program.memory.measured_peak == program.memory.planned_peak
+    finally:
+        treat_as_discrete(False)
+
+
+@driver
+def test_each_loaded_program_has_its_own(device, steps):
+    with load(device) as one, load(device) as other:
+        follow(one, steps)
+        follow(other, steps)
+
+
+@driver
+def test_what_fails_changes_nothing(device, steps):
+    with load(device) as program:
+        follow(program, steps[:2])
+        with pytest.raises(vkrt.InputError):
+            program.run(np.zeros((2, 6), np.float32))
+        follow(program, steps[2:])
+    with load(device, weights="stream") as program:
+        assert program.memory.streamed > 0
+        follow(program, steps[:2])
+        fail_read_after(1)
+        try:
+            with pytest.raises(OSError):
+                program.run(steps[2][0])
+        finally:
+            fail_read_after(-1)
+        follow(program, steps[2:])
+
+
+@driver
+def test_reset_reads_the_file(device, steps, tmp_path):
+    """A reset that fails can be done again."""
+    path = tmp_path / "buffers.pte"
+    path.write_bytes((MODELS / "buffers.pte").read_bytes())
+    with vkrt.load(path, device) as program:
+        follow(program, steps[:1])
+        fail_read_after(1)
+        try:
+            with pytest.raises(OSError):
+                program.reset_state()
+        finally:
+            fail_read_after(-1)
+        program.reset_state()
+        follow(program, steps)
+        path.write_bytes(b"something else")
+        with pytest.raises(vkrt.FormatError, match="load the program again"):
+            program.reset_state()
+    with pytest.raises(ValueError, match="closed"):
+        program.load_method("forward").reset_state()
+
+
+@driver
+def test_from_memory(device, steps):
+    with vkrt.load((MODELS / "buffers.pte").read_bytes(), device) as program:
+        follow(program, steps)
+        program.reset_state()
+        follow(program, steps)
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_another_program(storage, device):
+    path = find_model("kvbuf-alias.pte")
+    if path is None:
+        pytest.skip("not in VKRT_MODELS")
+    with np.load(path.with_suffix(".npz")) as archive, vkrt.load(path, device,
+                                                                 storage=storage) as program:
+        for step in range(3):
+            result, = program.run(archive[f"step{step}_in0"])
+            np.testing.assert_allclose(result, archive[f"step{step}_out0"], rtol=1e-5, atol=1e-6)
+
+
+def graph_of(sizes, *nodes_of):
+    """A graph of two states [3, 4] and [4, 3] (or `sizes`) that begin as 0, 1, 2, ...
+
+    Args:
+        nodes_of: a function: graph, states' tensors -> (outputs, the states' new tensors).
+    """
+    graph = Graph("forward")
+    graph.states = []
+    for number in range(2):
+        before = Tensor(sizes, "float32", name=f"state {number}")
+        constant = Constant(4 * number, 4 * before.numel, "float32")
+        graph.states.append(State(constant, before, before))
+    outputs, after = nodes_of[0](graph, *(state.before for state in graph.states))
+    graph.outputs = outputs
+    for state, tensor in zip(graph.states, after, strict=True):
+        state.after = tensor
+    return graph.finish()
+
+
+def node(graph, op, sizes, *args):
+    out = Tensor(tuple(sizes), "float32", name=f"value {len(graph.nodes)}")
+    graph.nodes.append(Node(op, args, (out,), f"node {len(graph.nodes)}"))
+    return out
+
+
+def changing_places(graph, one, two):
+    """Each takes the other's value; what it was before is returned."""
+    old = node(graph, "aten.clone.default", one.sizes, one, None)
+    return [old], (node(graph, "aten.clone.default", one.sizes, two, None), old)
+
+
+def turned(graph, one, two):
+    """A view of the old value with its elements in another order is the new value."""
+    view = node(graph, "aten.permute_copy.default", one.sizes[::-1], one, [1, 0])
+    return [view], (view, node(graph, "aten.neg.default", two.sizes, two))
+
+
+def as_they_were(graph, one, two):
+    same = node(graph, "aten.clone.default", one.sizes, one, None)
+    return [node(graph, "aten.neg.default", one.sizes, one)], (
+        same, node(graph, "aten.clone.default", two.sizes, two, None))
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("sizes", "nodes", "expected"), [
+    ((3, 5), changing_places, lambda a, b: (a, (b, a))),
+    ((4, 4), turned, lambda a, b: (a.T, (a.T, -b))),
+    ((5, 5), turned, lambda a, b: (a.T, (a.T, -b))),
+    ((2, 8), as_they_were, lambda a, b: (-a, (a, b))),
+])
+def test_old_values(sizes, nodes, expected, storage, device):
+    """Views of the value before the run are what they were, whatever the run leaves."""
+    data = np.arange(64, dtype=np.float32).tobytes()
+    count = int(np.prod(sizes))
+    values = [np.frombuffer(data, np.float32, count, 4 * k).reshape(sizes) for k in range(2)]
+    method = Method(graph_of(sizes, nodes), [Source.wrap(data)], device,
+                    options=vkrt.LoadOptions(storage=storage))
+    try:
+        for _ in range(3):
+            result, = method.execute([])
+            wanted, values = expected(*values)
+            np.testing.assert_array_equal(result, wanted)
+    finally:
+        method.close()
+
+
+def test_the_plan_keeps_them_apart():
+    """No other storage shares their bytes, and what fails is planned: they count in the peak."""
+    description = Description(MODELS / "buffers.pte")
+    work = lower(description.graph("forward"), Target())
+    description.close()
+    result = plan(work)
+    block, = (block for block in result.blocks if block.kind == "state")
+    assert len(block.places) == len(work.states) == 3
+    ends = [0, *(place.end for place in block.places)]
+    assert all(place.offset >= end for place, end in zip(block.places, ends))
+    assert block.nbytes == result.state_bytes <= result.run_bytes <= result.peak_bytes
+    assert not {place.storage for place in block.places} & {
+        place.storage for other in result.blocks if other is not block for place in other.places}
+
+
+def test_without_the_option_is_refused():
+    """A program whose delegate has another result than the call names."""
+    from data_samples import w
+
+    blob = w.blob(w.graph(
+        values=[w.vk_tensor([2, 4]), w.vk_tensor([2, 4]), w.vk_tensor([2, 4])],
+        chain=[w.call("aten.relu.default", 0, 1), w.call("aten.relu.default", 0, 2)],
+        inputs=[0], outputs=[1, 2]))
+    data = w.program([w.plan(
+        values=[w.tensor([2, 4]), w.tensor([2, 4])], inputs=[0], outputs=[1],
+        instructions=[w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1)}))],
+        delegates=[w.delegate(0)])], segments=[blob])
+    description = Description(data)
+    with pytest.raises(vkrt.UnsupportedError, match="alias_buffer_mutations=True"):
+        description.graph("forward")
+    description.close()
+
+
+def test_two_writes_without_a_prepack_are_refused():
+    """Only what a prepack has made is a buffer of the program."""
+    from data_samples import w
+
+    blob = w.blob(w.graph(
+        values=[w.vk_tensor([2, 4]), w.vk_tensor([2, 4])],
+        chain=[w.call("aten.relu.default", 0, 1), w.call("aten.abs.default", 0, 1)],
+        inputs=[0], outputs=[1]))
+    data = w.program([w.plan(
+        values=[w.tensor([2, 4]), w.tensor([2, 4])], inputs=[0], outputs=[1],
+        instructions=[w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1)}))],
+        delegates=[w.delegate(0)])], segments=[blob])
+    description = Description(data)
+    with pytest.raises(vkrt.UnsupportedError, match="buffer mutated in place by aten.abs.default"):
+        lower(description.graph("forward"), Target())
+    description.close()

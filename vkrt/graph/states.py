@@ -1,0 +1,88 @@
+"""States: buffers that a method changes in place and that keep their value from run to run.
+
+In the file a state is a constant that a prepack brings to a value, and that operators then write
+again. In the graph, where every tensor is written once, it is the tensor that holds the value
+before the run and the one that holds it after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vkrt.errors import FormatError
+from vkrt.graph.tensor import Constant, Tensor
+from vkrt.pte import OperatorCall, ValueList
+
+PREPACK = "et_vk.prepack.default"
+
+
+@dataclass(eq=False)
+class State:
+    """A buffer of a method that keeps its value.
+
+    Attributes:
+        initial: its value before the first run.
+        before: the tensor with the value that a run begins with; no node makes it.
+        after: the tensor with the value that a run leaves.
+    """
+
+    initial: Constant
+    before: Tensor
+    after: Tensor
+
+
+def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any]) -> frozenset[int]:
+    """Ids of the values that a prepack makes and a later operator writes."""
+    packed: set[int] = set()
+    changed: set[int] = set()
+    for call in chain:
+        if not call.args:
+            continue
+        value = values[call.args[-1]]
+        outs = value.ids if isinstance(value, ValueList) else call.args[-1:]
+        changed.update(out for out in outs if out in packed)
+        if call.name == PREPACK:
+            packed.update(outs)
+    return frozenset(changed)
+
+
+class States:
+    """The states of a method in the making.
+
+    Each belongs to a delegate of the program: when that is called again, it goes on with the value
+    that the call before has left.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[int, int], State] = {}
+
+    def __iter__(self):
+        return iter(self._states.values())
+
+    def enter(self, delegate: int, value_id: int, source: Tensor, declared: Tensor) -> Tensor:
+        """The value of a state where a delegate's prepack stands.
+
+        Args:
+            source: the constant with its initial value.
+            declared: what the prepack makes, by the file.
+
+        Raises:
+            FormatError: these two have different sizes.
+        """
+        key = delegate, value_id
+        if key not in self._states:
+            assert source.constant is not None
+            if source.sizes != declared.sizes:
+                raise FormatError(f"{declared.name}: a buffer of sizes {list(declared.sizes)} with "
+                                  f"an initial value of {list(source.sizes)}")
+            before = replace(declared, constant=None)
+            self._states[key] = State(source.constant, before, before)
+        return self._states[key].after
+
+    def write(self, delegate: int, value_id: int) -> Tensor:
+        """A new tensor for the value that an operator gives a state."""
+        state = self._states[delegate, value_id]
+        state.after = replace(state.after)
+        return state.after

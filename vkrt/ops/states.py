@@ -1,0 +1,41 @@
+"""States: what a method keeps from run to run, read like inputs and written like outputs.
+
+A state has memory of its own, in which its elements lie as in the file. Its new value is made
+beside it and copied there behind everything else a run does, all states together. So whatever reads
+the old value, also as a view of it, reads that; and a run that fails before its last submission
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from vkrt.graph.records import StateRecord
+from vkrt.graph.tensor import Operand, row_major
+from vkrt.ops import copying
+
+
+def enter(cx) -> None:
+    """Gives every state of the graph its memory, before the first node."""
+    for state in cx.graph.states:
+        operand = cx.place(state.before, cx.raw(state.before, "state", state.before.dtype))
+        cx.work.states.append(StateRecord(operand, state.initial, state.before.name))
+
+
+def store(cx) -> None:
+    """Adds the copies of the new values to the states, behind the last node and the outputs."""
+    copies = []
+    for state, record in zip(cx.graph.states, cx.work.states):
+        target, source = record.operand, cx.operand(state.after)
+        if source.storage is target.storage and _same_bytes(source, target):
+            continue
+        if source.storage.role == "state":
+            # A view of a state's old value, which another copy may overwrite before.
+            aside = cx.temporary(source.sizes, source.dtype)
+            copying.copy(cx, aside, source)
+            source = aside
+        copies.append((target, source))
+    for target, source in copies:
+        copying.copy(cx, target, source)
+
+
+def _same_bytes(source: Operand, target: Operand) -> bool:
+    return source.offset == target.offset and source.lies_as(row_major(len(target.sizes)))
