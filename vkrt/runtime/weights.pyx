@@ -51,10 +51,10 @@ cdef class Weights:
         self.plan = plan
         self.mapper = mapper
         self.blocks = [None] * len(plan.blocks)
-        self.storages = frozenset(weight.storage for weight in plan.placement.catalog)
+        self.storages = tuple(work.storages[weight.storage] for weight in plan.placement.catalog)
         try:
             self.resources = Resources(device, work.storages)
-            self.resources.create(self.storages)
+            self.resources.create([storage.id for storage in self.storages])
             for weight in plan.placement.weights("map"):
                 self.resources.place(weight.storage, *mapper.place(weight))
             for weight in plan.placement.weights("stream"):
