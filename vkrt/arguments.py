@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class TensorInfo:
         name: from the program where it has one, else "input 0", "output 0", ...
         sizes: upper bounds of the sizes.
         dtype: numpy's name of the dtype.
-        dynamic_dims: the dimensions in which a call may pass less than the bound.
+        dynamic_dims: the dimensions in which a call may pass less than the bound (an output: has
+            less then).
     """
 
     name: str
@@ -60,7 +61,7 @@ def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str,
 
 
 def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
-    """The argument as a contiguous array of exactly the input's dtype and sizes.
+    """The argument as a contiguous array of the input's dtype, and of sizes that it takes.
 
     Raises:
         InputError: naming the input, what it expects and what it got.
@@ -69,23 +70,39 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
     array = as_array(value, label)
     if str(array.dtype) != info.dtype or array.shape != info.sizes:
         got = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        hint = ""
-        smaller = len(array.shape) == len(info.sizes) and all(
-            a == b or (d in info.dynamic_dims and a <= b)
-            for d, (a, b) in enumerate(zip(array.shape, info.sizes)))
-        if str(array.dtype) == info.dtype and smaller:
-            hint = "; sizes below the bound are not supported yet"
-        raise InputError(f"{label}: expected {info}, got {got}{hint}")
+        wrong = ""
+        if str(array.dtype) == info.dtype and array.ndim == len(info.sizes):
+            wrong = _wrong_dimension(array.shape, info)
+            if not wrong:
+                return np.ascontiguousarray(array)
+        raise InputError(f"{label}: expected {info}, got {got}{wrong}")
     return np.ascontiguousarray(array)
 
 
-def check_output(array: Any, info: TensorInfo, index: int) -> np.ndarray:
-    """An array the caller gave for an output, checked to fit and to be writable in place."""
-    if not isinstance(array, np.ndarray) or str(array.dtype) != info.dtype \
-            or array.shape != info.sizes or not array.flags.c_contiguous \
+def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
+    """Says which dimension does not fit, if one does not."""
+    for dim, (size, bound) in enumerate(zip(sizes, info.sizes)):
+        if dim in info.dynamic_dims:
+            if not 1 <= size <= bound:
+                return f"; dimension {dim} has to be 1 to {bound}, not {size}"
+        elif size != bound:
+            return f"; dimension {dim} has to be {bound}, not {size}"
+    return ""
+
+
+def check_output(array: Any, info: TensorInfo, index: int,
+                 sizes: tuple[int, ...] | None = None) -> np.ndarray:
+    """An array the caller gave for an output, checked to fit and to be writable in place.
+
+    Args:
+        sizes: that the output has in this call; by default the bounds.
+    """
+    wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
+    if not isinstance(array, np.ndarray) or str(array.dtype) != wanted.dtype \
+            or array.shape != wanted.sizes or not array.flags.c_contiguous \
             or not array.flags.writeable:
         got = (f"{array.dtype}[{','.join(map(str, array.shape))}]"
                if isinstance(array, np.ndarray) else type(array).__name__)
         raise InputError(f"out {index} '{info.name}': expected a contiguous, writable numpy array "
-                         f"{info}, got {got}")
+                         f"{wanted}, got {got}")
     return array

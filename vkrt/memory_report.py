@@ -42,6 +42,21 @@ class WeightRecord:
     why: str
 
 
+@dataclass(frozen=True)
+class ShapeRecord:
+    """One set of sizes that was run: sizes of the inputs, bytes of its activations, of the arena
+    and of everything on the device when it ran."""
+
+    sizes: str
+    activations: int
+    arena: int
+    device: int
+
+
+# So many sets of sizes are reported, those that were run first last.
+SHAPES = 32
+
+
 @dataclass
 class MemoryReport:
     """Bytes on the device, planned and measured.
@@ -64,6 +79,8 @@ class MemoryReport:
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
         phases: the checkpoints of loading and of the first run.
+        shapes: with dynamic shapes a `ShapeRecord` for each of the sizes that were bound lately;
+            the figures above are planned for the largest sizes.
         notes: decisions worth telling the user, in plain words.
     """
 
@@ -84,6 +101,7 @@ class MemoryReport:
     phases: list[Phase] = field(default_factory=list)
     ways: list[WeightRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shapes: list[ShapeRecord] = field(default_factory=list)
 
     def __post_init__(self):
         self.phases.append(Phase("before load", 0, 0, resident()))
@@ -106,12 +124,19 @@ class MemoryReport:
             sum(record.nbytes for record in self.ways if record.way == kind)
             for kind in ("map", "direct", "stream"))
 
-    def phase(self, name: str, compute: Any) -> None:
-        """Notes a checkpoint; the same name replaces the former one."""
-        used = compute.statistics()
+    def phase(self, name: str, account: Any) -> None:
+        """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
+        used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
         self.phases = [p for p in self.phases if p.name != name]
         self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident()))
+
+    def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
+        """Notes sizes that are ready to run; the same sizes replace the former ones."""
+        used = account.statistics()
+        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        self.shapes = [s for s in self.shapes if s.sizes != sizes][-SHAPES + 1:]
+        self.shapes.append(ShapeRecord(sizes, activations, arena, used["allocation_bytes"]))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -136,6 +161,10 @@ class MemoryReport:
         for phase in self.phases:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
+        if self.shapes:
+            lines += ["", f"{'inputs':<30}{'activations':>14}{'arena':>14}{'device bytes':>14}"]
+            lines += [f"{s.sizes:<30}{s.activations:>14,}{s.arena:>14,}{s.device:>14,}"
+                      for s in self.shapes]
         if self.notes:
             lines += ["", *(f"note: {note}" for note in self.notes)]
         return "\n".join(lines)

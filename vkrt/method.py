@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
-from vkrt.errors import DeviceMemoryError, UnsupportedError
+from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.graph.policy import policy_of, target_of
+from vkrt.graph.plan import MemoryPlan
+from vkrt.graph.policy import policy_of
+from vkrt.graph.records import Prepack, WorkList
 from vkrt.graph.tensor import Tensor
 from vkrt.memory.reader import Reader
 from vkrt.memory_report import MemoryReport
 from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
-from vkrt.placing import place
+from vkrt.placing import largest, place, place_activations
+from vkrt.reshaping import Instance, Instances, Shape
+from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.vk.memory import trim
+from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.weights import Weights
+from vkrt.vk.memory import Allocator, trim
 
 # Ways on which weights leave the file while the method is loaded
 COPIED = ("direct", "staged")
@@ -63,16 +70,18 @@ class Method:
     """A method on a device: its weights packed, its commands recorded.
 
     Building one goes through the phases of the memory contract: the work list and the plan (no
-    device memory), pipelines (none), prepack (weights and one staging buffer), activations.
+    device memory), pipelines (none), prepack (weights and one staging buffer), activations. With
+    dynamic shapes activations wait for the first run, which says how many are needed.
 
     Args:
         graph: the method's graph.
-        sources: `vkrt.memory.Source`s, the program's first, then external data.
+        sources: `vkrt.memory.Source`s, the program's first, then external data; the caller's, and
+            open as long as the method is.
         device: an open device.
         options: see `vkrt.load`.
         specialize: whether sizes become specialization constants of the pipelines (True) or push
-            constants (False: samples of one shader share a pipeline); the driver's policy by
-            default.
+            constants (False: samples of one shader share a pipeline); by default push constants
+            for dynamic shapes, and for others the driver's policy.
         report: collects the phases; a new one by default.
         packed: the file of packed weights, which stays the caller's; none by default.
 
@@ -87,59 +96,87 @@ class Method:
         self.graph = graph
         self.options = options or LoadOptions()
         self.report = report or MemoryReport()
+        self._device = device
+        self._sources = sources
         self._lock = threading.Lock()
         self._closed = False
         self._has_run = False
-        self._reader: Reader | None = None
+        self._owned: list[Any] = []
+        # Those of the largest sizes, then those that other sizes read in other layouts.
+        self._weights: list[Weights] = []
+        self._extra_bytes = 0
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
-        self.work = lower(graph, target_of(device.info, self.options.storage))
+        # Of the largest sizes, where sizes are dynamic; others are made like it.
+        largest_graph, self.work = largest(graph, device, self.options)
+        self._like = self.work
         if packed is not None:
             self.work, sources = packed.apply(self.work, sources)
         if specialize is None:
-            specialize = policy_of(device.info.driver_id).specialize
+            specialize = (policy_of(device.info.driver_id).specialize and not graph.is_dynamic)
+        self._specialize = specialize
         self.work, self.plan, mapper = place(self.work, device, sources, self.options)
         try:
-            self._compute = ComputeGraph(device, self.work, specialize=specialize)
-        except BaseException:
-            mapper.close()
-            raise
-        try:
-            self._compute.set_plan(self.plan, mapper)
-            self._load(sources)
+            self._allocator = self._own(Allocator(device))
+            arena = Arena(self._allocator, self._own(Allocator(device)))
+            self._pipelines = self._own(Pipelines(device))
+            self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
+                                         self.plan, mapper))
+            self._instances = self._own(Instances(arena, self._weights))
+            self._load(sources, largest_graph)
         except BaseException as error:
             if isinstance(error, DeviceMemoryError):
                 error.breakdown = self.plan.summary()
+            mapper.close()
             self._release()
             raise
 
-    def _load(self, sources: Sequence[Any]) -> None:
-        compute, report = self._compute, self.report
+    def _own(self, thing: Any) -> Any:
+        self._owned.append(thing)
+        return thing
+
+    def _load(self, sources: Sequence[Any], graph: Graph) -> None:
+        weights, report = self._weights[0], self.report
         debug.describe(self.graph, self.work, self.plan)
         report.planned(self.plan)
         report.notes += [note for note in self.work.notes if note not in report.notes]
         for source in sources:
             source.check_unchanged()
-        reader = Reader(sources, self.options.prefetch, keep_cached=self.options.keep_cached)
-        self._reader = reader
+        reader = self._own(Reader(sources, self.options.prefetch,
+                                  keep_cached=self.options.keep_cached))
         self._read_ahead(reader, *COPIED)
-        compute.prepare()
+        weights.prepare()
+        shape = Shape(tuple(t.sizes for t in graph.inputs), (0,) * len(self.graph.reads))
+        instance = self._instance(shape, graph, self.work, self.plan)
         self._phase("graph built")
-        compute.allocate_early()
+        weights.allocate_early()
+        if self.options.order == "eager":
+            self._instances.arena.reserve(self.plan)
         self._phase("prepack start")
-        compute.prepack(reader)
+        weights.prepack(reader)
         self._phase("after prepack")
-        compute.allocate_activations()
-        compute.encode()
-        compute.stream(reader)
+        weights.allocate_pool()
+        weights.stream(reader)
+        if not self.graph.is_dynamic:
+            self._instances.bind(instance)
         if not self.plan.streams:
             # What is mapped is read by the first run; until then the system may.
             self._read_ahead(reader, "map")
             reader.close()
         trim()
         self._phase("before execute")
+
+    def _instance(self, shape: Shape, graph: Graph, work: WorkList, plan: MemoryPlan) -> Instance:
+        """A new instance, its pipelines created."""
+        compute = ComputeGraph(self._device, self._pipelines, work, plan,
+                               specialize=self._specialize)
+        compute.prepare()
+        self._pipelines.drop_modules()
+        instance = Instance(graph, work, plan, compute)
+        self._instances.add(shape, instance)
+        return instance
 
     def _read_ahead(self, reader: Reader, *kinds: str) -> None:
         """Asks the system to begin reading the weights that go these ways: of what is copied a
@@ -152,60 +189,104 @@ class Method:
                 break
 
     def _phase(self, name: str) -> None:
-        self.report.phase(name, self._compute)
+        self.report.phase(name, self._allocator)
         debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
+
+    # Running
 
     def execute(self, inputs: Sequence[Any], out: Sequence[np.ndarray] | None = None,
                 ) -> list[Any]:
         """Runs the method once.
 
         Args:
-            inputs: arrays of exactly the inputs' dtypes and sizes (see `metadata`).
-            out: arrays to write the outputs to; new ones by default.
+            inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
+                dimensions, less (see `metadata`).
+            out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
+                by default.
 
         Returns:
             The outputs as numpy arrays (numbers where the method returns such).
 
         Raises:
-            InputError: the arguments do not fit.
+            InputError: the arguments do not fit, or their sizes do not fit together.
+            DeviceMemoryError: there is no memory for sizes larger than those run so far; the
+                method can go on with those.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again.
         """
         infos = self.metadata.inputs
         check_count(inputs, infos, self.metadata.name)
         arrays = [check_input(value, info, index)
                   for index, (value, info) in enumerate(zip(inputs, infos))]
-        results = self._results(out)
+        shape = Shape.of(self.graph, arrays)
         with self._lock:
             if self._closed:
                 raise ValueError(f"method '{self.metadata.name}' is closed")
+            instance = self._instances.get(shape) or self._reshaped(shape)
+            results = self._results(out, instance)
+            if self._instances.bind(instance):
+                arena = self._instances.arena.nbytes
+                self.report.shape(str(shape), instance.plan.run_bytes, arena, self._allocator)
             for index, array in enumerate(arrays):
-                self._compute.write_input(index, _narrowed(array))
-            self._compute.run(host.run_kernel)
+                instance.compute.write_input(index, _narrowed(array))
+            instance.compute.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
-                    self._read(index, result)
+                    _read(instance.compute, index, result)
             if not self._has_run:
                 self._has_run = True
                 self._phase("end of execute")
         return results
 
-    def _results(self, out: Sequence[np.ndarray] | None) -> list[Any]:
-        infos, values = self.metadata.outputs, self.graph.outputs
+    def _reshaped(self, shape: Shape) -> Instance:
+        """The instance of sizes that are new, or were not run for long."""
+        graph = shape.resolve(self.graph)
+        work = lower(graph, self._like.target, self._like)
+        extra = [p for p in work.prepacks if p.target.storage.id >= len(self._like.storages)]
+        if extra:
+            self._load_extra(work, extra)
+        work, plan = place_activations(work, self.work, self.plan, self._device, self.options,
+                                       self._extra_bytes)
+        debug.say(1, f"{self.metadata.name} at {shape}: {plan.run_bytes:,} bytes of activations")
+        return self._instance(shape, graph, work, plan)
+
+    def _load_extra(self, work: WorkList, extra: list[Prepack]) -> None:
+        """Loads constants that new sizes read in another layout than all before, for good."""
+        only = replace(work, prepacks=extra, steps=[], inputs=[], outputs=[], notes=[])
+        way = "direct" if self.options.weights == "stream" else self.options.weights
+        only, plan, mapper = place(only, self._device, self._sources, replace(
+            self.options, memory_budget=None, weights=way))
+        # They come as the others did: while there are no activations.
+        self._instances.unbind()
+        self._instances.arena.release()
+        held, budget = self._allocator.statistics()["allocation_bytes"], self.options.budget
+        if budget is not None and held + plan.peak_bytes > budget:
+            mapper.close()
+            raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights in "
+                             f"another layout, {plan.peak_bytes:,} bytes beside {held:,}")
+        weights = None
+        try:
+            weights = Weights(self._device, self._allocator, self._pipelines, only, plan, mapper)
+            with Reader(self._sources, self.options.prefetch,
+                        keep_cached=self.options.keep_cached) as reader:
+                weights.prepare()
+                weights.allocate_early()
+                weights.prepack(reader)
+        except BaseException:
+            (weights or mapper).close()
+            raise
+        self._weights.append(weights)
+        self._extra_bytes += plan.weight_bytes
+        self._like = replace(self._like, storages=list(work.storages),
+                             prepacks=list(work.prepacks), weights=dict(work.weights))
+
+    def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
+        infos, values = self.metadata.outputs, instance.graph.outputs
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
-            return [check_output(array, info, index)
-                    for index, (array, info) in enumerate(zip(out, infos))]
-        return [np.empty(info.sizes, info.dtype) if isinstance(value, Tensor) else value
+            return [check_output(array, info, index, sizes)
+                    for index, (array, info, sizes) in enumerate(zip(out, infos, instance.sizes))]
+        return [np.empty(value.sizes, info.dtype) if isinstance(value, Tensor) else value
                 for info, value in zip(infos, values)]
-
-    def _read(self, index: int, result: np.ndarray) -> None:
-        narrow = _NARROW.get(str(result.dtype))
-        if narrow is None:
-            self._compute.read_output(index, result)
-        else:
-            staged = np.empty(result.shape, narrow)
-            self._compute.read_output(index, staged)
-            result[...] = staged
 
     def close(self) -> None:
         """Releases everything of the device. May be called twice, waits for a run in progress."""
@@ -214,9 +295,21 @@ class Method:
             self._release()
 
     def _release(self) -> None:
-        self._compute.close()
-        if self._reader is not None:
-            self._reader.close()
+        """Instances before the weights they read, those before what they are made of."""
+        owned, self._owned = self._owned, []
+        instances = [thing for thing in owned if isinstance(thing, Instances)]
+        for thing in (*instances, *self._weights, *reversed(owned)):
+            thing.close()
+
+
+def _read(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
+    narrow = _NARROW.get(str(result.dtype))
+    if narrow is None:
+        compute.read_output(index, result)
+    else:
+        staged = np.empty(result.shape, narrow)
+        compute.read_output(index, staged)
+        result[...] = staged
 
 
 # dtypes that the device holds in 32 bits

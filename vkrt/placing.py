@@ -1,4 +1,8 @@
-"""From a work list to a plan on a device: the ways of the weights, then the plan that follows."""
+"""From a graph to a work list and its plan on a device: the ways of the weights, then the rest.
+
+A method with dynamic shapes is planned for the largest sizes (`largest`, `place`); at others only
+its activations are placed anew (`place_activations`).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,37 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.graph.blocks import activation_blocks
 from vkrt.graph.budget import Budget
+from vkrt.graph.graph import Graph
 from vkrt.graph.plan import MemoryPlan, plan
-from vkrt.graph.policy import policy_of
+from vkrt.graph.policy import policy_of, target_of
 from vkrt.graph.records import WorkList
 from vkrt.graph.spill import spill
-from vkrt.graph.ways import Placement, ways_of
+from vkrt.graph.stream_follow import sections_at
+from vkrt.graph.ways import Placement, Way, ways_of
 from vkrt.graph.weights import catalog_of
+from vkrt.ops.lowering import lower
+from vkrt.ops.resolving import largest_and_near
 from vkrt.options import LoadOptions
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
+
+
+def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
+    """A graph with fixed sizes and its work list: with dynamic shapes those that need the most
+    bytes of activations.
+
+    Raises:
+        UnsupportedError: the method needs what vkrt does not have.
+    """
+    graphs = largest_and_near(graph)
+    work = lower(graphs[0], target_of(device.info, options.storage))
+    if len(graphs) == 1:
+        return graph, work
+    planner = _Planner(device, options)
+    works = [work, *(lower(other, work.target, work) for other in graphs[1:])]
+    return max(zip(graphs, works), key=lambda entry: planner.activation_bytes(entry[1]))
 
 
 def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
@@ -55,6 +80,31 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
         if entry is not best:
             entry[2].close()
     return best
+
+
+def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, device: Any,
+                      options: LoadOptions, beside: int = 0) -> tuple[WorkList, MemoryPlan]:
+    """The plan of a work list whose weights are on the device already.
+
+    Args:
+        work: at any sizes, made `like` the other.
+        base, planned: the work list that the weights were loaded for, and its plan.
+        beside: bytes of weights that `planned` does not have.
+
+    Returns:
+        The work list, which differs where activations are spilled, and a plan of its activations.
+
+    Raises:
+        InputError: the memory budget has no room for these sizes.
+        UnsupportedError: weights cannot be streamed at these sizes.
+    """
+    planner = _Planner(device, options)
+    beside += planned.weight_bytes + planned.pool_bytes + planned.upload_bytes
+    work, result = planner.plan_activations(work, beside)
+    if planned.stream is not None:
+        result = replace(result, stream=planned.stream, sections=sections_at(
+            planned.stream, planned.placement, base, work))
+    return work, result
 
 
 def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
@@ -109,6 +159,29 @@ class _Planner:
             placement = replace(placement, catalog=catalog_of(spilled))
             return spilled, self._plan(spilled, placement, self.budget)
 
+    def activation_bytes(self, work: WorkList) -> int:
+        """Bytes of a work list's activations in device memory."""
+        blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified)
+        return sum(block.nbytes for block in blocks if block.kind != "spill")
+
+    def plan_activations(self, work: WorkList, beside: int) -> tuple[WorkList, MemoryPlan]:
+        """The work list and a plan of its activations alone, spilled as far as `beside` bytes
+        leave no room for them in the budget."""
+        limit = self.budget.nbytes if self.budget is not None else None
+        result = self._plan(work, _elsewhere(work), None)
+        if limit is None or beside + result.run_bytes <= limit:
+            return work, result
+        spilled, report = spill(work, self.requirements, max(limit - beside, 0), self.unified,
+                                granularity=self.granularity)
+        if spilled is not work:
+            spilled.notes = [*work.notes, *report.notes]
+            result = self._plan(spilled, _elsewhere(spilled), None)
+        if beside + result.run_bytes > limit:
+            raise InputError("; ".join((
+                f"memory_budget={limit:,}: {result.run_bytes:,} bytes of activations at these "
+                f"sizes do not fit beside {beside:,} of weights", *report.notes)))
+        return spilled, result
+
     def _plan(self, work: WorkList, placement: Placement, budget: Budget | None) -> MemoryPlan:
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
                     unified=self.unified, placement=placement, budget=budget,
@@ -125,3 +198,9 @@ class _Planner:
         if spilled is not work:
             spilled.notes = [*work.notes, *report.notes]
         return spilled, report.notes
+
+
+def _elsewhere(work: WorkList) -> Placement:
+    """A placement of weights that take no memory in a plan."""
+    catalog = catalog_of(work)
+    return Placement(catalog, (Way("map", "on the device already"),) * len(catalog))

@@ -18,16 +18,15 @@ from vkrt.errors import InputError
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
-from vkrt.graph.policy import target_of
 from vkrt.graph.records import WorkList
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.memory.source import Source
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
-from vkrt.ops.lowering import lower
+from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
-from vkrt.placing import place
+from vkrt.placing import largest, place
 from vkrt.vk.device import Device
 
 
@@ -67,7 +66,9 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    self._graphs[method] = build_graph(self._data, self.program, candidate)
+                    graph = build_graph(self._data, self.program, candidate)
+                    find_dynamic(graph)
+                    self._graphs[method] = graph
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
@@ -78,12 +79,14 @@ class Description:
                 ) -> tuple[WorkList, MemoryPlan]:
         """The work list and memory plan a method would have, without allocating anything.
 
+        With dynamic shapes they are those of the largest sizes.
+
         Raises:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        work = lower(self.graph(method), target_of(device.info, options.storage))
+        _, work = largest(self.graph(method), device, options)
         work, sources = self.packed(options).apply(work, [self.source])
         work, plan, mapper = place(work, device, sources, options)
         mapper.close()

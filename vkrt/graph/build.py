@@ -11,18 +11,21 @@ from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.kernels import CONVERT, REFUSED, on_device
+from vkrt.graph.symbols import (
+    ARITHMETIC,
+    Read,
+    Symbol,
+    bounded,
+    compute,
+    size_of,
+    symbols_in,
+)
 from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
+from vkrt.pte.coerce import as_int
 from vkrt.pte.plan import IntList as IdList
 
 PREPACK = "et_vk.prepack.default"
-
-# Arithmetic on symbolic sizes, evaluated while the graph is built.
-SYMBOLIC = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-}
+SELECT = "et_vk.select_as_symint.default"
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -55,14 +58,18 @@ class _Builder:
         self.made: set[int] = set()
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
-        # Dimensions whose size the program asks for at run time.
-        self.asked: dict[Tensor, set[int]] = {}
+        # Nodes and symbols in order
+        self.chain: list[Node | Symbol] = []
+        # Inputs of the method by the tensors that hold their elements
+        self.origins: dict[Tensor, int] = {}
 
     def build(self) -> Graph:
         for index, value in enumerate(self.values):
             if isinstance(value, pte.TensorMeta):
                 self.values[index] = self._program_tensor(index, value)
         self.graph.inputs = [self.values[i] for i in self.plan.inputs]
+        self.origins = {value: number for number, value in enumerate(self.graph.inputs)
+                        if isinstance(value, Tensor)}
         for instruction in self.plan.instructions:
             if isinstance(instruction, pte.DelegateCall):
                 self._delegate_call(instruction)
@@ -71,14 +78,42 @@ class _Builder:
             elif not isinstance(instruction, pte.FreeCall):
                 self.unsupported[f"control flow ({type(instruction).__name__})"] += 1
         # Now that all delegates have said in which dtypes they take their values.
-        self.graph.nodes = [new for node in self.graph.nodes for new in on_device(node)]
-        self.graph.outputs = [self.values[i] for i in self.plan.outputs]
-        for index, tensor in zip(self.plan.inputs, self.graph.inputs):
-            if getattr(self.plan.values[index], "dynamism", 0):
-                # The file says that a tensor is dynamic, not in which dimensions.
-                tensor.dynamic_dims = tuple(sorted(self.asked.get(tensor, range(tensor.rank))))
+        self.chain = [new for entry in self.chain
+                      for new in (on_device(entry) if isinstance(entry, Node) else (entry,))]
+        self.graph.nodes = [entry for entry in self.chain if isinstance(entry, Node)]
+        outputs = [self.values[i] for i in self.plan.outputs]
+        self.graph.outputs = bounded(outputs)
+        self._mark_dynamic(outputs)
         self.graph.unsupported = self.unsupported
         return self.graph.finish()
+
+    def _mark_dynamic(self, outputs: list[Any]) -> None:
+        """Notes what calls may change; keeps the chain only where that is anything."""
+        changes = any(isinstance(entry, Symbol) and entry.kind == "read" for entry in self.chain)
+        for index, tensor in zip(self.plan.inputs, self.graph.inputs):
+            if getattr(self.plan.values[index], "dynamism", 0):
+                # The file says that a tensor is dynamic, not in which dimensions; see
+                # `vkrt.ops.resolving.find_dynamic`.
+                tensor.dynamic_dims = tuple(d for d, n in enumerate(tensor.sizes) if n > 1)
+                changes = True
+        if changes:
+            self.graph.chain = self.chain
+            self.graph.output_symbols = {
+                i: value for i, value in enumerate(outputs) if isinstance(value, Symbol)}
+
+    def add(self, op: str, args: tuple[Any, ...], outs: tuple[Tensor, ...], label: str,
+            is_host: bool = False) -> None:
+        """Adds a node; its arguments may hold symbols."""
+        formulas = args if next(symbols_in(args), None) is not None else None
+        node = Node(op, bounded(args), outs, label, is_host, formulas, op if is_host else "")
+        self.graph.nodes.append(node)
+        self.chain.append(node)
+
+    def symbol(self, kind: str, args: tuple[Any, ...], bound: int) -> Symbol:
+        """Adds a symbol."""
+        made = Symbol(kind, args, bound)
+        self.chain.append(made)
+        return made
 
     def _program_tensor(self, index: int, meta: pte.TensorMeta) -> Tensor:
         dtype = device_dtype(meta.dtype)
@@ -110,8 +145,7 @@ class _Builder:
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
             outs.append(self._renew(value_id, old))
-        self.graph.nodes.append(Node(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'",
-                                     is_host=True, kernel=name))
+        self.add(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'", is_host=True)
 
     def _split(self, name: str, args) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Ids of a kernel's inputs and of its results.
@@ -181,9 +215,15 @@ class _Builder:
             tensor.dtype = dtype
             return tensor
         result = Tensor(tensor.sizes, dtype, tensor.host_dtype, None, tensor.name)
-        self.graph.nodes.append(Node(CONVERT, (tensor,), (result,), "border of a delegate"))
+        self.add(CONVERT, (tensor,), (result,), "border of a delegate")
         self.adopted.add(result)
+        self.follow(tensor, result)
         return result
+
+    def follow(self, tensor: Tensor, result: Tensor) -> None:
+        """Notes that a tensor holds the elements of another, in their order."""
+        if tensor in self.origins:
+            self.origins[result] = self.origins[tensor]
 
 
 class _DelegateNodes:
@@ -232,10 +272,9 @@ class _DelegateNodes:
     def _enter_input(self, value_id: int, outer: Any) -> None:
         inner = self.local[value_id]
         if isinstance(inner, pte.SymInt):
-            if not isinstance(outer, int):
-                self.builder.unsupported["symbolic integer read from a tensor"] += 1
-                outer = 0
-            self.local[value_id] = outer
+            if isinstance(outer, Tensor):
+                outer = self._read(outer, 0)
+            self.local[value_id] = outer if isinstance(outer, (int, Symbol)) else 0
             return
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
             raise FormatError(f"{self.label}: input value {value_id} is {type(inner).__name__}, "
@@ -252,9 +291,29 @@ class _DelegateNodes:
         if tensor.sizes == sizes:
             return tensor
         result = Tensor(sizes, tensor.dtype, tensor.host_dtype, None, tensor.name)
-        self.builder.graph.nodes.append(
-            Node("aten.view_copy.default", (tensor, list(sizes)), (result,), self.label))
+        self.builder.add("aten.view_copy.default", (tensor, self._view_sizes(tensor, sizes)),
+                         (result,), self.label)
+        self.builder.follow(tensor, result)
         return result
+
+    def _view_sizes(self, tensor: Tensor, sizes) -> list[Any]:
+        """Sizes that differ from a tensor's only in dimensions of size 1, as symbols of its own;
+        others as they are."""
+        own = [d for d, size in enumerate(tensor.sizes) if size != 1]
+        if [tensor.sizes[d] for d in own] != [size for size in sizes if size != 1]:
+            return list(sizes)
+        symbols = iter([size_of(tensor, d) for d in own])
+        result = [1 if size == 1 else next(symbols) for size in sizes]
+        self.builder.chain += symbols_in(result)
+        return result
+
+    def _read(self, tensor: Tensor, element: int) -> Any:
+        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        number = self.builder.origins.get(tensor)
+        if number is None or not -tensor.numel <= element < tensor.numel:
+            self.builder.unsupported["symbolic integer read from a computed tensor"] += 1
+            return 0
+        return self.builder.symbol("read", (Read(number, element % tensor.numel),), 0)
 
     def _resolve(self, value_id: int) -> Any:
         value = self.local[value_id]
@@ -293,22 +352,36 @@ class _DelegateNodes:
             if isinstance(source, Tensor) and source.constant and source.dtype == outs[0].dtype:
                 self.local[out] = source
                 return
-        self.builder.graph.nodes.append(Node(call.name, args, outs, label))
+        self.builder.add(call.name, args, outs, label)
 
     def _symbolic(self, name: str, args, out: int) -> bool:
-        """Evaluates arithmetic on sizes; True if the operator was such."""
+        """Makes a symbol of what gives or computes a symbolic integer; True if this was such."""
         if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
-            sizes, dim = args[0].sizes, args[1]
-            if not isinstance(dim, int) or not -len(sizes) <= dim < len(sizes):
+            tensor, dim = args
+            if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
                 raise FormatError(f"{self.label}: sym_size of dimension {dim!r} of a tensor with "
-                                  f"sizes {list(sizes)}")
-            self.local[out] = sizes[dim]
-            self.builder.asked.setdefault(args[0], set()).add(dim % len(sizes))
+                                  f"sizes {list(tensor.sizes)}")
+            dim %= tensor.rank
+            self.local[out] = self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
             return True
-        if name in SYMBOLIC and len(args) == 2 and all(isinstance(a, (int, float)) for a in args):
-            if name == "floordiv" and args[1] == 0:
-                raise FormatError(f"{self.label}: floordiv of a symbolic size by zero")
-            self.local[out] = SYMBOLIC[name](int(args[0]), int(args[1]))
+        if name == SELECT and len(args) == 3 and isinstance(args[0], Tensor):
+            tensor, index = args[0], args[2]
+            # Of one dimension, or of one element whatever its dimensions.
+            if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
+                self.local[out] = self._read(tensor, index)
+            else:
+                self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
+                self.local[out] = 0
+            return True
+        if name in ARITHMETIC and len(args) == 2 and all(
+                isinstance(a, (int, float, Symbol)) for a in args):
+            a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
+            try:
+                bound = compute(name, bounded(a), bounded(b))
+            except ArithmeticError as error:
+                raise FormatError(f"{self.label}: {name} of symbolic integers: {error}") from None
+            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
+            self.local[out] = self.builder.symbol(name, (a, b), bound) if symbolic else bound
             return True
         return False
 
@@ -326,7 +399,7 @@ class _DelegateNodes:
                 inner.host_dtype = outer.host_dtype
                 self.builder.adopted.add(inner)
             self.builder.values[outer_id] = inner
-        elif isinstance(inner, (int, float)):
+        elif isinstance(inner, (int, float, Symbol)):
             self.builder.values[outer_id] = inner
         else:
             raise FormatError(f"{self.label}: output value {value_id} is "

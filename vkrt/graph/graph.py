@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.symbols import Read, Symbol, symbols_in
 from vkrt.graph.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
@@ -27,6 +28,7 @@ class Node:
         outs: the tensors it makes.
         label: where it stands in the file, e.g. "delegate 0 node 12".
         is_host: a kernel outside of the delegates that runs on the host.
+        formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
         kernel: what the program calls it where it is a kernel outside of the delegates.
     """
 
@@ -35,6 +37,7 @@ class Node:
     outs: tuple[Tensor, ...]
     label: str = ""
     is_host: bool = False
+    formulas: tuple[Any, ...] | None = None
     kernel: str = ""
 
     def tensors(self) -> Iterator[Tensor]:
@@ -60,6 +63,10 @@ class Graph:
         nodes: in an order that respects their dependencies.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
         unsupported: what the file asks for besides operators that vkrt does not do, with counts.
+        chain: of a method with dynamic shapes: every node and symbol that the results or their
+            sizes depend on, in the order of the file. Empty where all sizes are fixed.
+        output_symbols: the results that are symbols, by number; `outputs` has their bounds.
+        reads: elements of inputs whose values decide sizes or places.
     """
 
     name: str
@@ -68,10 +75,20 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     file_arena: int = 0
     unsupported: Counter[str] = field(default_factory=Counter)
+    chain: list[Node | Symbol] = field(default_factory=list)
+    output_symbols: dict[int, Symbol] = field(default_factory=dict)
+    reads: tuple[Read, ...] = ()
     _last_use: dict[Tensor, int] = field(default_factory=dict)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether calls may pass other sizes than the bounds, or values that decide sizes."""
+        return bool(self.chain) and (bool(self.reads) or any(
+            tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
+        self._finish_chain()
         needed = {t for t in self.outputs if isinstance(t, Tensor)}
         kept = []
         for node in reversed(self.nodes):
@@ -87,6 +104,24 @@ class Graph:
             if isinstance(tensor, Tensor):
                 self._last_use[tensor] = FOREVER
         return self
+
+    def _finish_chain(self) -> None:
+        """Drops from the chain what neither results nor their sizes depend on."""
+        needed: set[Any] = {t for t in self.outputs if isinstance(t, Tensor)}
+        needed.update(self.output_symbols.values())
+        kept: list[Node | Symbol] = []
+        for entry in reversed(self.chain):
+            if isinstance(entry, Symbol):
+                if entry in needed:
+                    kept.append(entry)
+                    needed.update(a for a in entry.args if isinstance(a, (Symbol, Tensor)))
+            elif any(out in needed for out in entry.outs):
+                kept.append(entry)
+                needed.update(entry.tensors())
+                needed.update(symbols_in(entry.formulas or ()))
+        self.chain = kept[::-1]
+        found = {e.args[0] for e in self.chain if isinstance(e, Symbol) and e.kind == "read"}
+        self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
 
     def last_use(self, tensor: Tensor) -> int:
         """Index of the last node that reads the tensor; `FOREVER` for outputs, -1 for none."""

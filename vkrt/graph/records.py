@@ -117,6 +117,8 @@ class WorkList:
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
+        weights: the operand of each weight by what it is made of and how it lies, for work lists
+            of other sizes that share the weights.
     """
 
     storages: list[Storage] = field(default_factory=list)
@@ -127,3 +129,4 @@ class WorkList:
     storage: str = "texel"
     target: Target = field(default_factory=Target)
     notes: list[str] = field(default_factory=list)
+    weights: dict[tuple, Operand] = field(default_factory=dict)

@@ -42,16 +42,20 @@ def bits(value: float) -> int:
 class Lowering:
     """The work list of one graph in the making, and what the declarations ask of it."""
 
-    def __init__(self, graph: Graph, target: Target):
+    def __init__(self, graph: Graph, target: Target, like: WorkList | None = None):
         self.graph = graph
         self.target = target
         self.storage = target.storage
         self.work = WorkList(storage=self.storage, target=target)
+        if like is not None:
+            # The storages of the other work list keep their ids, and its weights are these.
+            self.work = replace(self.work, storages=list(like.storages),
+                                prepacks=list(like.prepacks), weights=dict(like.weights))
         self.node = -1
         self._storages = StorageList(self.work.storages)
         self._operands: dict[Tensor, Operand] = {}
         self._copies: dict[tuple, Operand] = {}
-        self._weights: dict[tuple, Operand] = {}
+        self._weights = self.work.weights
         self._tenants: dict[Storage, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
 
@@ -295,24 +299,35 @@ class Lowering:
         return "the method's border"
 
 
-def lower(graph: Graph, target: Target) -> WorkList:
+def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkList:
     """The work list of a graph.
+
+    Args:
+        target: of the device.
+        like: a work list of the same method at other sizes. The weights of the two are the same
+            storages, with the same ids; only those that lie in a layout that `like` does not have
+            are new, and their prepacks are in the work list too.
 
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
     """
     graph.check_supported(lambda name: declaration(name) is not None, has_kernel)
+    if like is not None:
+        target = like.target
     try:
-        return _lower(graph, target)
+        return _lower(graph, target, like)
     except ImageTooLarge as error:
-        work = _lower(graph, replace(target, storage="texel"))
+        if like is not None:
+            raise UnsupportedError(f"method '{graph.name}': {error}, the device allows "
+                                   f"{target.max_image_extent} a side") from None
+        work = _lower(graph, replace(target, storage="texel"), None)
         work.notes.append(f"buffers instead of images: {error}, the device allows "
                           f"{target.max_image_extent} a side")
         return work
 
 
-def _lower(graph: Graph, target: Target) -> WorkList:
-    cx = Lowering(graph, target)
+def _lower(graph: Graph, target: Target, like: WorkList | None) -> WorkList:
+    cx = Lowering(graph, target, like)
     for tensor in graph.inputs:
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.

@@ -1,14 +1,13 @@
 # cython: language_level=3
-"""ComputeGraph: a work list on a device, through the phases of the memory contract.
+"""ComputeGraph: the activations and commands of a work list on a device.
 
-    set_plan                 handles exist, nothing is allocated
     prepare                  pipelines
-    allocate_early           order "eager" only: all blocks
-    prepack                  weight blocks as they are reached, one staging buffer, freed at the end
-    allocate_activations     the arena, once, and the pool of streamed weights
-    encode                   descriptor sets and command buffers, one per section
-    stream                   starts the reloads of streamed weights, if there are any
+    bind                     activations in the arena, descriptor sets, command buffers, one per
+                             section
     run                      submit, wait; the only part that repeats
+    unbind                   gives up what `bind` made, so that the arena can be another
+
+A method with dynamic shapes has several: one for each of the sizes it was run at lately.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -16,11 +15,6 @@ from libc.string cimport memcpy, memset
 
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch, HostCall, Move
-from vkrt.graph.uploads import SLOTS
-from vkrt.runtime.carriers import HostCarrier, UploadCarrier
-from vkrt.runtime.prepack import Prepacker
-from vkrt.runtime.streaming import Streamer
-from vkrt.runtime.transfers import transfer_of
 from vkrt.shader import catalog
 
 from vkrt.runtime.descriptors cimport write_set
@@ -28,6 +22,7 @@ from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.recording cimport record_dispatch
 from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.weights cimport Weights
 from vkrt.vk.api cimport (
     VkFlags,
     VK_ACCESS_HOST_WRITE_BIT,
@@ -41,7 +36,7 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
+from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
@@ -51,66 +46,41 @@ cdef uint64_t WHOLE = 0xFFFFFFFFFFFFFFFF
 
 
 cdef class ComputeGraph:
-    """A work list's handles, memory and commands.
+    """What runs a work list: handles of its activations, pipelines and commands.
 
     Args:
         device: an open device.
-        work: the work list.
+        pipelines: of the method.
+        work, plan: a work list and its `MemoryPlan`.
         specialize: whether sizes become specialization constants of the pipelines.
     """
 
     cdef Device device
-    cdef Allocator allocator
-    cdef Allocator spilled
     cdef Resources resources
     cdef Pipelines pipelines
     cdef object work
     cdef object plan
-    cdef object mapper
     cdef bint specialize
-    cdef list blocks
     cdef list steps
     cdef DescriptorPool sets
     cdef CommandPool pool
     cdef Fence fence
     cdef list sections
     cdef object streamer
-    cdef readonly bint closed
+    cdef readonly bint bound
 
-    def __cinit__(self, Device device, work, bint specialize=True):
+    def __cinit__(self, Device device, Pipelines pipelines, work, plan, *,
+                  bint specialize=True):
         self.device = device
+        self.pipelines = pipelines
         self.work = work
+        self.plan = plan
         self.specialize = specialize
-        self.blocks = []
         self.steps = []
         self.sections = []
-        try:
-            self.allocator = Allocator(device)
-            self.spilled = Allocator(device)
-            self.pipelines = Pipelines(device)
-            self.resources = Resources(device, work.storages)
-            self.resources.create()
-        except BaseException:
-            self.close()
-            raise
-
-    def set_plan(self, plan, mapper=None):
-        """Takes the plan that the following phases carry out.
-
-        Args:
-            plan: a `MemoryPlan`.
-            mapper: the `Mapper` that holds its mapped weights; closed with this object.
-        """
-        self.plan = plan
-        self.mapper = mapper
-        self.blocks = [None] * len(plan.blocks)
-        for weight in plan.placement.weights("map"):
-            self.resources.place(weight.storage, *mapper.place(weight))
-        for weight in plan.placement.weights("stream"):
-            self.resources.share(weight.storage)
 
     def prepare(self):
-        """Creates all pipelines."""
+        """Creates the pipelines that are not there yet."""
         shaders = catalog()
         for step in self.work.steps:
             if isinstance(step, Dispatch):
@@ -119,78 +89,44 @@ cdef class ComputeGraph:
                     shader, step.params, step.local_size, self.specialize)))
             else:
                 self.steps.append((step, None, None))
-        self._prepacker(None).prepare()
-        self.pipelines.drop_modules()
 
-    def _prepacker(self, reader):
-        return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
-                         self.resources, reader)
-
-    def _allocate(self, index):
-        """Allocates a block of the plan, if it is not there yet, and binds its storages."""
-        cdef Block block
-        cdef Allocator account
-        if self.blocks[index] is not None:
-            return
-        planned = self.plan.blocks[index]
-        # What is spilled to the host's memory is on an account of its own.
-        account = self.spilled if planned.kind == "spill" else self.allocator
-        block = account.allocate(planned.nbytes, planned.alignment, planned.type_bits,
-                                 MEMORY_READBACK if planned.kind in ("host", "spill")
-                                 else MEMORY_DEVICE)
-        self.blocks[index] = block
-        self.resources.bind(planned.places, block)
-
-    def allocate_early(self):
-        """For order "eager": allocates every block before anything is packed."""
-        if self.plan.order == "eager":
-            for index in range(len(self.plan.blocks)):
-                self._allocate(index)
-
-    def prepack(self, reader):
-        """Brings every constant into its weight, but for those that are mapped or streamed.
+    def bind(self, weights, blocks):
+        """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
-            reader: a `vkrt.memory.reader.Reader` of the program's sources.
+            weights: the `Weights` that have the storages of this work list's weights.
+            blocks: the memory of the plan's blocks of activations, by their index.
+
+        Raises:
+            VulkanError: nothing is left bound.
         """
-        self._write_directly(reader)
-        self._prepacker(reader).run(self._allocate)
-
-    def _write_directly(self, reader):
-        """Weights whose memory the host sees are read, and packed, straight into it."""
-        cdef Block block
-        for index in self.plan.direct_blocks:
-            self._allocate(index)
-        reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
-                    for weight in self.plan.placement.weights("direct")])
-        for index in self.plan.direct_blocks:
-            block = self.blocks[index]
-            block.flush(0, WHOLE)
-
-    def allocate_activations(self):
-        """Allocates what is not there yet: the arena, the pool (and host-visible inputs and
-        outputs)."""
-        for index in range(len(self.plan.blocks)):
-            self._allocate(index)
-
-    def stream(self, reader):
-        """Starts the reloads of a plan with streamed weights. Needs the pool."""
-        if not self.plan.streams:
-            return
-        weights = [self.plan.placement.catalog[i] for i in self.plan.stream.streamed]
-        if self.plan.upload_bytes:
-            carrier = UploadCarrier(self.device, self.allocator, reader, self.work, weights,
-                                    self.resources, self.plan.upload_bytes // SLOTS)
-        else:
-            carrier = HostCarrier(reader, self.work, weights, self.resources)
+        cdef Weights some
         try:
-            self.streamer = Streamer(self.device, self.plan.stream, carrier)
+            self.resources = Resources(self.device, self.work.storages)
+            for some in weights:
+                self.resources.borrow(some.resources, some.storages)
+                self.streamer = some.streamer if some.streamer is not None else self.streamer
+            for index, block in blocks.items():
+                places = self.plan.blocks[index].places
+                self.resources.create([place.storage for place in places])
+                self.resources.bind(places, block)
+            self._encode()
         except BaseException:
-            carrier.close()
+            self.unbind()
             raise
-        self.streamer.start()
+        self.bound = True
 
-    def encode(self):
+    def unbind(self):
+        """Releases what `bind` made; idempotent. No run may be in progress."""
+        self.bound = False
+        commands = [commands for commands, _ in self.sections]
+        for thing in (*commands, self.pool, self.fence, self.sets, self.resources):
+            if thing is not None:
+                thing.close()
+        self.sections = []
+        self.pool = self.fence = self.sets = self.resources = self.streamer = None
+
+    def _encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
         cdef uint32_t index = 0
         dispatches = [s for s in self.steps if s[1] is not None]
@@ -275,24 +211,6 @@ cdef class ComputeGraph:
                 wait(self.fence, FOREVER)
             if host_step is not None:
                 (<HostStep>host_step).run(run_kernel)
-
-    def statistics(self):
-        """Bytes on the device now and at most, see `vkrt.vk.memory.Allocator.statistics`."""
-        return self.allocator.statistics()
-
-    def close(self):
-        """Releases everything; idempotent."""
-        if self.closed:
-            return
-        self.closed = True
-        commands = [commands for commands, _ in self.sections]
-        for thing in (self.streamer, *commands, self.pool, self.fence, self.sets, self.pipelines,
-                      self.resources, self.mapper, *reversed(self.blocks), self.allocator,
-                      self.spilled):
-            if thing is not None:
-                thing.close()
-        self.sections = []
-        self.blocks = []
 
 
 cdef int _copy_in(Resources resources, operand, array) except -1:

@@ -12,6 +12,8 @@ cdef class Resources:
     # Of each storage in its handle's buffer, in bytes
     cdef list offsets
     cdef dict views
+    # Ids of the storages that are somebody else's
+    cdef set borrowed
     cdef object storages
 
     cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF

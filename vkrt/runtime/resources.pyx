@@ -29,28 +29,39 @@ def requirements_of(Device device):
 
 
 cdef class Resources:
-    """Handles of every storage of a work list, by storage id.
+    """Handles of the storages of a work list, by storage id.
 
-    They exist from the start, so that the plan is made from what the driver says they need, and are
-    bound to memory when the memory contract allows it.
+    They are bound to memory when the memory contract allows it.
     """
 
     def __cinit__(self, Device device, storages):
         self.device = device
         self.storages = storages
-        self.handles = []
+        self.handles = [None] * len(storages)
         self.offsets = [0] * len(storages)
         self.views = {}
+        self.borrowed = set()
 
-    def create(self):
-        """Creates an unbound buffer or image for each storage."""
-        for storage in self.storages:
+    def create(self, ids):
+        """Creates an unbound buffer or image for each storage of these ids."""
+        for number in ids:
+            storage = self.storages[number]
             if storage.is_image:
                 handle = Image(self.device, storage.extents, TEXEL_FORMATS[storage.dtype],
                                IMAGE_USAGE)
             else:
                 handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
-            self.handles.append(handle)
+            self.handles[number] = handle
+
+    def borrow(self, Resources other, storages):
+        """Takes the handles of these storages of another work list, as far as this one has them."""
+        for storage in storages:
+            number = storage.id
+            # A work list made before others had this storage may have another under its id.
+            if number < len(self.handles) and self.storages[number] is storage:
+                self.handles[number] = other.handles[number]
+                self.offsets[number] = other.offsets[number]
+                self.borrowed.add(number)
 
     def bind(self, block_places, Block block):
         """Gives the storages of a planned block their places in the allocated one."""
@@ -96,10 +107,11 @@ cdef class Resources:
         return <char*><size_t>self.address_of(operand.storage.id) + <size_t>operand.offset
 
     def close(self):
-        """Releases every view and handle; memory blocks are the owner's."""
+        """Releases every view and handle but those borrowed; memory blocks are the owner's."""
         for view in self.views.values():
             view.close()
-        for handle in self.handles:
-            handle.close()
+        for number, handle in enumerate(self.handles):
+            if handle is not None and number not in self.borrowed:
+                handle.close()
         self.views = {}
         self.handles = []

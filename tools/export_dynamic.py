@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Make the small test programs with dynamic shapes of tests/models/.
+
+    python tools/export_dynamic.py [NAME...] [--out tests/models]
+
+Each program NAME.pte gets a NAME.npz beside it with the calls 0, 1, ... of other sizes: the inputs
+call0_in0, call0_in1, ... and the outputs call0_out0, ... that eager PyTorch computes in float32.
+What is needed is what tools/export_models.py needs.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from export_models import SEED, describe, lower, print_steps, run_eager
+from torch.export import Dim
+
+
+class ConvDyn(nn.Module):
+    """Convolutions with stride, pooling and shuffling on pictures of any even sizes.
+
+    What is halved has odd sizes too. The exporter leaves the mean to a CPU kernel; the second
+    output, and what makes it from the mean, has fixed sizes.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.down = nn.Conv2d(8, 12, 3, stride=2, padding=1)
+        self.depth = nn.Conv2d(12, 12, 3, padding=1, groups=12)
+        self.again = nn.Conv2d(12, 12, 3, stride=2, padding=1)
+        self.back = nn.Conv2d(12, 32, 1)
+        self.last = nn.Conv2d(16, 4, 3, padding=1)
+        self.shuffle = nn.PixelShuffle(2)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        y = F.relu(self.first(x))
+        z = F.relu(self.down(y))
+        z = F.hardswish(self.depth(z))
+        up = self.shuffle(self.back(z))
+        picture = self.shuffle(self.last(torch.cat([y, up], 1)))
+        return picture, self.head(F.max_pool2d(self.again(z), 2).mean((2, 3)))
+
+
+class AttentionDyn(nn.Module):
+    """A layer of a transformer over sequences of any length, with a table of positions.
+
+    Symbolic sizes stand in views, in the slice of the table, and in that of the token in front.
+    """
+
+    def __init__(self, width=24, heads=3, most=40):
+        super().__init__()
+        self.heads = heads
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.positions = nn.Parameter(torch.randn(1, most, width))
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        x = torch.cat([self.token, x], 1)
+        length, width = x.shape[1:]
+        x = x + self.positions[:, :length]
+        q, k, v = (self.qkv(self.norm(x)).view(length, 3, self.heads, width // self.heads)
+                   .permute(1, 2, 0, 3).unbind(0))
+        weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.35, -1)
+        mixed = torch.bmm(weights, v).permute(1, 0, 2).reshape(1, length, width)
+        x = x + self.out(mixed)
+        x = x + self.down(F.gelu(self.up(x)))
+        return x[:, 1:]
+
+
+class PairDyn(nn.Module):
+    """Two inputs of one dynamic size that is a multiple of 2; rows are joined two by two."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(6, 8)
+        self.both = nn.Linear(28, 7)
+        self.scale = nn.Linear(4, 8)
+
+    def forward(self, x, y, z):
+        a = torch.cat([F.relu(self.left(x)), y], 1)
+        a = a.view(a.shape[0] // 2, 28)
+        # Of fixed sizes: nothing of this depends on those of the others.
+        gate = torch.sigmoid(self.scale(z))
+        return self.both(a) * 2.0, F.relu(self.left(x)) * gate
+
+
+def conv_inputs(height, width):
+    return (torch.randn(1, 3, height, width),)
+
+
+def pair_inputs(rows):
+    return torch.randn(rows, 6), torch.randn(rows, 6), torch.randn(1, 4)
+
+
+EVEN = 2 * Dim("pairs", min=2, max=16)
+# name: (module, inputs for sizes, largest sizes, dynamic shapes, sizes of the calls)
+PROGRAMS = {
+    "conv-dyn": (ConvDyn, conv_inputs, (30, 40),
+                 ({2: 2 * Dim("rows", min=8, max=15), 3: 2 * Dim("columns", min=8, max=20)},),
+                 [(30, 40), (16, 16), (18, 22), (28, 38), (26, 18), (16, 40)]),
+    "attention-dyn": (AttentionDyn, lambda length: (torch.randn(1, length, 24),), (32,),
+                      ({1: Dim("length", min=2, max=32)},), [(32,), (3,), (17,), (31,), (2,)]),
+    "pair-dyn": (PairDyn, pair_inputs, (32,), ({0: EVEN}, {0: EVEN}, None),
+                 [(32,), (4,), (18,), (30,), (6,)]),
+}
+
+
+def export(name, folder):
+    """Export one program to ``folder`` and print what it is made of."""
+    make, inputs_of, largest, dynamic_shapes, calls = PROGRAMS[name]
+    torch.manual_seed(SEED)
+    module = make().eval()
+    pte = lower(module, inputs_of(*largest), dynamic_shapes=dynamic_shapes)
+    (folder / f"{name}.pte").write_bytes(pte)
+    arrays = {}
+    for number, sizes in enumerate(calls):
+        inputs = inputs_of(*sizes)
+        arrays |= {f"call{number}_in{i}": t.numpy() for i, t in enumerate(inputs)}
+        arrays |= {f"call{number}_out{i}": a for i, a in enumerate(run_eager(module, inputs))}
+    np.savez_compressed(folder / f"{name}.npz", **arrays)
+    print(f"{name}: program {len(pte)} bytes, {len(calls)} calls")
+    print_steps(describe(pte))
+
+
+def main(argv=None):
+    """Read the command line and export the programs."""
+    parser = argparse.ArgumentParser(description="Make the test programs with dynamic shapes.")
+    parser.add_argument("name", nargs="*", help="programs to make (default: all)")
+    parser.add_argument("--out", type=Path,
+                        default=Path(__file__).resolve().parent.parent / "tests" / "models")
+    options = parser.parse_args(argv)
+    for name in options.name or PROGRAMS:
+        export(name, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Symbolic integers: numbers of a program that are known when the sizes of its inputs are.
+
+A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
+(`select_as_symint`) and computes with both. Each such value is a `Symbol`; a graph keeps them in
+the order of the file, so that each is evaluated after what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vkrt.graph.tensor import Tensor
+
+# Arithmetic on symbolic integers; // rounds down.
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+}
+
+
+def compute(kind: str, a: int, b: int) -> int:
+    """Arithmetic of `ARITHMETIC` on 32-bit integers.
+
+    Raises:
+        ArithmeticError: a division by 0, or a result beyond 32 bits.
+    """
+    result = ARITHMETIC[kind](a, b)
+    if not -1 << 31 <= result < 1 << 31:
+        raise OverflowError(f"{kind} of {a} and {b} is beyond 32 bits")
+    return result
+
+
+@dataclass(frozen=True)
+class Read:
+    """An element of an input whose value decides sizes or places.
+
+    Attributes:
+        input: number of the method's input.
+        element: of it, counted over all of them in row-major order.
+    """
+
+    input: int
+    element: int
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """One symbolic integer (compared by identity).
+
+    Attributes:
+        kind: "size" (of a dimension of a tensor), "read" (from an input's data), or one of
+            `ARITHMETIC`.
+        args: (Tensor, dimension), (Read,), or two operands, each a Symbol or an int.
+        bound: its value when every input has its largest sizes and what is read is 0.
+    """
+
+    kind: str
+    args: tuple[Any, ...]
+    bound: int
+
+    def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
+                 number_of: Callable[[Symbol], int], read: Callable[[Read], int]) -> int:
+        """Its value.
+
+        Args:
+            sizes_of: the sizes a tensor has now.
+            number_of: the value a symbol it is made of has now.
+            read: what an input holds now.
+
+        Raises:
+            ArithmeticError: a division by a symbol that is 0 now, or a result beyond 32 bits.
+        """
+        if self.kind == "size":
+            return sizes_of(self.args[0])[self.args[1]]
+        if self.kind == "read":
+            return read(self.args[0])
+        a, b = (number_of(arg) if isinstance(arg, Symbol) else arg for arg in self.args)
+        return compute(self.kind, a, b)
+
+
+def size_of(tensor: Tensor, dim: int) -> Symbol:
+    """The size of a tensor's dimension, counted from the front."""
+    return Symbol("size", (tensor, dim), tensor.sizes[dim])
+
+
+def symbols_in(value: Any) -> Iterator[Symbol]:
+    """The symbols in an argument or a list of arguments."""
+    if isinstance(value, Symbol):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from symbols_in(item)
+
+
+def bounded(value: Any) -> Any:
+    """An argument, or a list of them, with the bounds of symbols in their place."""
+    if isinstance(value, Symbol):
+        return value.bound
+    if isinstance(value, (list, tuple)):
+        return type(value)(bounded(item) for item in value)
+    return value

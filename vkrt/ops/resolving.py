@@ -1,0 +1,204 @@
+"""Resolving: the graph of a method with dynamic shapes at the sizes of one call.
+
+Everything is worked out from the inputs' sizes along the chain of nodes and symbols. A node whose
+arguments have the same sizes as at the bounds is the same object in every resolved graph, and so
+are its results: only what depends on a change is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.symbols import Read, Symbol
+from vkrt.graph.tensor import Tensor
+from vkrt.ops.shapes import infer
+
+Sizes = tuple[int, ...]
+
+# A dimension is tried at its bound less these numbers: sizes may have to be multiples.
+STEPS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def resolve(graph: Graph, sizes: Sequence[Sizes | None],
+            values: Mapping[Read, int] | None = None) -> Graph:
+    """The graph at the sizes of a call.
+
+    Args:
+        graph: with the bounds.
+        sizes: of each input; None for one that is not a tensor.
+        values: what inputs hold where that decides sizes or places; 0 for what is left out.
+
+    Returns:
+        A graph with fixed sizes, which shares nodes and tensors that the call does not change with
+        the given one; the given one itself where nothing changes.
+
+    Raises:
+        InputError: the sizes do not fit together; it names the first node that says so.
+    """
+    values = values or {}
+    same = all(not isinstance(t, Tensor) or t.sizes == s for t, s in zip(graph.inputs, sizes))
+    if same and not any(values.get(read) for read in graph.reads):
+        return graph
+    return _Resolver(graph, sizes, values).resolve()
+
+
+class _Resolver:
+    def __init__(self, graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, int]):
+        self.graph = graph
+        self.sizes = sizes
+        self.values = values
+        # What changes, and what symbols are.
+        self.now: dict[Tensor, Tensor] = {}
+        self.nodes: dict[Node, Node] = {}
+        self.numbers: dict[Symbol, int] = {}
+
+    def resolve(self) -> Graph:
+        graph = self.graph
+        for tensor, sizes in zip(graph.inputs, self.sizes):
+            if isinstance(tensor, Tensor) and sizes is not None and sizes != tensor.sizes:
+                self.now[tensor] = replace(tensor, sizes=sizes)
+        for entry in graph.chain:
+            if isinstance(entry, Symbol):
+                self.numbers[entry] = self._number(entry)
+            else:
+                self._node(entry)
+        outputs = [self._value(value) for value in graph.outputs]
+        for index, symbol in graph.output_symbols.items():
+            outputs[index] = self.numbers[symbol]
+        return Graph(graph.name, [self._value(value) for value in graph.inputs], outputs,
+                     [self.nodes.get(node, node) for node in graph.nodes], graph.file_arena,
+                     graph.unsupported).finish()
+
+    def _number(self, symbol: Symbol) -> int:
+        try:
+            return symbol.evaluate(lambda tensor: self.now.get(tensor, tensor).sizes,
+                                   lambda part: self.numbers[part],
+                                   lambda read: self.values.get(read, 0))
+        except ArithmeticError as error:
+            raise self._refused(f"a symbolic integer ({symbol.kind})", error) from None
+
+    def _node(self, node: Node) -> None:
+        args = tuple(self._value(arg) for arg in node.formulas or node.args)
+        if all(_is_same(a, b) for a, b in zip(args, node.args)):
+            return
+        try:
+            found = infer(node.op, args)
+        except (FormatError, UnsupportedError, ArithmeticError, LookupError, TypeError,
+                ValueError) as error:
+            raise self._refused(str(node), error) from None
+        outs = []
+        for index, out in enumerate(node.outs):
+            sizes = found[index] if index < len(found) else out.sizes
+            if sizes != out.sizes:
+                # Lowering may have made it a view of a constant at other sizes.
+                self.now[out] = replace(out, sizes=sizes, constant=None)
+            outs.append(self.now.get(out, out))
+        self.nodes[node] = replace(node, args=args, outs=tuple(outs), formulas=None)
+
+    def _value(self, value: Any) -> Any:
+        """An argument as it is now."""
+        if isinstance(value, Tensor):
+            return self.now.get(value, value)
+        if isinstance(value, Symbol):
+            return self.numbers[value]
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._value(item) for item in value)
+        return value
+
+    def _refused(self, where: str, error: Exception) -> InputError:
+        given = ", ".join(f"{t.host_dtype}[{','.join(map(str, s))}]"
+                          for t, s in zip(self.graph.inputs, self.sizes)
+                          if isinstance(t, Tensor) and s is not None)
+        read = "".join(f"; input {r.input} holds {n}" for r, n in self.values.items())
+        return InputError(f"method '{self.graph.name}' cannot run on inputs {given}{read}: "
+                          f"{where}: {error}")
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether an argument is what it is at the bounds: the same tensors, equal numbers."""
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(_is_same(x, y) for x, y in zip(a, b))
+    return a is b or (not isinstance(a, Tensor) and type(a) is type(b) and a == b)
+
+
+# Which dimensions a call may change
+
+
+def find_dynamic(graph: Graph) -> None:
+    """Notes in which dimensions a graph's inputs may be smaller, and its outputs then are.
+
+    The file says only which tensors are dynamic. A dimension is one that may change if the graph
+    resolves with less in it: in it alone, in one other dimension of an input too, or in those of
+    all inputs at the same place.
+    """
+    dims = [(number, dim) for number, tensor in enumerate(graph.inputs)
+            if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
+    if not dims:
+        return
+    inputs: set[tuple[int, int]] = set()
+    outputs: set[tuple[int, int]] = set()
+    for pair in dims:
+        if pair in inputs:
+            continue
+        for together, resolved in _smaller(graph, pair, dims):
+            inputs.update(together)
+            outputs.update((number, dim) for number, value in enumerate(graph.outputs)
+                           if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
+                           if resolved.outputs[number].sizes[dim] != size)
+            break
+    for values, found in ((graph.inputs, inputs), (graph.outputs, outputs)):
+        for number, tensor in enumerate(values):
+            if isinstance(tensor, Tensor):
+                tensor.dynamic_dims = tuple(d for n, d in sorted(found) if n == number)
+
+
+def _smaller(graph: Graph, pair: tuple[int, int],
+             dims: Sequence[tuple[int, int]]) -> Iterator[tuple[list[tuple[int, int]], Graph]]:
+    """(dimensions, graph) where less in a dimension, alone or with others, can be resolved."""
+    bound = graph.inputs[pair[0]].sizes[pair[1]]
+    groups = [[pair], *([pair, other] for other in dims if other != pair),
+              [other for other in dims if other[1] == pair[1]]]
+    for group in groups:
+        for step in (*STEPS, bound - bound // 2):
+            found = _at(graph, group, 1 - Fraction(step, bound)) if step < bound else None
+            if found is not None:
+                yield group, found
+                break
+
+
+def _at(graph: Graph, group: Sequence[tuple[int, int]], part: Fraction) -> Graph | None:
+    """The graph with a part of the size of some dimensions; None where these are no whole sizes,
+    or none that fit."""
+    sizes = [t.sizes if isinstance(t, Tensor) else None for t in graph.inputs]
+    for number, dim in group:
+        old = graph.inputs[number].sizes
+        size = old[dim] * part
+        if size.denominator != 1:
+            return None
+        now = sizes[number] or old
+        sizes[number] = (*now[:dim], int(size), *now[dim + 1:])
+    try:
+        return resolve(graph, sizes)
+    except InputError:
+        return None
+
+
+def largest_and_near(graph: Graph) -> list[Graph]:
+    """The graph at its bounds and, with dynamic shapes, one less in every dynamic dimension.
+
+    Sizes that are no multiple of 4 may need copies that those at the bounds do not: together the
+    two tell how many bytes of activations any sizes need.
+    """
+    result = [graph]
+    if graph.is_dynamic:
+        sizes = [tuple(n - (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
+                 if isinstance(t, Tensor) else None for t in graph.inputs]
+        with suppress(InputError):
+            result.append(resolve(graph, sizes))
+    return result

@@ -1,0 +1,79 @@
+"""The arena: the memory that the activations of a method lie in, whatever its inputs' sizes.
+
+It has the bytes that the largest sizes run so far need, and is allocated anew only when larger
+ones are run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.graph.plan import MemoryPlan
+from vkrt.vk.memory import MemoryKind
+
+# Kinds of blocks that are the arena's
+KINDS = ("activation", "host", "spill")
+
+# What makes blocks of two plans one and the same: (kind, bits of the memory types)
+Key = tuple[str, int]
+
+
+class Arena:
+    """Blocks of activations, shared by all sizes of a method: one run uses them at a time.
+
+    Args:
+        allocator: whose account they are on.
+        spilled: the account of the host's memory in which activations wait.
+    """
+
+    def __init__(self, allocator: Any, spilled: Any):
+        self._allocator = allocator
+        self._spilled = spilled
+        self._blocks: dict[Key, Any] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, without those in which activations wait."""
+        return sum(block.size for (kind, _), block in self._blocks.items() if kind != "spill")
+
+    def holds(self, plan: MemoryPlan) -> bool:
+        """Whether the activations of a plan find room."""
+        return all(key in self._blocks and block.nbytes <= self._blocks[key].size
+                   for key, block in _needed(plan).items())
+
+    def reserve(self, plan: MemoryPlan) -> None:
+        """Makes room for the activations of a plan. What there was is released before.
+
+        No buffer may be bound to the arena.
+
+        Raises:
+            DeviceMemoryError: there is not enough memory; the arena is empty then.
+        """
+        former = {key: block.size for key, block in self._blocks.items()}
+        self.release()
+        try:
+            for key, planned in _needed(plan).items():
+                account = self._spilled if planned.kind == "spill" else self._allocator
+                kind = (MemoryKind.MEMORY_DEVICE if planned.kind == "activation"
+                        else MemoryKind.MEMORY_READBACK)
+                self._blocks[key] = account.allocate(
+                    max(planned.nbytes, former.get(key, 0)), planned.alignment, planned.type_bits,
+                    kind)
+        except BaseException:
+            self.release()
+            raise
+
+    def blocks(self, plan: MemoryPlan) -> dict[int, Any]:
+        """The block of memory for each of a plan's blocks of activations, by its index."""
+        return {index: self._blocks[planned.kind, planned.type_bits]
+                for index, planned in enumerate(plan.blocks) if planned.kind in KINDS}
+
+    def release(self) -> None:
+        """Frees everything; the arena can be used again."""
+        for block in reversed(self._blocks.values()):
+            block.close()
+        self._blocks = {}
+
+
+def _needed(plan: MemoryPlan) -> dict[Key, Any]:
+    return {(block.kind, block.type_bits): block for block in plan.blocks if block.kind in KINDS}

@@ -1,0 +1,144 @@
+# cython: language_level=3
+"""Weights: those of a work list on a device, from the file to where the kernels read them.
+
+    (made)                   handles exist, nothing is allocated
+    prepare                  pipelines that pack
+    allocate_early           order "eager" only: all their blocks
+    prepack                  blocks as they are reached, one staging buffer, freed at the end
+    allocate_pool            the pool of streamed weights
+    stream                   starts the reloads of streamed weights, if there are any
+
+Work lists of the same method at other sizes read the same weights (`ComputeGraph.bind`).
+"""
+
+from libc.stdint cimport uint64_t
+
+from vkrt.graph.uploads import SLOTS
+from vkrt.runtime.carriers import HostCarrier, UploadCarrier
+from vkrt.runtime.prepack import Prepacker
+from vkrt.runtime.streaming import Streamer
+from vkrt.runtime.transfers import transfer_of
+
+from vkrt.runtime.pipelines cimport Pipelines
+from vkrt.runtime.resources cimport Resources
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport MEMORY_DEVICE, Allocator, Block
+
+# The rest of a block
+cdef uint64_t WHOLE = 0xFFFFFFFFFFFFFFFF
+
+# Kinds of blocks that are the weights'
+KINDS = ("weight", "pool")
+
+
+cdef class Weights:
+    """The weights of a work list: handles, memory, and what reloads those that are streamed.
+
+    Args:
+        device: an open device.
+        allocator: whose account their memory is on.
+        pipelines: of the method.
+        work, plan: a work list and its `MemoryPlan`.
+        mapper: the `Mapper` that holds its mapped weights; closed with this object.
+    """
+
+    def __cinit__(self, Device device, Allocator allocator, Pipelines pipelines, work, plan,
+                  mapper):
+        self.device = device
+        self.allocator = allocator
+        self.pipelines = pipelines
+        self.work = work
+        self.plan = plan
+        self.mapper = mapper
+        self.blocks = [None] * len(plan.blocks)
+        self.storages = tuple(work.storages[weight.storage] for weight in plan.placement.catalog)
+        try:
+            self.resources = Resources(device, work.storages)
+            self.resources.create([storage.id for storage in self.storages])
+            for weight in plan.placement.weights("map"):
+                self.resources.place(weight.storage, *mapper.place(weight))
+            for weight in plan.placement.weights("stream"):
+                self.resources.share(weight.storage)
+        except BaseException:
+            self.close()
+            raise
+
+    def prepare(self):
+        """Creates the pipelines that pack weights."""
+        self._prepacker(None).prepare()
+
+    def _prepacker(self, reader):
+        return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
+                         self.resources, reader)
+
+    def _allocate(self, index):
+        """Allocates a block of the plan, if it is not there yet, and binds its storages."""
+        cdef Block block
+        if self.blocks[index] is not None:
+            return
+        planned = self.plan.blocks[index]
+        block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
+                                        MEMORY_DEVICE)
+        self.blocks[index] = block
+        self.resources.bind(planned.places, block)
+
+    def _allocate_all(self, kinds):
+        for index, planned in enumerate(self.plan.blocks):
+            if planned.kind in kinds:
+                self._allocate(index)
+
+    def allocate_early(self):
+        """For order "eager": allocates every block before anything is packed."""
+        if self.plan.order == "eager":
+            self._allocate_all(KINDS)
+
+    def prepack(self, reader):
+        """Brings every constant into its weight, but for those that are mapped or streamed.
+
+        Args:
+            reader: a `vkrt.memory.reader.Reader` of the program's sources.
+        """
+        self._write_directly(reader)
+        self._prepacker(reader).run(self._allocate)
+
+    def _write_directly(self, reader):
+        """Weights whose memory the host sees are read, and packed, straight into it."""
+        cdef Block block
+        for index in self.plan.direct_blocks:
+            self._allocate(index)
+        reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
+                    for weight in self.plan.placement.weights("direct")])
+        for index in self.plan.direct_blocks:
+            block = self.blocks[index]
+            block.flush(0, WHOLE)
+
+    def allocate_pool(self):
+        """Allocates the pool of streamed weights."""
+        self._allocate_all(KINDS)
+
+    def stream(self, reader):
+        """Starts the reloads of a plan with streamed weights. Needs the pool."""
+        if not self.plan.streams:
+            return
+        weights = [self.plan.placement.catalog[i] for i in self.plan.stream.streamed]
+        if self.plan.upload_bytes:
+            carrier = UploadCarrier(self.device, self.allocator, reader, self.work, weights,
+                                    self.resources, self.plan.upload_bytes // SLOTS)
+        else:
+            carrier = HostCarrier(reader, self.work, weights, self.resources)
+        try:
+            self.streamer = Streamer(self.device, self.plan.stream, carrier)
+        except BaseException:
+            carrier.close()
+            raise
+        self.streamer.start()
+
+    def close(self):
+        """Releases everything; idempotent. Nothing may use the weights any more."""
+        if self.closed:
+            return
+        self.closed = True
+        for thing in (self.streamer, self.resources, self.mapper, *reversed(self.blocks)):
+            if thing is not None:
+                thing.close()
+        self.blocks = []
