@@ -62,6 +62,8 @@ KERNELS: dict[str, Kernel] = {
     **_family("one", "aten::upsample_{}.vec_out", "aten.upsample_{}.vec", "nearest2d bilinear2d"),
     "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
     "aten::mean.out": Kernel("aten.mean.dim", "one"),
+    "aten::var.correction_out": Kernel("aten.var.correction", "one"),
+    "aten::var.out": Kernel("aten.var.dim", "one"),
     "aten::sum.IntList_out": Kernel("aten.sum.dim_IntList", "one"),
     "aten::where.self_out": Kernel("aten.where.self", "one"),
     **_family("common", "aten::{}.Tensor_out", "aten.{}.Tensor", "eq ne lt le gt ge"),
