@@ -74,9 +74,10 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
         if str(array.dtype) == info.dtype and array.ndim == len(info.sizes):
             wrong = _wrong_dimension(array.shape, info)
             if not wrong:
-                return np.ascontiguousarray(array)
+                return np.ascontiguousarray(array).reshape(array.shape)
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
-    return np.ascontiguousarray(array)
+    # numpy's function gives a 0-d array one dimension.
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:

@@ -7,6 +7,7 @@ import pytest
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Node
 from vkrt.graph.kernels import CONVERT, KERNELS, REFUSED, on_device
+from vkrt.graph.symbols import Symbol
 from vkrt.graph.tensor import Tensor
 from vkrt.host import has_kernel
 from vkrt.ops import shapes
@@ -83,6 +84,15 @@ def test_dtypes_are_converted(name, args, out, ops):
     for node in made:
         shapes.check(node)
     assert made[-1].outs[0] is out
+
+
+def test_sizes_that_change_are_handed_on():
+    x, out = t(3, 5, dtype="float16"), t(15)
+    count = Symbol("size", (x, 0), 3)
+    node = Node("aten::add.out", (x, x, 3), (out,), is_host=True, formulas=(x, x, count))
+    convert, add = on_device(node)
+    assert add.args == (convert.outs[0], convert.outs[0], 3)
+    assert add.formulas == (convert.outs[0], convert.outs[0], count)
 
 
 @pytest.mark.parametrize("name", KERNELS)

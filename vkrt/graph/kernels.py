@@ -62,6 +62,8 @@ KERNELS: dict[str, Kernel] = {
     **_family("one", "aten::upsample_{}.vec_out", "aten.upsample_{}.vec", "nearest2d bilinear2d"),
     "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
     "aten::mean.out": Kernel("aten.mean.dim", "one"),
+    "aten::var.correction_out": Kernel("aten.var.correction", "one"),
+    "aten::var.out": Kernel("aten.var.dim", "one"),
     "aten::sum.IntList_out": Kernel("aten.sum.dim_IntList", "one"),
     "aten::prod.int_out": Kernel("aten.prod.dim_int", "one"),
     "aten::prod.out": Kernel("aten.prod.default", "one"),
@@ -115,24 +117,20 @@ def on_device(node: Node) -> Iterator[Node]:
     if kernel is None:
         yield node
         return
-    made: list[Node] = []
+    conversions: dict[Tensor, Node] = {}
 
     def converted(tensor: Tensor, dtype: str) -> Tensor:
         if tensor.dtype == dtype:
             return tensor
-        result = Tensor(tensor.sizes, dtype, name=tensor.name)
-        made.append(Node(CONVERT, (tensor,), (result,), node.label))
-        return result
+        if tensor not in conversions:
+            result = Tensor(tensor.sizes, dtype, name=tensor.name)
+            conversions[tensor] = Node(CONVERT, (tensor,), (result,), node.label)
+        return conversions[tensor].outs[0]
 
     args = [list(arg) if isinstance(arg, (list, tuple)) else arg
             for arg in kernel.arguments(node.formulas or node.args)]
-    if kernel.dtypes in ("one", "common") and node.outs:
-        dtype = node.outs[0].dtype
-        if kernel.dtypes == "common":
-            dtypes = {tensor.dtype for tensor in node.tensors()}
-            dtype = next((d for d in WIDEST if d in dtypes), "int32")
-            if len(dtypes) == 1:
-                dtype, = dtypes
+    dtype = _wanted(kernel, node)
+    if dtype is not None:
         # The condition of a choice stays what it is.
         first = kernel.op == "aten.where.self"
         args = [*args[:first], *(_each(arg, dtype, converted) for arg in args[first:])]
@@ -140,11 +138,23 @@ def on_device(node: Node) -> Iterator[Node]:
     if kernel.dtypes == "first" and args and isinstance(args[0], Tensor):
         outs = [out if out.dtype == args[0].dtype
                 else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
-    yield from made
+    yield from conversions.values()
     yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op)
     for result, out in zip(outs, node.outs):
         if result is not out:
             yield Node(CONVERT, (result,), (out,), node.label)
+
+
+def _wanted(kernel: Kernel, node: Node) -> str | None:
+    """The dtype that the kernel's tensors have to have, None where they may have their own."""
+    if not node.outs or kernel.dtypes not in ("one", "common"):
+        return None
+    if kernel.dtypes == "one":
+        return node.outs[0].dtype
+    dtypes = {tensor.dtype for tensor in node.tensors()}
+    if len(dtypes) == 1:
+        return dtypes.pop()
+    return next((dtype for dtype in WIDEST if dtype in dtypes), "int32")
 
 
 def _each(arg: Any, dtype: str, converted: Callable[[Tensor, str], Tensor]) -> Any:

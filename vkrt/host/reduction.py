@@ -1,4 +1,4 @@
-"""Host kernels along dimensions: moments, products, running sums, extremes and order.
+"""Host kernels along dimensions: products, running sums, extremes and order.
 
 Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
 """
@@ -15,28 +15,9 @@ def _wide(x: np.ndarray) -> type:
     return np.float64 if x.dtype.kind == "f" else np.int64
 
 
-def _axes(dims):
-    return tuple(int(d) for d in dims) if dims else None
-
-
 def _line(x: np.ndarray) -> np.ndarray:
     """To torch a 0-d tensor has one dimension."""
     return x.reshape(1) if x.ndim == 0 else x
-
-
-@kernel("aten::var.correction_out")
-def variance(x, dims=None, correction=None, keepdim=False):
-    axes = _axes(dims)
-    line = _line(x)
-    count = line.size if axes is None else np.prod([line.shape[d] for d in axes])
-    spread = np.var(line.astype(np.float64), axis=axes, keepdims=bool(keepdim)) * count
-    result = spread / np.maximum(count - (1 if correction is None else float(correction)), 0)
-    return result.reshape(()) if x.ndim == 0 else result
-
-
-@kernel("aten::var.out")
-def variance_unbiased(x, dims=None, unbiased=True, keepdim=False):
-    return variance(x, dims, int(unbiased), keepdim)
 
 
 @kernel("aten::prod.out")

@@ -130,6 +130,9 @@ def _slice_scatter(cx, node):
     start = slice_end(argument(node, 3), size, 0)
     source = cx.read(tensor)
     order = source.order
+    if not part.numel:
+        cx.alias(out, source, order)
+        return
     patch = cx.read(part, order)
     result = cx.write(out, order, over=(source,))
     packed = order[-1] == dim

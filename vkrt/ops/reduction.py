@@ -11,8 +11,9 @@ from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, variant
+from vkrt.ops.elementwise import ADD, MUL, binary
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_bool
+from vkrt.pte.coerce import as_bool, as_float
 
 # Kinds of reduce.comp.
 SUM, MAX, MIN, PROD = range(4)
@@ -161,8 +162,10 @@ def _fill(cx, out: Tensor, value: float) -> None:
                 [result], [], result.texels)
 
 
-def lower_reduction(cx, node: Node, kind: int, mean: bool = False) -> None:
-    """Lowers a node with the arguments x, dimensions, keepdim; its first result."""
+def lower_reduction(cx, node: Node, kind: int, mean: bool = False,
+                    divisor: float | None = None) -> None:
+    """Lowers a node with the arguments x, dimensions, keepdim; its first result. A mean divides by
+    the number of elements or by `divisor`."""
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dims = dimensions(argument(node, 1), tensor.rank)
     keepdim = as_bool(argument(node, 2, False))
@@ -179,7 +182,9 @@ def lower_reduction(cx, node: Node, kind: int, mean: bool = False) -> None:
         source, dims, keepdim = source.with_view((1,), (0,)), (0,), False
     count = math.prod(source.sizes[d] for d in dims)
     result = cx.write(out, kept_order(source.order, dims, keepdim))
-    reduce(cx, source, result, dims, keepdim, kind, float(count) if mean else 1.0)
+    if divisor is None:
+        divisor = float(count) if mean else 1.0
+    reduce(cx, source, result, dims, keepdim, kind, divisor)
 
 
 @op("aten.mean.dim")
@@ -211,6 +216,38 @@ def _amax(cx, node):
 @op("aten.amin.default")
 def _amin(cx, node):
     lower_reduction(cx, node, MIN)
+
+
+def _variance(cx, node: Node, correction: float) -> None:
+    """The mean square distance from the mean, for count - correction in the place of count."""
+    tensor, out = tensor_argument(node, 0), node.outs[0]
+    if not is_float(out.dtype):
+        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
+    dims = dimensions(argument(node, 1), tensor.rank)
+    count = math.prod(tensor.sizes[d] for d in dims if tensor.rank)
+    if count <= correction:
+        # Of nothing NaN, else a sum of squares, which may be 0, divided by 0.
+        correction = count
+    means = Tensor(tuple(1 if d in dims else n for d, n in enumerate(tensor.sizes)), "float32")
+    away, squares = Tensor(tensor.sizes, "float32"), Tensor(tensor.sizes, "float32")
+    lower_reduction(cx, replace(node, args=(tensor, list(dims), True), outs=(means,)), SUM,
+                    mean=True)
+    binary(cx, replace(node, args=(tensor, means), outs=(away,)), ADD, -1)
+    binary(cx, replace(node, args=(away, away), outs=(squares,)), MUL)
+    squared = replace(node, args=(squares, list(dims), argument(node, 3, False)))
+    lower_reduction(cx, squared, SUM, mean=True, divisor=float(count - correction))
+
+
+@op("aten.var.correction")
+def _var_correction(cx, node):
+    """Args x, dims or None, correction or None (1), keepdim."""
+    _variance(cx, node, as_float(argument(node, 2, 1)))
+
+
+@op("aten.var.dim")
+def _var_dim(cx, node):
+    """Args x, dims or None, unbiased, keepdim."""
+    _variance(cx, node, float(as_bool(argument(node, 2, True))))
 
 
 def _lower_any(cx, node: Node, kind: int, dims: tuple[int, ...], keepdim: bool) -> None:

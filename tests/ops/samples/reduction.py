@@ -86,7 +86,20 @@ def any_samples(name, function):
                  half=False)
 
 
+def variance(x, dims, correction, keepdim):
+    correction = 1 if correction is None else correction
+    return np.var(x, axis=tuple(dims) if dims else None, ddof=correction, keepdims=keepdim)
+
+
 SAMPLES = [
+    *(Sample("aten.var.correction", [normal(2, 6, 5, 7) + np.float32(9), dims, correction, keepdim],
+             variance, name=f"{dims} {correction} {keepdim}", rtol=2e-6, half=False)
+      for dims, correction, keepdim in (([1], 1, False), ([3], 0, True), ([2, 3], None, True),
+                                        (None, 2, False), ([0, 1], 0.5, False))),
+    *(Sample("aten.var.dim", [normal(3, 5, 9), [1], unbiased, False], variance, name=str(unbiased))
+      for unbiased in (True, False)),
+    *(Sample("aten.var.correction", [np.full(sizes, 3, np.float32), [0], 1, False],
+             lambda *_: np.array(math.nan), name=f"of nothing {sizes}") for sizes in ((1,), ())),
     *any_samples("any", np.any), *any_samples("all", np.all),
     *(Sample(f"aten.{name}", [normal(*SIZES), dims, keepdim], reduced(function),
              name=f"{dims} {keepdim}", rtol=2e-6)

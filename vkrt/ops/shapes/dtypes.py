@@ -36,6 +36,7 @@ ARITHMETIC = _named("aten.{}.default", (
     "aten.div.Scalar", "aten.fmod.Scalar", "aten.fmod.Tensor", "aten.remainder.Scalar",
     "aten.remainder.Tensor", "aten.bitwise_and.Tensor",
     "aten.bitwise_or.Tensor", "aten.bitwise_xor.Tensor", "aten.mean.dim",
+    "aten.var.correction", "aten.var.dim",
     "aten.upsample_nearest2d.vec", "aten.upsample_bilinear2d.vec", "et_vk.conv_with_clamp.default",
     "et_vk.rms_norm.default", "et_vk.sdpa.default", "et_vk.apply_rotary_emb.default",
     "et_vk.apply_rotary_emb_hf.default", "et_vk.apply_rotary_emb_interleaved.default",

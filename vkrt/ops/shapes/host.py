@@ -71,12 +71,6 @@ def binary(x, y, *_value):
 # Along dimensions
 
 
-@rule("self:T dim:[i]? correction:n? keepdim:b?", "aten::var.correction_out")
-@rule("self:T dim:[i]? unbiased:b? keepdim:b?", "aten::var.out")
-def variance(x, dims, _correction, keepdim):
-    return (reduced(x, wrap_all(dims or None, len(x), "dim"), bool(keepdim)),)
-
-
 @rule("self:T dtype:-", "aten::prod.out")
 def product(_x):
     return ((),)

@@ -20,6 +20,12 @@ def reduce(x, dims, keepdim):
     return (reduced(x, wrap_all(dims or None, len(x), "dim"), bool(keepdim)),)
 
 
+@rule("self:T dim:[i]? correction:n? keepdim:b?", "aten.var.correction")
+@rule("self:T dim:[i]? unbiased:b? keepdim:b?", "aten.var.dim")
+def variance(x, dims, _correction, keepdim):
+    return (reduced(x, wrap_all(dims or None, len(x), "dim"), bool(keepdim)),)
+
+
 @rule("self:T dim:[i]? keepdim:b?", "aten.amax.default", "aten.amin.default")
 def extreme(x, dims, keepdim):
     chosen = wrap_all(dims or None, len(x), "dim")
