@@ -29,6 +29,7 @@ NAMES = {
     "scalars": "0-d inputs",
     "scalar_between": "a 0-d tensor from a kernel outside of the delegates",
     "convolutions": "depthwise 7x7, groups of odd channels, transposed with groups",
+    "left_out": "convolutions outside of the delegates",
     "nearest": "rounds where torch takes the floor",
     "constant_outputs": "constants that leave a delegate are never written",
     "gelu": "the tanh form in the place of erf",
