@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, relative_l2
 
 import vkrt
 
@@ -23,26 +23,20 @@ NAMES = {
     "swin_block": "off by 2 %",
     "default_stride": "pooling with an empty list of strides",
     "reflect": "an index for each of several dimensions",
+    "replicate": "likewise",
     "batch_norm": "of three dimensions",
     "int_equal": "comparison of integers",
     "scalars": "0-d inputs",
     "scalar_between": "a 0-d tensor from a kernel outside of the delegates",
     "convolutions": "depthwise 7x7, groups of odd channels, transposed with groups",
+    "left_out": "convolutions outside of the delegates",
     "nearest": "rounds where torch takes the floor",
     "constant_outputs": "constants that leave a delegate are never written",
     "gelu": "the tanh form in the place of erf",
     "softmax": "a shader returns before a barrier",
     "bools": "8-bit features of the device are not checked",
-    "group_norm": "",
-    "replicate": "",
+    "group_norm": "groups of channels that share texels",
 }
-
-
-def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
-    """|result - expected| / |expected|, in float64."""
-    expected = expected.astype(np.float64)
-    return float(np.linalg.norm(result.astype(np.float64) - expected)
-                 / (np.linalg.norm(expected) or 1.0))
 
 
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])

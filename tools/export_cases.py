@@ -185,6 +185,12 @@ PROGRAMS = {
     "scalar_between": lambda: (
         Module(lambda m, x: torch.sigmoid(x) * torch.linalg.vector_norm(x)), (floats(4, 6),)),
     "convolutions": lambda: (convolutions(), (floats(1, 6, 9, 14),)),
+    # What the exporter leaves outside of the delegates: batches, and transposed ones over time.
+    "left_out": lambda: (
+        Module(lambda m, x, y: (torch.relu(m.batch(x)), torch.sigmoid(m.time(y))),
+               batch=nn.Conv2d(3, 6, 3, stride=2, padding=1),
+               time=nn.ConvTranspose1d(6, 4, 4, stride=2, padding=1)),
+        (floats(2, 3, 9, 8), floats(1, 6, 10))),
     "nearest": lambda: (
         Module(lambda m, x: (F.interpolate(x, scale_factor=1.7, mode="nearest"),
                              F.interpolate(x, size=(9, 4), mode="nearest"))),

@@ -136,6 +136,7 @@ SAMPLES = [
     *(both(name, normal(2, 6, 5, 7), dim, keepdim)
       for name in ("max", "min") for dim, keepdim in ((1, False), (-1, True), (2, False))),
     both("max", integers(4, 9), 0, True),
+    both("min", with_nan(3, 5), 1, True),
     *(Sample("aten.prod.dim_int", [positive(*sizes) + np.float32(0.5), dim, keepdim, None],
              reduced_one(np.prod), name=f"{sizes} {dim} {keepdim}", rtol=3e-6)
       for sizes, dim, keepdim in (((3, 5, 7), 1, False), ((3, 5, 7), -1, True),
