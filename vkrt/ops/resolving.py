@@ -190,15 +190,16 @@ def _at(graph: Graph, group: Sequence[tuple[int, int]], part: Fraction) -> Graph
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:
-    """The graph at its bounds and, with dynamic shapes, one less in every dynamic dimension.
+    """The graph at its bounds and, with dynamic shapes, a little less in every dynamic dimension.
 
     Sizes that are no multiple of 4 may need copies that those at the bounds do not: together the
     two tell how many bytes of activations any sizes need.
     """
-    result = [graph]
-    if graph.is_dynamic:
-        sizes = [tuple(n - (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
+    for step in STEPS if graph.is_dynamic else ():
+        sizes = [tuple(n - step * (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
                  if isinstance(t, Tensor) else None for t in graph.inputs]
+        if any(0 in s or min(s, default=1) < 0 for s in sizes if s is not None):
+            break
         with suppress(InputError):
-            result.append(resolve(graph, sizes))
-    return result
+            return [graph, resolve(graph, sizes)]
+    return [graph]
