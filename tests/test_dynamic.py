@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from shape_programs import layout_program
+from shape_programs import layout_program, random_program
 from support import MODELS, find_model
 
 import vkrt
@@ -335,5 +335,26 @@ def test_a_weight_in_another_layout(options, device):
             check(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
             held.append(method.report.shapes[-1].device - method.report.shapes[-1].arena)
         assert held[0] < held[1] == held[-1]
+    finally:
+        method.close()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("seed", range(2 if QUICK else 6))
+def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
+    """Records that are reused at other sizes give the bits that all new ones give."""
+    graph = random_program(seed)
+    options = vkrt.LoadOptions(storage=storage)
+    method = vkrt.Method(graph, [Source.wrap(b"")], device, options=options)
+    try:
+        random = np.random.default_rng(seed)
+        for rows in (16, 3, 1, 8):
+            inputs = [random.standard_normal((n, 8)).astype(np.float32) for n in (1, rows)]
+            results = method.execute(inputs)
+            alone = vkrt.Method(resolve(graph, [(1, 8), (rows, 8)]), [Source.wrap(b"")], device,
+                                options=options, specialize=False)
+            for result, expected in zip(results, alone.execute(inputs), strict=True):
+                np.testing.assert_array_equal(result, expected)
+            alone.close()
     finally:
         method.close()
