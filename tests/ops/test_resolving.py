@@ -158,6 +158,17 @@ def test_find_dynamic_leaves_what_has_to_stay():
     assert [g.inputs[0].sizes for g in near] == [(2, 5, 4), (1, 4, 4)]
 
 
+def test_many_inputs_are_not_tried_for_ever():
+    """Beyond a number of tries the rest counts as dynamic."""
+    weight = Tensor((3, 5), "float32", constant=Constant(0, 60, "float32"))
+    graph = Graph("many", [Tensor((4, 5), "float32", dynamic_dims=(0, 1)) for _ in range(30)])
+    graph.outputs = [add(graph, "aten.linear.default", (x, weight, None), Tensor((4, 3), "float32"))
+                     for x in graph.inputs]
+    find_dynamic(graph.finish())
+    dims = [x.dynamic_dims for x in graph.inputs]
+    assert dims[0] == (0,) and dims[-1] == (0, 1)
+
+
 @pytest.mark.parametrize(("kind", "a", "b", "result"), [
     ("add", 3, 4, 7), ("sub", 3, 4, -1), ("mul", 3, 4, 12), ("floordiv", 7, 2, 3),
     ("floordiv", -7, 2, -4)])
