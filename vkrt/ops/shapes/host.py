@@ -6,7 +6,6 @@ import math
 
 from vkrt.ops.shapes.indexing import indexed
 from vkrt.ops.shapes.pointwise import div_mode
-from vkrt.ops.shapes.reduction import reduced
 from vkrt.ops.shapes.rules import (
     broadcast,
     fail,
