@@ -35,6 +35,7 @@ void main() {
     if (uint(y) >= uint(H)) continue;
     for (int kx = begin; kx < kernel_x; kx += tap_step_x) {
       int x = first + (phase_x + padding_x - kx * dilation_x) / stride_x;
+      if (x + TILE_X <= 0 || x >= X) continue;
       [[unroll]] for (int p = 0; p < TILE_X; p++) look_at(p, x + p, image * H + y, group);
       add_tap(ky * kernel_x + kx);
     }

@@ -245,7 +245,7 @@ def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
         matrix = cx.matrix(weight, order, 2, split)
         if conv.has_whole_texels:
             group_inputs = -(-conv.group_inputs // 4)
-            shader, count = _phases(conv, result, _height(out))
+            shader, count = _phases(conv, source, result, _height(out))
             loops += math.prod(taps) * (1 + group_inputs)
         else:
             shader, count = "deconv2d_grouped", width * rows * texels
@@ -257,7 +257,8 @@ def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
     cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
 
 
-def _phases(conv: Convolution, result: Operand, out_height: int) -> tuple[str, int]:
+def _phases(conv: Convolution, source: Operand, result: Operand,
+            out_height: int) -> tuple[str, int]:
     """The shader for a transposed convolution with tiles, and its number of invocations.
 
     Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
@@ -267,5 +268,6 @@ def _phases(conv: Convolution, result: Operand, out_height: int) -> tuple[str, i
     phase_rows = rows // out_height * -(-out_height // stride_y)
     phases = min(stride_y, out_height) * min(stride_x, width)
     sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
-    tile = tiles.choose(*sizes)
+    # Of several pixels one at most would meet a single one of the source under a tap.
+    tile = tiles.choose(*sizes) if source.grid[0] > 1 else (1, 4)
     return f"deconv2d_{tile[0]}x{tile[1]}", tiles.invocations(tile, *sizes)
