@@ -4,35 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Convolution with any groups, element by element: for channels per group that are not whole
 // texels. One invocation computes one texel. Weights and parameters are those of conv2d.glsl.
-#include "tensor.glsl"
-#include "params.glsl"
-
-OUT(0, result)
-IN(1, source)
-WEIGHT(2, weight)
-FLAT(3, bias)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
-PARAM(6, channels)
-PARAM(7, kernel_x)
-PARAM(8, kernel_y)
-PARAM(9, stride_x)
-PARAM(10, stride_y)
-PARAM(11, padding_x)
-PARAM(12, padding_y)
-PARAM(13, dilation_x)
-PARAM(14, dilation_y)
-// Channels of one group.
-PARAM(15, group_inputs)
-PARAM(16, group_channels)
-CASE(17, has_bias)
-CASE(18, has_clamp)
-PARAM_FLOAT(19, low)
-PARAM_FLOAT(20, high)
+#include "conv_params.glsl"
 
 float channel(int o, int left, int top, int image) {
   int inputs = o / group_channels * group_inputs;

@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i32 u8 f16:f32 f32:f16
 #extension GL_GOOGLE_include_directive : require
-// Sum, maximum or minimum over dimensions of the source.
+// Sum, maximum, minimum or product over dimensions of the source.
 //
 // Each element of the result combines `count` texels: over up to 3 reduced dimensions of the source
 // (`extent_k` long, `step_k` texels apart, innermost first). Either lane by lane, where the packed
@@ -46,6 +46,7 @@ PARAM(25, source_Z)
 
 const int SUM = 0;
 const int MAX = 1;
+const int MIN = 2;
 
 #if defined(DTYPE_i32)
 #define LEAST int(0x80000000)
@@ -66,9 +67,11 @@ T4 smaller(T4 u, T4 v) { return mix(mix(u, v, lessThan(v, u)), v, isnan(v)); }
 #endif
 
 T4 combine(T4 u, T4 v) {
-  return kind == SUM ? u + v : kind == MAX ? larger(u, v) : smaller(u, v);
+  return kind == SUM ? u + v : kind == MAX ? larger(u, v) : kind == MIN ? smaller(u, v) : u * v;
 }
-T4 neutral() { return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : T4(GREATEST); }
+T4 neutral() {
+  return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : kind == MIN ? T4(GREATEST) : T4(1);
+}
 
 T4 texel(int base, int r) {
   int t = base + (dims == 1 ? r : r % extent_0) * step_0;

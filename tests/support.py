@@ -1,9 +1,11 @@
-"""Where test programs are."""
+"""Where test programs are, and how far results are off."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+import numpy as np
 
 MODELS = Path(__file__).parent / "models"
 
@@ -17,3 +19,10 @@ def model_folders() -> list[Path]:
 def find_model(name: str) -> Path | None:
     """Path of `name` (with its suffix) in the first folder that has it."""
     return next((folder / name for folder in model_folders() if (folder / name).is_file()), None)
+
+
+def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
+    """|result - expected| / |expected|, in float64."""
+    expected = expected.astype(np.float64)
+    norm = np.linalg.norm(expected)
+    return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import find_model
+from support import find_model, relative_l2
 
 import vkrt
 from vkrt import pte
@@ -20,18 +20,11 @@ SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_smal
          "shapes", "batch2", "lstm_cell", "unet_small", "attention", "places"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
-         "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",
+         "convtranspose-base", "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",
          "digit-recognizer", "silero-vad", "realesr-animevideov3",
          "realesr-animevideov3-fp16", "efficientnet-lite0", "mobilenet_v2-base",
          "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
-
-
-def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
-    """|result - expected| / |expected|, in float64."""
-    expected = expected.astype(np.float64)
-    norm = np.linalg.norm(expected)
-    return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
 
 
 def check(path, device, **options):

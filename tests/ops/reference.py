@@ -50,6 +50,35 @@ def conv1d(x, weight, bias, stride=1, padding=0, dilation=1, groups=1):
                   (1, dilation), groups)[:, :, 0]
 
 
+def conv_transpose2d(x, weight, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1),
+                     output_padding=(0, 0), groups=1):
+    """x [N, C, H, W] by weight [C, O / groups, kh, kw]: every pixel is spread over the result."""
+    inputs, each, *kernel = weight.shape
+    full = [(size - 1) * step + dil * (k - 1) + 1
+            for size, step, dil, k in zip(x.shape[2:], stride, dilation, kernel)]
+    # What is padded is cut off again; what is added at the end may reach beyond the full size.
+    whole = np.zeros((x.shape[0], each * groups, *(a + b for a, b in zip(full, output_padding))))
+    for group in range(groups):
+        source = slice(group * inputs // groups, (group + 1) * inputs // groups)
+        part = slice(group * each, (group + 1) * each)
+        for ky in range(kernel[0]):
+            for kx in range(kernel[1]):
+                top, left = ky * dilation[0], kx * dilation[1]
+                taps = weight[source, :, ky, kx].astype(np.float64)
+                whole[:, part, top:top + (x.shape[2] - 1) * stride[0] + 1:stride[0],
+                      left:left + (x.shape[3] - 1) * stride[1] + 1:stride[1]] += np.einsum(
+                          "io,nihw->nohw", taps, x[:, source])
+    out = whole[:, :, padding[0]:whole.shape[2] - padding[0],
+                padding[1]:whole.shape[3] - padding[1]]
+    return out if bias is None else out + bias[:, None, None]
+
+
+def conv_transpose1d(x, weight, bias, stride=1, padding=0, dilation=1, output_padding=0, groups=1):
+    """x [N, C, L] by weight [C, O / groups, k]."""
+    return conv_transpose2d(x[:, :, None], weight[:, :, None], bias, (1, stride), (0, padding),
+                            (1, dilation), (0, output_padding), groups)[:, :, 0]
+
+
 def pool_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1,
               ceil: bool = False) -> int:
     """Pixels of a pooling's result: a last window has to start inside the image or its left pad."""

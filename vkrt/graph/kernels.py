@@ -52,8 +52,8 @@ KERNELS: dict[str, Kernel] = {
         "abs bitwise_not ceil cos erf exp floor hardsigmoid hardswish log log10 neg reciprocal "
         "relu round rsqrt sigmoid sign silu sin sqrt tanh trunc gelu hardtanh hardshrink "
         "leaky_relu clamp minimum maximum _softmax _log_softmax amax amin cat constant_pad_nd "
-        "mm bmm addmm linear convolution avg_pool2d native_layer_norm pixel_shuffle "
-        "grid_sampler_2d slice_scatter")),
+        "mm bmm addmm linear convolution avg_pool2d native_layer_norm native_group_norm "
+        "_native_batch_norm_legit_no_training pixel_shuffle grid_sampler_2d slice_scatter")),
     **_family("one", "aten::{}.out", "aten.{}.Tensor", "add sub mul div"),
     **_family("one", "aten::{}.Tensor_out", "aten.{}.Tensor",
               "bitwise_and bitwise_or bitwise_xor fmod remainder"),
@@ -62,10 +62,16 @@ KERNELS: dict[str, Kernel] = {
     **_family("one", "aten::pow.{}_out", "aten.pow.{}", "Tensor_Tensor Tensor_Scalar"),
     **_family("one", "aten::upsample_{}.vec_out", "aten.upsample_{}.vec", "nearest2d bilinear2d"),
     "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
+    "aten::max.unary_out": Kernel("aten.amax.default", "one", lambda a: (*a[:1], [])),
+    "aten::min.unary_out": Kernel("aten.amin.default", "one", lambda a: (*a[:1], [])),
     "aten::mean.out": Kernel("aten.mean.dim", "one"),
     "aten::var.correction_out": Kernel("aten.var.correction", "one"),
     "aten::var.out": Kernel("aten.var.dim", "one"),
     "aten::sum.IntList_out": Kernel("aten.sum.dim_IntList", "one"),
+    "aten::prod.int_out": Kernel("aten.prod.dim_int", "one"),
+    "aten::prod.out": Kernel("aten.prod.default", "one"),
+    "aten::max.dim_max": Kernel("aten.max.dim"),
+    "aten::min.dim_min": Kernel("aten.min.dim"),
     "aten::where.self_out": Kernel("aten.where.self", "one"),
     **_family("common", "aten::{}.Tensor_out", "aten.{}.Tensor", "eq ne lt le gt ge"),
     **_family("common", "aten::{}.out", "aten.{}.default",

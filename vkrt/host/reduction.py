@@ -1,4 +1,4 @@
-"""Host kernels along dimensions: products, running sums, extremes and order.
+"""Host kernels along dimensions: running sums and products, order, the largest few.
 
 Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
 """
@@ -20,17 +20,6 @@ def _line(x: np.ndarray) -> np.ndarray:
     return x.reshape(1) if x.ndim == 0 else x
 
 
-@kernel("aten::prod.out")
-def product(x, _dtype=None):
-    return np.prod(x, dtype=_wide(x))
-
-
-@kernel("aten::prod.int_out")
-def product_along(x, dim, keepdim=False, _dtype=None):
-    result = np.prod(_line(x), int(dim), dtype=_wide(x), keepdims=bool(keepdim))
-    return result.reshape(()) if x.ndim == 0 else result
-
-
 @kernel("aten::cumsum.out")
 def running_sum(x, dim, _dtype=None):
     return np.cumsum(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
@@ -39,35 +28,6 @@ def running_sum(x, dim, _dtype=None):
 @kernel("aten::cumprod.out")
 def running_product(x, dim, _dtype=None):
     return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
-
-
-def _extreme(x, dim, keepdim, choose):
-    line, dim = _line(x), int(dim)
-    index = choose(line, dim, keepdims=True)
-    value = np.take_along_axis(line, index, dim)
-    if x.ndim == 0:
-        return value.reshape(()), index.reshape(())
-    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
-
-
-@kernel("aten::max.dim_max")
-def largest(x, dim, keepdim=False):
-    return _extreme(x, dim, keepdim, np.argmax)
-
-
-@kernel("aten::min.dim_min")
-def least(x, dim, keepdim=False):
-    return _extreme(x, dim, keepdim, np.argmin)
-
-
-@kernel("aten::max.unary_out")
-def largest_of_all(x):
-    return np.max(x)
-
-
-@kernel("aten::min.unary_out")
-def least_of_all(x):
-    return np.min(x)
 
 
 def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:

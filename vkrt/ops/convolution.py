@@ -1,8 +1,9 @@
-"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped.
+"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped; also
+transposed.
 
-Activations are channels-last. A weight [O, I / groups, kh, kw] becomes a matrix whose rows are
-output channels and whose columns run over (ky, kx, input channel); a depthwise one becomes rows of
-ky and columns of (kx, channel).
+Activations are channels-last. A weight [O, I / groups, kh, kw] (of a transposed one
+[I, O / groups, kh, kw]) becomes a matrix whose rows are output channels and whose columns run over
+(ky, kx, input channel); a depthwise one becomes rows of ky and columns of (kx, channel).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Convolution:
     inputs: int
     channels: int
     clamp: tuple[float, float] | None
+    transposed: bool = False
 
     @property
     def group_inputs(self) -> int:
@@ -81,8 +83,7 @@ def _pair(cx, values: tuple[int, ...], spatial: int, what: str, least: int) -> P
 
 def _read_arguments(cx, node: Node) -> Convolution:
     x, weight = tensor_argument(node, 0), tensor_argument(node, 1)
-    if as_bool(argument(node, 6, False)):
-        raise UnsupportedError(f"{cx.where()}: transposed convolution")
+    transposed = as_bool(argument(node, 6, False))
     if x.rank != weight.rank or x.rank not in (3, 4):
         raise UnsupportedError(f"{cx.where()}: convolution of {list(x.sizes)} with a weight "
                                f"{list(weight.sizes)}; one and two spatial dimensions are possible")
@@ -90,9 +91,11 @@ def _read_arguments(cx, node: Node) -> Convolution:
         raise UnsupportedError(f"{cx.where()}: convolution of {x.dtype} with {weight.dtype}")
     spatial = x.rank - 2
     groups = as_int(argument(node, 8, 1))
-    inputs, channels = x.sizes[1], weight.sizes[0]
-    if groups < 1 or inputs != weight.sizes[1] * groups or channels % groups:
-        raise UnsupportedError(f"{cx.where()}: convolution of {inputs} channels in {groups} groups "
+    inputs, channels = weight.sizes[1] * groups, weight.sizes[0]
+    if transposed:
+        inputs, channels = channels, inputs
+    if groups < 1 or x.sizes[1] != inputs or channels % groups:
+        raise UnsupportedError(f"{cx.where()}: convolution of {list(x.sizes)} in {groups} groups "
                                f"with a weight {list(weight.sizes)}")
     clamp = None
     if node.op == "et_vk.conv_with_clamp.default":
@@ -104,7 +107,7 @@ def _read_arguments(cx, node: Node) -> Convolution:
         stride=_pair(cx, ints(argument(node, 3, 1)), spatial, "stride", 1),
         padding=_pair(cx, ints(argument(node, 4, 0)), spatial, "padding", 0),
         dilation=_pair(cx, ints(argument(node, 5, 1)), spatial, "dilation", 1),
-        groups=groups, inputs=inputs, channels=channels, clamp=clamp)
+        groups=groups, inputs=inputs, channels=channels, clamp=clamp, transposed=transposed)
 
 
 @op("aten.convolution.default", "et_vk.conv_with_clamp.default")
@@ -114,13 +117,16 @@ def convolution(cx, node: Node) -> None:
     conv = _read_arguments(cx, node)
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     bias = cx.vector(argument(node, 2), x.dtype)
+    if conv.transposed:
+        _transposed(cx, node, conv, bias)
+        return
     if conv.is_single and cx.order_of(x) == row_major(x.rank):
         _single(cx, node, conv, bias)
         return
     order = channels_last(x.rank)
     source = cx.read(x, order)
     if conv.is_pointwise:
-        matrix = cx.weight(weight, order, rows=1)
+        matrix = cx.matrix(weight, order, 1)
         result = cx.write(out, order)
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
                         bias=bias, bias_kind=_has(node, 2), clamp=conv.clamp)
@@ -152,7 +158,7 @@ def _single(cx, node: Node, conv: Convolution, bias: Operand) -> None:
     """One input channel, left row-major: neither it nor the weights are padded to 4 channels."""
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     source = cx.read(x, row_major(x.rank))
-    matrix = cx.weight(weight, row_major(weight.rank), rows=1)
+    matrix = cx.matrix(weight, row_major(weight.rank), 1)
     result = cx.write(out, channels_last(out.rank))
     aligned = (conv.dilation[1] == 1 and conv.stride[1] % 4 == 0 and conv.padding[1] % 4 == 0)
     width, rows, texels = result.grid
@@ -168,7 +174,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
     # [C, 1, kh, kw] -> 1, kh | kw, C
     order = (1, *range(2, weight.rank), 0)
-    matrix = cx.weight(weight, order, rows=weight.rank - 2)
+    matrix = cx.matrix(weight, order, weight.rank - 2)
     result = cx.write(out, source.order)
     params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
               conv.kernel[1], conv.stride[1], conv.dilation[1],
@@ -182,7 +188,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
 
 def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) -> None:
     x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
-    matrix = cx.weight(weight, channels_last(weight.rank), rows=1)
+    matrix = cx.matrix(weight, channels_last(weight.rank), 1)
     result = cx.write(out, source.order)
     group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
     width, rows, texels = result.grid
@@ -200,3 +206,52 @@ def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) 
               conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
               group_inputs, conv.group_channels, _has(node, 2), *_limits(conv)]
     cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
+
+
+def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
+    """Gathers: every texel of the result sums the taps that meet it (shaders/common/taps.glsl)."""
+    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
+    source = cx.read(x, channels_last(x.rank))
+    result = cx.write(out, source.order)
+    width, rows, texels = result.grid
+    # From one tap that meets a pixel to the next, and how many there are at most.
+    steps = [stride // math.gcd(stride, dilation)
+             for stride, dilation in zip(conv.stride, conv.dilation)]
+    taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
+    group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
+    if conv.groups == conv.inputs == conv.channels:
+        # [C, 1, kh, kw] -> 1, kh | kw, C
+        matrix = cx.matrix(weight, (1, *range(2, weight.rank), 0), weight.rank - 2)
+        shader, count = "deconv2d_depthwise", width * rows * texels
+        loops += math.prod(taps)
+    else:
+        # [I, O / g, kh, kw] is g, I / g, O / g, kh, kw -> g, O / g | kh, kw, I / g
+        split = (conv.groups, conv.group_inputs, *weight.sizes[1:])
+        order = (0, *range(2, len(split)), 1)
+        matrix = cx.matrix(weight, order, 2, split)
+        if conv.has_whole_texels:
+            group_inputs = -(-conv.group_inputs // 4)
+            shader, count = _phases(conv, result, _height(out))
+            loops += math.prod(taps) * (1 + group_inputs)
+        else:
+            shader, count = "deconv2d_grouped", width * rows * texels
+            loops += math.prod(taps) * (1 + 4 * (1 + group_inputs))
+    params = [*_sides(source, result, _height(x), _height(out)), conv.channels,
+              conv.kernel[1], conv.kernel[0], conv.stride[1], conv.stride[0],
+              conv.padding[1], conv.padding[0], conv.dilation[1], conv.dilation[0],
+              group_inputs, conv.group_channels, _has(node, 2), *_limits(conv), steps[1], steps[0]]
+    cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
+
+
+def _phases(conv: Convolution, result: Operand, out_height: int) -> tuple[str, int]:
+    """The shader for a transposed convolution with tiles, and its number of invocations.
+
+    Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
+    """
+    width, rows, _ = result.grid
+    stride_y, stride_x = conv.stride
+    phase_rows = rows // out_height * -(-out_height // stride_y)
+    phases = min(stride_y, out_height) * min(stride_x, width)
+    sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
+    tile = tiles.choose(*sizes)
+    return f"deconv2d_{tile[0]}x{tile[1]}", tiles.invocations(tile, *sizes)

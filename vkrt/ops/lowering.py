@@ -225,6 +225,20 @@ class Lowering:
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)
 
+    def matrix(self, tensor: Tensor, order, rows: int, sizes=None) -> Operand:
+        """A matrix operand: a weight, or a copy of what a node has computed (see `weight`).
+
+        Args:
+            sizes: a reshape of the tensor that splits dimensions outside of the last.
+        """
+        sizes = tuple(sizes or tensor.sizes)
+        if self.is_constant(tensor):
+            return self.weight(replace(tensor, sizes=sizes), order, rows)
+        source = self.read(tensor, row_major(tensor.rank))
+        result = self._new("activation", sizes, tensor.dtype, order, rows)
+        copying.copy(self, result, source.with_view(sizes, row_major(len(sizes))))
+        return result
+
     def vector(self, tensor: Tensor | None, dtype: str) -> Operand:
         """A 1-D constant (a bias, a norm's scale) read by texel number with LOAD_FLAT.
 

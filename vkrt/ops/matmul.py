@@ -61,7 +61,7 @@ def _check(cx, x: Tensor, other: Tensor, out: Tensor, inner: int) -> None:
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
     """The second operand in the given order: prepacked, or as another kernel wrote it."""
-    if tensor.constant is not None:
+    if cx.is_constant(tensor):
         return cx.weight(tensor, order, rows=tensor.rank - 1)
     return cx.read(tensor, order)
 

@@ -1,4 +1,4 @@
-"""Reductions: sum, mean, maximum and minimum over any dimensions, and where the extremes are."""
+"""Reductions: sum, product, mean, maximum and minimum over any dimensions, any and all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
-from vkrt.ops.copying import Walk, emit, variant
+from vkrt.ops.copying import Walk, variant
 from vkrt.ops.elementwise import ADD, MUL, binary
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float
 
 # Kinds of reduce.comp.
-SUM, MAX, MIN = range(3)
+SUM, MAX, MIN, PROD = range(4)
 
 # Dimensions that reduce.comp walks on either side.
 KEPT_DIMS = REDUCED_DIMS = 3
@@ -162,8 +162,12 @@ def _fill(cx, out: Tensor, value: float) -> None:
                 [result], [], result.texels)
 
 
-def _lower(cx, node: Node, kind: int, mean: bool = False, divisor: float | None = None) -> None:
-    """Lowers a node to a reduction; a mean divides by the number of elements or by `divisor`."""
+def lower_reduction(cx, node: Node, kind: int, mean: bool = False,
+                    divisor: float | None = None) -> None:
+    """Lowers a node with the arguments x, dimensions, keepdim; its first result.
+
+    A mean divides by the number of elements, or by `divisor`.
+    """
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dims = dimensions(argument(node, 1), tensor.rank)
     keepdim = as_bool(argument(node, 2, False))
@@ -173,8 +177,8 @@ def _lower(cx, node: Node, kind: int, mean: bool = False, divisor: float | None 
     if is_float(source.dtype) != is_float(out.dtype) or source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, out.dtype)
     if tensor.numel == 0:
-        # Only sums and means have a value then.
-        _fill(cx, out, math.nan if mean else 0)
+        # Only sums, means and products have a value then.
+        _fill(cx, out, math.nan if mean else int(kind == PROD))
         return
     if tensor.rank == 0:
         source, dims, keepdim = source.with_view((1,), (0,)), (0,), False
@@ -187,22 +191,33 @@ def _lower(cx, node: Node, kind: int, mean: bool = False, divisor: float | None 
 
 @op("aten.mean.dim")
 def _mean(cx, node):
-    _lower(cx, node, SUM, mean=True)
+    lower_reduction(cx, node, SUM, mean=True)
 
 
 @op("aten.sum.dim_IntList")
 def _sum(cx, node):
-    _lower(cx, node, SUM)
+    lower_reduction(cx, node, SUM)
+
+
+@op("aten.prod.dim_int")
+def _prod(cx, node):
+    lower_reduction(cx, node, PROD)
+
+
+@op("aten.prod.default")
+def _prod_of_all(cx, node):
+    # Its second argument is a dtype.
+    lower_reduction(cx, replace(node, args=node.args[:1]), PROD)
 
 
 @op("aten.amax.default")
 def _amax(cx, node):
-    _lower(cx, node, MAX)
+    lower_reduction(cx, node, MAX)
 
 
 @op("aten.amin.default")
 def _amin(cx, node):
-    _lower(cx, node, MIN)
+    lower_reduction(cx, node, MIN)
 
 
 def _variance(cx, node: Node, correction: float) -> None:
@@ -217,11 +232,12 @@ def _variance(cx, node: Node, correction: float) -> None:
         correction = count
     means = Tensor(tuple(1 if d in dims else n for d, n in enumerate(tensor.sizes)), "float32")
     away, squares = Tensor(tensor.sizes, "float32"), Tensor(tensor.sizes, "float32")
-    _lower(cx, replace(node, args=(tensor, list(dims), True), outs=(means,)), SUM, mean=True)
+    lower_reduction(cx, replace(node, args=(tensor, list(dims), True), outs=(means,)), SUM,
+                    mean=True)
     binary(cx, replace(node, args=(tensor, means), outs=(away,)), ADD, -1)
     binary(cx, replace(node, args=(away, away), outs=(squares,)), MUL)
-    _lower(cx, replace(node, args=(squares, list(dims), argument(node, 3, False))), SUM, mean=True,
-           divisor=float(count - correction))
+    lower_reduction(cx, replace(node, args=(squares, list(dims), argument(node, 3, False))), SUM,
+                    mean=True, divisor=float(count - correction))
 
 
 @op("aten.var.correction")
@@ -271,53 +287,3 @@ def _declare_any(name: str, kind: int) -> None:
 
 _declare_any("any", MAX)
 _declare_any("all", MIN)
-
-
-def _lower_arg(cx, node: Node, minimum: bool) -> None:
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    if out.dtype != "int32":
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
-    chosen = argument(node, 1)
-    keepdim = as_bool(argument(node, 2, False))
-    if chosen is None:
-        source = _flattened(cx, cx.read(tensor, row_major(tensor.rank)))
-        dim, order = 0, row_major(out.rank)
-    else:
-        source = cx.read(tensor)
-        dim = dimension(chosen, tensor.rank)
-        if tensor.rank == 0:
-            source = source.with_view((1,), (0,))
-        order = kept_order(source.order, (dim,), keepdim and tensor.rank > 0)
-    if source.dtype in ("int8", "uint8", "bool"):
-        source = convert(cx, source, "int32")
-    result = cx.write(out, order)
-    place = source.order.index(dim)
-    across = dim == source.order[-1]
-    z = source.grid[2]
-    count = z if across else source.sizes[dim]
-    inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
-    lanes = min(result.packed, 4) * 4 if across else 4
-    cx.dispatch("arg_reduce", [*result.grid, result.packed, minimum, across, count, inner,
-                               source.sizes[dim], *source.grid], [result], [source],
-                result.texels, dtype=variant(source.dtype, result.dtype),
-                loops=count * (lanes + 1))
-
-
-def _flattened(cx, source: Operand) -> Operand:
-    """All elements of a row-major operand as one row."""
-    flat = (math.prod(source.sizes),)
-    if len(source.sizes) < 2 or flat[0] == source.packed:
-        return source.with_view(flat, (0,))
-    result = cx.temporary(flat, source.dtype, (0,))
-    emit(cx, result, source, Walk(source.sizes, source.strides()))
-    return result
-
-
-@op("aten.argmax.default")
-def _argmax(cx, node):
-    _lower_arg(cx, node, False)
-
-
-@op("aten.argmin.default")
-def _argmin(cx, node):
-    _lower_arg(cx, node, True)

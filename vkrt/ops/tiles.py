@@ -31,3 +31,23 @@ def choose(width: int, channels: int, count: int = 1, least: int = 1) -> tuple[i
         return max(invocations(tile, width, channels, count), LANES) * work
 
     return min((tile for tile in TILES if tile[0] >= least), key=cost)
+
+
+# Rows are split where fewer than this many would be walked at a time, into parts of at least this
+# many texels: a further dispatch takes as long as a walk over some thousand.
+FEW_ROWS, LONG_ROW = 512, 2048
+
+
+def parts_of_rows(rows: int, count: int, longest: int) -> int:
+    """Into how many equal parts to split each of `rows` rows of `count` texels.
+
+    Args:
+        longest: texels that one invocation may walk over.
+    """
+    if not count:
+        return 1
+    parts = -(-count // longest)
+    if count >= LONG_ROW:
+        parts = max(parts, min(count // (LONG_ROW // 16), FEW_ROWS // max(rows, 1)))
+    chunk = -(-count // parts)
+    return -(-count // chunk)

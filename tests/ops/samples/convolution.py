@@ -57,6 +57,13 @@ CONV2D = [
     ((2, 1, 11, 13), (10, 1, 5, 5), (1, 1), (2, 2), (1, 1), 1, True),
     ((1, 1, 12, 16), (6, 1, 3, 8), (2, 4), (0, 0), (1, 1), 1, False),
     ((1, 1, 9, 14), (5, 1, 3, 4), (1, 2), (3, 4), (2, 3), 1, True),
+    # batches; kernels of 7 on wide pictures; odd channels in groups
+    ((4, 8, 10, 11), (12, 8, 3, 3), (2, 1), (1, 1), (1, 1), 1, True),
+    ((2, 10, 9, 21), (10, 1, 7, 7), (1, 1), (3, 3), (1, 1), 10, True),
+    ((1, 7, 15, 16), (7, 1, 7, 7), (2, 2), (3, 3), (1, 1), 7, False),
+    ((1, 6, 8, 9), (8, 3, 3, 3), (1, 1), (0, 0), (1, 1), 2, True),
+    ((2, 12, 7, 6), (12, 6, 1, 1), (1, 1), (0, 0), (1, 1), 2, True),
+    ((3, 14, 6, 6), (21, 2, 3, 3), (1, 1), (2, 2), (2, 2), 7, True),
 ]
 
 CONV1D = [
@@ -68,9 +75,8 @@ CONV1D = [
     ((1, 12, 19), (12, 1, 4), 1, 3, 1, 12, True),
     ((1, 12, 19), (12, 1, 3), 1, 4, 2, 12, True),
     ((2, 6, 11), (9, 2, 3), 1, 0, 1, 3, True),
+    ((3, 9, 13), (9, 1, 7), 2, 3, 1, 9, True),
 ]
-
-
 
 
 def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
@@ -85,7 +91,7 @@ def conv_with_clamp(*args):
                    math.inf if high is None else high)
 
 
-def _one(row, clamp=None) -> Sample:
+def _one(row, clamp=None, computed=False) -> Sample:
     sizes, weight_sizes, stride, padding, dilation, groups, has_bias = row
     spatial = len(sizes) - 2
     pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
@@ -93,7 +99,8 @@ def _one(row, clamp=None) -> Sample:
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, False, [0] * spatial,
             groups]
     name = f"{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
-    constants = (1, 2) if has_bias else (1,)
+    constants = () if computed else (1, 2) if has_bias else (1,)
+    name += "-computed" * computed
     if clamp:
         return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
                       constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
@@ -106,6 +113,9 @@ CLAMPS = ([0, 6.0], [0.0, 1.797e308], [None, 0.5], [-1.797e308, 1])
 
 SAMPLES = [
     *(_one(row) for row in (*CONV2D, *CONV1D)),
+    # One of each kernel.
+    *(_one(row, computed=True) for row in (CONV2D[1], CONV2D[15], CONV2D[20], CONV2D[31],
+                                           CONV2D[32], CONV2D[35], CONV1D[0], CONV1D[5])),
     *(_one(row, clamp) for clamp in CLAMPS
       for row in (CONV2D[0], CONV2D[15], CONV2D[20], CONV2D[31], CONV1D[0])),
 ]

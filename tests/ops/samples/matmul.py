@@ -12,7 +12,7 @@ LINEAR = [((1, 64), 40), ((1, 37), 21), ((5,), 3), ((2, 33), 18), ((3, 1, 20), 9
           ((197, 24), 30), ((2, 3, 5, 18), 22), ((64, 64), 64), ((1, 1030), 7), ((4, 8), 1)]
 MM = [(5, 7, 9), (1, 12, 10), (40, 33, 26)]
 BMM = [(2, 5, 7, 9), (3, 1, 12, 10), (1, 6, 4, 5), (12, 17, 16, 17)]
-ADDENDS = [(9,), (1, 9), (6, 9), (6, 1), (1,)]
+ADDENDS = [(9,), (1, 9), (6, 9), (6, 1), (1,), (), (1, 1)]
 
 
 def linear(x, weight, bias=None):
@@ -23,26 +23,35 @@ def addmm(bias, a, b, beta, alpha):
     return beta * bias + alpha * (a @ b)
 
 
-def _linear(sizes, columns, bias=True, constant=True) -> Sample:
+def _linear(sizes, columns, bias=True, constant=True, constants=None) -> Sample:
     args = [normal(*sizes), normal(columns, sizes[-1], seed=1),
             normal(columns, seed=2) if bias else None]
-    constants = () if not constant else (1, 2) if bias else (1,)
+    if constants is None:
+        constants = () if not constant else (1, 2) if bias else (1,)
     name = f"{'x'.join(map(str, sizes))}-{columns}{'' if bias else '-unbiased'}"
     return Sample("aten.linear.default", args, linear, constants=constants, rtol=RTOL,
-                  name=name + ("" if constant else "-computed"))
+                  name=name + ("" if constants else "-computed") + (
+                      "" if constants in ((), (1,), (1, 2)) else f"-{constants}"))
 
 
 def _product(op, sizes, constants) -> Sample:
     *batch, m, k, n = sizes
     args = [normal(*batch, m, k), normal(*batch, k, n, seed=1)]
-    name = f"{'x'.join(map(str, sizes))}{'' if constants else '-computed'}"
+    name = f"{'x'.join(map(str, sizes))}-{constants}"
     return Sample(op, args, np.matmul, constants=constants, rtol=RTOL, name=name)
 
 
 def _addmm(sizes, beta, alpha, constants) -> Sample:
     args = [normal(*sizes), normal(6, 10, seed=1), normal(10, 9, seed=2), beta, alpha]
-    name = f"{'x'.join(map(str, sizes))}-{beta}-{alpha}{'' if constants else '-computed'}"
+    name = f"{'x'.join(map(str, sizes))}-{beta}-{alpha}-{constants}"
     return Sample("aten.addmm.default", args, addmm, constants=constants, rtol=RTOL, name=name)
+
+
+def _unread_bias() -> Sample:
+    """beta is 0: not even NaN in the bias counts."""
+    args = [np.full(9, np.nan, np.float32), normal(6, 10, seed=1), normal(10, 9, seed=2), 0, 2.0]
+    return Sample("aten.addmm.default", args, lambda bias, a, b, beta, alpha: alpha * (a @ b),
+                  constants=(0, 2), rtol=RTOL, name="beta 0", layouts=("plain",))
 
 
 SAMPLES = [
@@ -54,4 +63,16 @@ SAMPLES = [
     *(_product("aten.bmm.default", sizes, constants) for sizes in BMM for constants in ((1,), ())),
     *(_addmm(sizes, *factors, (0, 2)) for sizes in ADDENDS for factors in ((1, 1), (0.5, 2.0))),
     *(_addmm(sizes, 1, 1, ()) for sizes in ADDENDS),
+    _linear((2, 4, 3, 10), 6, constants=(1,)),
+    _linear((2, 4, 3, 10), 6, constants=(2,)),
+    _linear((5, 10), 7, constants=(0,)),
+    _linear((5, 10), 7, bias=False, constants=(0,)),
+    _linear((3, 2, 10), 13, constant=False),
+    *(_product(op, sizes, constants) for op, sizes in (("aten.mm.default", MM[0]),
+                                                       ("aten.bmm.default", BMM[0]))
+      for constants in ((0,), (0, 1))),
+    _product("aten.bmm.default", (5, 1, 6, 3), ()),
+    *(_addmm(sizes, -0.5, 0.25, constants) for sizes in ADDENDS
+      for constants in ((0,), (1,), (2,), (0, 1), ())),
+    _unread_bias(),
 ]

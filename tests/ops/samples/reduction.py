@@ -1,4 +1,4 @@
-"""Sums, means and extremes over dimensions; softmax and layer normalization."""
+"""Sums, means and extremes over dimensions; softmax."""
 
 import math
 
@@ -13,10 +13,22 @@ def reduced(function):
     return expect
 
 
+def reduced_one(function):
+    return lambda x, dim, keepdim, _: function(x, axis=dim, keepdims=keepdim)
+
+
+def np_prod(x, _=None):
+    return np.asarray(np.prod(x))
+
+
 def with_nan(*sizes):
     array = normal(*sizes)
     array[..., 1] = math.nan
     return array
+
+
+def mostly_masked(*sizes):
+    return np.where(np.arange(sizes[-1]) % 4096 < 4090, -np.inf, normal(*sizes)).astype(np.float32)
 
 
 def positive(*sizes):
@@ -37,6 +49,16 @@ def arg_sample(name, array, dim, keepdim, label="", **options):
                   name=f"{list(array.shape)} {dim} {keepdim}{label}", **options)
 
 
+def both(name, array, dim, keepdim, **options):
+    """The extreme along a dimension and its index."""
+    values, indices = {"max": (np.max, np.argmax), "min": (np.min, np.argmin)}[name]
+    sizes = values(array, axis=dim, keepdims=keepdim).shape
+    return Sample(f"aten.{name}.dim", [array, dim, keepdim],
+                  lambda x, d, k: [values(x, axis=d, keepdims=k), indices(x, axis=d, keepdims=k)],
+                  outs=[(sizes, str(array.dtype)), (sizes, "int32")],
+                  name=f"{list(array.shape)} {dim} {keepdim}", **options)
+
+
 def softmax(x, dim, _=False):
     shifted = np.exp(x - x.max(dim, keepdims=True)) if x.ndim else np.ones(())
     return shifted / shifted.sum(dim, keepdims=True) if x.ndim else shifted
@@ -45,23 +67,6 @@ def softmax(x, dim, _=False):
 def log_softmax(x, dim, _=False):
     shifted = x - x.max(dim, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
-
-
-def layer_norm(x, shape, weight, bias, epsilon):
-    axes = tuple(range(x.ndim - len(shape), x.ndim))
-    result = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
-    result = result * (1 if weight is None else weight) + (0 if bias is None else bias)
-    return [result]
-
-
-def norm_sample(sizes, shape, weight=True, bias=True, name="", offset=0.0):
-    rows = (*sizes[:len(sizes) - len(shape)], *[1] * len(shape))
-    return Sample("aten.native_layer_norm.default",
-                  [normal(*sizes) + np.float32(offset), list(shape),
-                   normal(*shape, seed=1) if weight else None,
-                   normal(*shape, seed=2) if bias else None, 1e-5], layer_norm,
-                  outs=[(sizes, "float32"), (rows, "float32"), (rows, "float32")],
-                  constants=[2, 3], name=name or str(sizes))
 
 
 def any_samples(name, function):
@@ -128,7 +133,23 @@ SAMPLES = [
     arg_sample("argmax", with_nan(3, 5), 1, False, " NaN"),
     arg_sample("argmax", np.round(normal(3, 50)), 1, False, " ties"),
     arg_sample("argmax", normal(3, 5, 6), None, False),
+    *(both(name, normal(2, 6, 5, 7), dim, keepdim)
+      for name in ("max", "min") for dim, keepdim in ((1, False), (-1, True), (2, False))),
+    both("max", integers(4, 9), 0, True),
+    both("min", with_nan(3, 5), 1, True),
+    *(Sample("aten.prod.dim_int", [positive(*sizes) + np.float32(0.5), dim, keepdim, None],
+             reduced_one(np.prod), name=f"{sizes} {dim} {keepdim}", rtol=3e-6)
+      for sizes, dim, keepdim in (((3, 5, 7), 1, False), ((3, 5, 7), -1, True),
+                                  ((2, 9, 4), 0, True), ((1, 150), 1, False))),
+    Sample("aten.prod.default", [integers(3, 5, low=1, high=4), None], np_prod, name="int32"),
+    Sample("aten.prod.default", [positive(2, 3, 3)], np_prod, rtol=3e-6),
+    # In parts.
     arg_sample("argmin", normal(1, 30000), 1, False, half=False),
+    arg_sample("argmax", normal(3, 50_257), 1, False, half=False),
+    arg_sample("argmax", normal(5, 20_002), -1, True, " whole", half=False),
+    arg_sample("argmin", integers(2, 2500, 6), 1, True, " parts"),
+    arg_sample("argmax", integers(2, 9001), 1, False, " ties in parts"),
+    arg_sample("argmax", with_nan(1, 8200), 1, False, " NaN in parts"),
     *(Sample("aten._softmax.default", [normal(*sizes, scale=3.0), dim, False], softmax,
              name=f"{sizes} {dim}")
       for sizes, dim in (((3, 5), -1), ((3, 8), 1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 0),
@@ -141,15 +162,17 @@ SAMPLES = [
     *(Sample("aten._log_softmax.default", [normal(*sizes, scale=3.0), dim, False], log_softmax,
              name=f"{sizes} {dim}")
       for sizes, dim in (((3, 5), -1), ((2, 6, 5, 7), 1), ((2, 6, 5, 7), 2), ((2, 6, 5, 7), 3))),
-    norm_sample((3, 30), (30,)),
-    norm_sample((2, 5, 64), (64,)),
-    norm_sample((2, 5, 64), (64,), weight=False, name="bias only"),
-    norm_sample((2, 5, 13), (13,), weight=False, bias=False, name="neither"),
-    norm_sample((2, 3, 4, 9), (3, 4, 9), name="several dimensions"),
-    norm_sample((1, 9000), (9000,)),
-    norm_sample((4, 96), (96,), name="far from zero", offset=30.0),
+    # Few long rows, in parts.
+    *(Sample(f"aten.{name}.default", [normal(*sizes, scale=3.0), dim, False], function,
+             name=f"parts {sizes} {dim}")
+      for name, function in (("_softmax", softmax), ("_log_softmax", log_softmax))
+      for sizes, dim in (((2, 9001), 1), ((3, 2500, 5), 1))),
+    # More than one invocation may walk over.
+    Sample("aten._softmax.default", [normal(1, 100_003, scale=3.0), 1, False], softmax,
+           name="very long", half=False),
+    Sample("aten._softmax.default", [normal(20_003, 1), 0, False], softmax, name="very long lanes",
+           half=False),
+    Sample("aten._softmax.default", [mostly_masked(2, 9002), 1, False], softmax,
+           name="masked parts"),
+    Sample("aten._softmax.default", [with_nan(2, 8200), 1, False], softmax, name="NaN in parts"),
 ]
-for _sample in SAMPLES:
-    if "far from zero" in _sample.name:
-        # The mean of numbers near 30 is known to 30 * 2^-24.
-        _sample.rtol, _sample.half = 1e-5, False

@@ -51,7 +51,8 @@ MOVES = _named("aten.{}.default", (
     "index_select embedding")) | {
     "dim_order_ops._clone_dim_order.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim",
     "aten.transpose_copy.int", "aten.select_copy.int", "aten.slice_copy.Tensor",
-    "aten.index.Tensor", "aten._weight_int8pack_mm.default", "et_vk.linear_qcs4w.default",
+    "aten.max.dim", "aten.min.dim", "aten.index.Tensor", "aten._weight_int8pack_mm.default",
+    "et_vk.linear_qcs4w.default",
     "et_vk.linear_q4gsw.default", "et_vk.linear_dq8ca_q4gsw.default",
     "et_vk.linear_q8ta_q8csw.default", "et_vk.q8ta_linear.default",
     "et_vk.q8ta_linear_gemv.default", "et_vk.q8ta_conv2d.default", "et_vk.q8ta_conv2d_pw.default",
@@ -62,6 +63,8 @@ MOVES = _named("aten.{}.default", (
 FIXED: dict[str, dict[int, str]] = {
     "aten.argmax.default": {0: "int32"},
     "aten.argmin.default": {0: "int32"},
+    "aten.max.dim": {1: "int32"},
+    "aten.min.dim": {1: "int32"},
     **{f"aten.{name}.{form}": {0: "bool"} for name in ("any", "all")
        for form in ("dim", "dims", "default")},
     "aten.max_pool2d_with_indices.default": {1: "int32"},

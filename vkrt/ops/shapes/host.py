@@ -6,7 +6,6 @@ import math
 
 from vkrt.ops.shapes.indexing import indexed
 from vkrt.ops.shapes.pointwise import div_mode
-from vkrt.ops.shapes.reduction import reduced
 from vkrt.ops.shapes.rules import (
     broadcast,
     fail,
@@ -71,35 +70,12 @@ def binary(x, y, *_value):
 # Along dimensions
 
 
-@rule("self:T dtype:-", "aten::prod.out")
-def product(_x):
-    return ((),)
-
-
-@rule("self:T", "aten::max.unary_out", "aten::min.unary_out")
-def extreme_of_all(x):
-    if not math.prod(x):
-        fail("self", f"nothing to choose from in {list(x)}")
-    return ((),)
-
-
-@rule("self:T dim:i keepdim:b? dtype:-", "aten::prod.int_out")
-def product_along(x, dim, keepdim):
-    return (reduced(x, {wrap(dim, len(x))}, bool(keepdim)),)
 
 
 @rule("self:T dim:i dtype:-", "aten::cumsum.out", "aten::cumprod.out")
 def running(x, dim):
     wrap(dim, len(x))
     return (x,)
-
-
-@rule("self:T dim:i keepdim:b?", "aten::max.dim_max", "aten::min.dim_min")
-def extreme(x, dim, keepdim):
-    dim = wrap(dim, len(x))
-    if x and not x[dim]:
-        fail("dim", f"nothing to choose from in {list(x)}")
-    return (reduced(x, {dim}, bool(keepdim)),) * 2
 
 
 @rule("self:T dim:i? descending:b?", "aten::sort.values")

@@ -34,6 +34,21 @@ def extreme(x, dims, keepdim):
     return (reduced(x, chosen, bool(keepdim)),)
 
 
+@rule("self:T dim:i keepdim:b? dtype:-", "aten.prod.dim_int")
+def prod(x, dim, keepdim):
+    return (reduced(x, {wrap(dim, len(x))}, bool(keepdim)),)
+
+
+@rule("self:T dtype:-", "aten.prod.default")
+def prod_of_all(_x):
+    return ((),)
+
+
+@rule("self:T dim:i keepdim:b?", "aten.max.dim", "aten.min.dim")
+def extreme_and_index(x, dim, keepdim):
+    return extreme(x, (dim,), keepdim) * 2
+
+
 @rule("self:T dim:i? keepdim:b?", "aten.argmax.default", "aten.argmin.default")
 def arg_extreme(x, dim, keepdim):
     return extreme(x, None if dim is None else (dim,), keepdim)

@@ -1,0 +1,36 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Normalization by known moments of each channel: (x - mean) / sqrt(variance + epsilon), times
+// weight plus bias.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+FLAT(2, mean)
+FLAT(3, variance)
+FLAT(4, weight)
+FLAT(5, bias)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+PARAM_FLOAT(4, epsilon)
+CASE(5, has_weight)
+CASE(6, has_bias)
+CASE(7, spread)
+PARAM(8, inner)
+PARAM(9, period)
+#include "follow.glsl"
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - FOLLOWING(mean, i);
+  v /= sqrt(FOLLOWING(variance, i) + epsilon);
+  if (has_weight != 0) v *= FOLLOWING(weight, i);
+  if (has_bias != 0) v += FOLLOWING(bias, i);
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+}

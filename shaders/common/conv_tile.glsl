@@ -1,0 +1,73 @@
+// What convolutions with a register tile share: one invocation computes TILE_X pixels of a row
+// times TILE_O texels (4 channels each) of the result. The including shader defines both; beyond 64
+// sums the Mesa compilers keep them in memory (measured: 10 times slower).
+//
+// Weights are a matrix: row = output channel, columns = (ky, kx, texel of input channels of the
+// group), so a loaded texel is 4 input channels of one output channel.
+
+// Loops over the tile are unrolled by glslc: not every driver does.
+#extension GL_EXT_control_flow_attributes : require
+#include "conv_params.glsl"
+#include "neighbours.glsl"
+
+#if defined(STORAGE_TEXTURE3D)
+// The address `texels` further on along the packed dimension.
+#define STEP_Z(at, texels) ivec3((at).xy, (at).z + (texels))
+#else
+#define STEP_Z(at, texels) ((at) + (texels))
+#endif
+
+vec4 sum[TILE_X * TILE_O];
+// Rows of the weights, one for each channel of the tile.
+int rows[4 * TILE_O];
+// The pixels that the tile meets under one tap of the kernel, and whether they are in the image.
+POSITION from[TILE_X];
+bool inside[TILE_X];
+
+// Begins a tile at texel `z` of a group's channels.
+void begin_tile(int group, int z) {
+  [[unroll]] for (int k = 0; k < TILE_X * TILE_O; k++) sum[k] = vec4(0);
+  [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
+    rows[k] = group * group_channels + min(4 * z + k, group_channels - 1);
+}
+
+// Looks at pixel `x` of row `y` of the source for place `p` of the tile.
+void look_at(int p, int x, int y, int group) {
+  inside[p] = uint(x) < uint(X);
+  from[p] = AT(clamp(x, 0, X - 1), y, group * group_inputs, X, Z);
+}
+
+// Adds the products of the pixels looked at with tap `tap` of the kernel.
+void add_tap(int tap) {
+  int column = tap * group_inputs;
+  int columns = kernel_y * kernel_x * group_inputs;
+  for (int c = 0; c < group_inputs; c++) {
+    vec4 v[TILE_X];
+    [[unroll]] for (int p = 0; p < TILE_X; p++) {
+      v[p] = LOAD(source, STEP_Z(from[p], c));
+      if (!inside[p]) v[p] = vec4(0);
+    }
+    [[unroll]] for (int o = 0; o < TILE_O; o++) {
+      [[unroll]] for (int k = 0; k < 4; k++) {
+        vec4 w = LOAD_WEIGHT(weight, WEIGHT_AT(rows[4 * o + k], column + c, columns));
+        [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += dot(v[p], w);
+      }
+    }
+  }
+}
+
+// Writes the tile to pixels `first`, `first + step`, .. of a row of the result.
+void store_tile(int first, int step, int row, int group, int z) {
+  int out_z = group * group_channels / 4 + z;
+  [[unroll]] for (int o = 0; o < TILE_O; o++) {
+    if (4 * (z + o) >= group_channels) break;
+    vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, out_z + o) : vec4(0);
+    [[unroll]] for (int p = 0; p < TILE_X; p++) {
+      if (first + p * step >= out_X) break;
+      vec4 v = sum[p * TILE_O + o] + offset;
+      if (has_clamp != 0) v = clamp(v, low, high);
+      STORE(result, AT(first + p * step, row, out_z + o, out_X, (channels + 3) / 4),
+            mask_padding(v, VALID(out_z + o, channels)));
+    }
+  }
+}

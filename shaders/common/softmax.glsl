@@ -1,0 +1,60 @@
+// What the softmax kernels share: the source's rows, and the two reductions over a row.
+//
+// Lane by lane where the dimension is not packed: `count` places `inner` texels apart. Across the
+// lanes where it is: `count` texels in a row, `inner` is 1.
+#include "tensor.glsl"
+#include "params.glsl"
+#include "math.glsl"
+
+IN(1, source)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+CASE(4, logarithm)
+CASE(5, across)
+PARAM(6, rows)
+PARAM(7, count)
+PARAM(8, inner)
+
+#define ROW_BASE(row) ((row) / inner * count * inner + (row) % inner)
+#define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
+
+vec4 largest(vec4 u, vec4 v) { return mix(mix(u, v, greaterThan(v, u)), v, isnan(v)); }
+
+// Texel k of the row, with -infinity in the place of padding lanes.
+vec4 element(int base, int k) {
+  vec4 v = TEXEL(base + k * inner);
+  if (across != 0 && (size & 3) != 0 && k == count - 1) {
+    v = mix(vec4(-INFINITY), v, lessThan(ivec4(0, 1, 2, 3), ivec4(size & 3)));
+  }
+  return v;
+}
+
+// The largest of the texels [begin, end) of a row.
+vec4 row_top(int base, int begin, int end) {
+  vec4 top = element(base, begin);
+  for (int k = begin + 1; k < end; k++) top = largest(top, element(base, k));
+  if (across != 0) {
+    top = largest(top, top.zwxy);
+    top = largest(top, top.yxwz);
+  }
+  return top;
+}
+
+// The sum of exp(element - top) over them, in blocks, so that its rounding stays small.
+vec4 row_sum(int base, int begin, int end, vec4 top) {
+  vec4 sum = vec4(0);
+  for (int block = begin; block < end; block += 64) {
+    int stop = min(block + 64, end);
+    vec4 part = vec4(0);
+    for (int k = block; k < stop; k++) part += exp_(element(base, k) - top);
+    sum += part;
+  }
+  return across != 0 ? vec4(sum.x + sum.y + (sum.z + sum.w)) : sum;
+}
+
+// The result for an element, given the largest of its row and the sum.
+vec4 softmax_of(vec4 v, vec4 top, vec4 sum) {
+  return logarithm != 0 ? v - top - log_(sum) : exp_(v - top) * (1.0 / sum);
+}

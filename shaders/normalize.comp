@@ -1,0 +1,51 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// The last stage of a normalization: (x - mean) * scale of the set that each element belongs to,
+// see moments.comp, times weight plus bias. The result may lie over the source.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+IN_AS(2, moments, f32)
+FLAT(3, weight)
+FLAT(4, bias)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+PARAM(4, across)
+PARAM(5, rows)
+PARAM(6, width)
+PARAM(7, moments_X)
+CASE(8, has_weight)
+CASE(9, has_bias)
+CASE(10, spread)
+PARAM(11, inner)
+PARAM(12, period)
+#include "follow.glsl"
+
+vec4 moments_of(int set) { return LOAD_AS(moments, AT_LINEAR(set, moments_X, 0, 1), f32); }
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  int z = i % Z;
+  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z));
+  int first = i / Z / rows * across;
+  if (across == 1 || (width & 3) == 0) {
+    vec4 m = moments_of(first + (across == 1 ? 0 : 4 * z / width));
+    v = (v - m.x) * m.y;
+  } else {
+    // The lanes may be of different sets.
+    for (int lane = 0; lane < 4; lane++) {
+      vec4 m = moments_of(first + min((4 * z + lane) / width, across - 1));
+      v[lane] = (v[lane] - m.x) * m.y;
+    }
+  }
+  if (has_weight != 0) v *= FOLLOWING(weight, i);
+  if (has_bias != 0) v += FOLLOWING(bias, i);
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
+}

@@ -1,0 +1,62 @@
+"""Programs that other runtimes of them refuse, end in, or compute wrongly without a word.
+
+Made by tools/export_cases.py; each has its reference from eager PyTorch beside it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import MODELS, relative_l2
+
+import vkrt
+
+pytestmark = pytest.mark.driver
+
+CASES = MODELS / "cases"
+
+# What goes wrong elsewhere.
+NAMES = {
+    "attention": "aten.logical_not has no runtime operator",
+    "multihead": "likewise",
+    "gpt_block": "likewise",
+    "swin_block": "off by 2 %",
+    "default_stride": "pooling with an empty list of strides",
+    "reflect": "an index for each of several dimensions",
+    "replicate": "likewise",
+    "batch_norm": "of three dimensions",
+    "int_equal": "comparison of integers",
+    "scalars": "0-d inputs",
+    "scalar_between": "a 0-d tensor from a kernel outside of the delegates",
+    "convolutions": "depthwise 7x7, groups of odd channels, transposed with groups",
+    "left_out": "convolutions outside of the delegates",
+    "nearest": "rounds where torch takes the floor",
+    "constant_outputs": "constants that leave a delegate are never written",
+    "gelu": "the tanh form in the place of erf",
+    "softmax": "a shader returns before a barrier",
+    "bools": "8-bit features of the device are not checked",
+    "group_norm": "groups of channels that share texels",
+}
+
+
+@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@pytest.mark.parametrize("name", NAMES)
+def test_case(name, storage, device):
+    reference = np.load(CASES / f"{name}.npz")
+    inputs = [reference[f"in{k}"] for k in range(sum(f.startswith("in") for f in reference.files))]
+    with vkrt.load(CASES / f"{name}.pte", device, storage=storage) as program:
+        results = program.run(*inputs)
+        assert len(results) == len(reference.files) - len(inputs)
+        for index, result in enumerate(results):
+            expected = reference[f"out{index}"]
+            assert result.shape == expected.shape and result.dtype == expected.dtype
+            if result.dtype.kind == "f":
+                assert relative_l2(result, expected) < 1e-5, f"output {index}"
+            else:
+                np.testing.assert_array_equal(result, expected)
+
+
+def test_accumulator_names_the_option_to_export_with(device):
+    """The file does not say which constant a call should change: nobody can run it."""
+    with pytest.raises(vkrt.VkrtError, match="alias_buffer_mutations"):
+        vkrt.load(CASES / "accumulator.pte", device)

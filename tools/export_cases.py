@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Make the programs of tests/models/cases/: what other runtimes of such programs get wrong.
+
+    python tools/export_cases.py [NAME...] [--out tests/models/cases] [--list]
+
+Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
+out1, ... of eager PyTorch in float32.  Weights and inputs are random with a fixed seed.
+
+Needs Python 3.10 to 3.12 with
+
+    pip install torch==2.13.0 executorch==1.5.1
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from export_models import SEED, lower, run_eager, save_arrays
+
+MAX_BYTES = 60_000  # the limit for one program or one .npz file
+
+
+class Module(nn.Module):
+    """A module of one function and the layers it uses."""
+
+    def __init__(self, function, **layers):
+        super().__init__()
+        self.function = function
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+
+    def forward(self, *inputs):
+        return self.function(self, *inputs)
+
+
+class Attention(nn.Module):
+    """Multi-head attention as torch's own layer does it."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(24, 3, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+class GptBlock(nn.Module):
+    """One block of a GPT: causal attention, layer norms and an MLP with GELU."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(24), nn.LayerNorm(24)
+        self.qkv, self.project = nn.Linear(24, 72), nn.Linear(24, 24)
+        self.mlp = nn.Sequential(nn.Linear(24, 50), nn.GELU(), nn.Linear(50, 24))
+
+    def forward(self, x):
+        q, k, v = (t.view(1, -1, 3, 8).transpose(1, 2) for t in
+                   self.qkv(self.first(x)).split(24, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.project(y.transpose(1, 2).reshape(1, -1, 24))
+        return x + self.mlp(self.second(x))
+
+
+def roll(x, shift):
+    """The picture [N, H, W, C] moved up and left by ``shift``, what goes out coming in again."""
+    x = torch.cat((x[:, shift:], x[:, :shift]), 1)
+    return torch.cat((x[:, :, shift:], x[:, :, :shift]), 2)
+
+
+class SwinBlock(nn.Module):
+    """Attention in shifted windows: rolled pictures, a bias by relative position, a mask."""
+
+    def __init__(self, side=8, window=4, channels=12, heads=3):
+        super().__init__()
+        self.side, self.window, self.heads = side, window, heads
+        self.norm = nn.LayerNorm(channels)
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.project = nn.Linear(channels, channels)
+        self.bias = nn.Parameter(torch.randn(heads, window**2, window**2))
+        area = torch.zeros(side, side)
+        parts = (slice(0, -window), slice(-window, -window // 2), slice(-window // 2, None))
+        for number, (rows, columns) in enumerate((a, b) for a in parts for b in parts):
+            area[rows, columns] = number
+        area = self.windows(area[None, :, :, None]).squeeze(-1)
+        mask = (area[:, None] != area[:, :, None]).float() * -100.0
+        self.register_buffer("mask", mask[:, None])
+
+    def windows(self, x):
+        batch, _, _, channels = x.shape
+        count, w = self.side // self.window, self.window
+        return (x.view(batch, count, w, count, w, channels).permute(0, 1, 3, 2, 4, 5)
+                .reshape(-1, w * w, channels))
+
+    def forward(self, x):
+        side, w, channels = self.side, self.window, x.shape[-1]
+        y = roll(self.norm(x), w // 2)
+        q, k, v = self.qkv(self.windows(y)).view(-1, w * w, 3, self.heads,
+                                                 channels // self.heads).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) * (channels // self.heads) ** -0.5
+        y = torch.softmax(scores + self.bias + self.mask, -1) @ v
+        y = self.project(y.transpose(1, 2).reshape(-1, w * w, channels))
+        y = y.view(-1, side // w, side // w, w, w, channels).permute(0, 1, 3, 2, 4, 5)
+        y = y.reshape(-1, side, side, channels)
+        return x + roll(y, side - w // 2)
+
+
+class Constants(nn.Module):
+    """Constants leave the delegate as outputs, as they are and in another shape."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(3, 5))
+
+    def forward(self, x):
+        return x + self.table, self.table.clone(), self.table.reshape(5, 3)
+
+
+class Accumulator(nn.Module):
+    """A buffer that every call changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(1, 6))
+
+    def forward(self, x):
+        self.total.add_(x)
+        return self.total * 2.0
+
+
+def with_statistics(norm):
+    """The batch norm with moments that are not the initial zeros and ones."""
+    with torch.no_grad():
+        norm.running_mean.normal_(0.0, 0.5)
+        norm.running_var.uniform_(0.5, 1.5)
+        norm.weight.uniform_(0.5, 1.5)
+        norm.bias.normal_(0.0, 0.5)
+    return norm
+
+
+def convolutions():
+    """Depthwise 7x7, groups whose channels do not fill texels, and transposed ones of these."""
+    return Module(
+        lambda m, x: (m.depthwise(x), m.grouped(x), m.point(x), m.transposed(x), m.spread(x)),
+        depthwise=nn.Conv2d(6, 6, 7, padding=3, groups=6),
+        grouped=nn.Conv2d(6, 8, 3, groups=2),
+        point=nn.Conv2d(6, 9, 1, groups=3),
+        transposed=nn.ConvTranspose2d(6, 4, 4, stride=2, padding=1, groups=2),
+        spread=nn.ConvTranspose2d(6, 6, 3, stride=2, groups=6, output_padding=1))
+
+
+def floats(*sizes):
+    return torch.randn(*sizes)
+
+
+def whole(*sizes):
+    return torch.randint(-2, 3, sizes, dtype=torch.int32)
+
+
+# name: function that returns the module and its inputs
+PROGRAMS = {
+    "attention": lambda: (
+        Module(lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v)),
+        (floats(1, 3, 7, 8), floats(1, 3, 7, 8), floats(1, 3, 7, 8))),
+    "multihead": lambda: (Attention(), (floats(1, 9, 24),)),
+    "gpt_block": lambda: (GptBlock(), (floats(1, 9, 24),)),
+    "swin_block": lambda: (SwinBlock(), (floats(1, 8, 8, 12),)),
+    "default_stride": lambda: (
+        Module(lambda m, x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2), F.avg_pool2d(x, (1, 3)))),
+        (floats(1, 5, 9, 11),)),
+    "reflect": lambda: (
+        Module(lambda m, x: F.pad(x, (2, 1, 1, 3), mode="reflect")), (floats(1, 3, 6, 7),)),
+    "replicate": lambda: (
+        Module(lambda m, x: F.pad(x, (2, 1, 1, 3), mode="replicate")), (floats(1, 3, 6, 7),)),
+    "batch_norm": lambda: (
+        Module(lambda m, x: m.norm(x), norm=with_statistics(nn.BatchNorm1d(6))),
+        (floats(2, 6, 9),)),
+    "int_equal": lambda: (
+        Module(lambda m, a, b: (a == b, a == 1, (a == b).to(torch.float32) * 2.0)),
+        (whole(3, 7), whole(3, 7))),
+    "scalars": lambda: (
+        Module(lambda m, x, a, b: (x * a + b, a * b)),
+        (floats(2, 5), torch.tensor(1.5), torch.tensor(-0.25))),
+    "scalar_between": lambda: (
+        Module(lambda m, x: torch.sigmoid(x) * torch.linalg.vector_norm(x)), (floats(4, 6),)),
+    "convolutions": lambda: (convolutions(), (floats(1, 6, 9, 14),)),
+    # What the exporter leaves outside of the delegates: batches, and transposed ones over time.
+    "left_out": lambda: (
+        Module(lambda m, x, y: (torch.relu(m.batch(x)), torch.sigmoid(m.time(y))),
+               batch=nn.Conv2d(3, 6, 3, stride=2, padding=1),
+               time=nn.ConvTranspose1d(6, 4, 4, stride=2, padding=1)),
+        (floats(2, 3, 9, 8), floats(1, 6, 10))),
+    "nearest": lambda: (
+        Module(lambda m, x: (F.interpolate(x, scale_factor=1.7, mode="nearest"),
+                             F.interpolate(x, size=(9, 4), mode="nearest"))),
+        (floats(1, 3, 6, 7),)),
+    "constant_outputs": lambda: (Constants(), (floats(3, 5),)),
+    "gelu": lambda: (
+        Module(lambda m, x: (F.gelu(x), F.gelu(x, approximate="tanh"))),
+        (torch.linspace(-6, 6, 400).reshape(4, 100),)),
+    "softmax": lambda: (
+        Module(lambda m, x: (torch.softmax(x, -1), torch.softmax(x, 1), F.log_softmax(x, 0))),
+        (floats(3, 6, 37),)),
+    "bools": lambda: (
+        Module(lambda m, x, b: (torch.logical_not(b), torch.logical_and(x > 0, b),
+                                torch.where(b, x, -x), b.to(torch.float32) * x)),
+        (floats(3, 7), floats(3, 7) > 0)),
+    "group_norm": lambda: (
+        Module(lambda m, x: torch.relu(m.norm(m.conv(x))), conv=nn.Conv2d(3, 12, 3, padding=1),
+               norm=nn.GroupNorm(4, 12)), (floats(1, 3, 9, 10),)),
+    "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
+}
+
+
+def export(name, folder):
+    """Export one program to ``folder``."""
+    torch.manual_seed(SEED)
+    module, inputs = PROGRAMS[name]()
+    module.eval()
+    pte = lower(module, inputs)
+    outputs = run_eager(module, inputs)
+    program, arrays = folder / f"{name}.pte", folder / f"{name}.npz"
+    program.write_bytes(pte)
+    save_arrays(arrays, inputs, outputs)
+    sizes = program.stat().st_size, arrays.stat().st_size
+    print(f"{name}: program {sizes[0]} bytes, arrays {sizes[1]} bytes")
+    if max(sizes) > MAX_BYTES:
+        raise SystemExit(f"{name}: larger than {MAX_BYTES} bytes")
+
+
+def main(argv=None):
+    """Read the command line and export the programs."""
+    parser = argparse.ArgumentParser(description="Make the programs of tests/models/cases.")
+    parser.add_argument("name", nargs="*", help="programs to make (default: all)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path(__file__).resolve().parent.parent / "tests" / "models" / "cases",
+        help="folder for the files (default: tests/models/cases of this repository)",
+    )
+    parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
+    options = parser.parse_args(argv)
+    if options.list:
+        print("\n".join(PROGRAMS))
+        return
+    unknown = [name for name in options.name if name not in PROGRAMS]
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.name or PROGRAMS:
+        export(name, options.out)
+
+
+if __name__ == "__main__":
+    main()
