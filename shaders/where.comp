@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16 i32 u8
+//! dtypes: f32 f16 i32 u8 i8
 #extension GL_GOOGLE_include_directive : require
 // Element-wise choice between two operands.
 #include "tensor.glsl"

@@ -6,12 +6,13 @@ import pytest
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Node
-from vkrt.graph.kernels import CONVERT, KERNELS, REFUSED, on_device
+from vkrt.graph.kernels import CONVERT, KERNELS, REFUSED, on_device, split_arguments
 from vkrt.graph.symbols import Symbol
 from vkrt.graph.tensor import Tensor
 from vkrt.host import has_kernel
 from vkrt.ops import shapes
 from vkrt.ops.registry import declaration
+from vkrt.pte import TensorList
 
 
 def t(*sizes, dtype="float32"):
@@ -48,6 +49,29 @@ def test_kernels_of_the_host_stay():
 def test_nodes_of_delegates_stay():
     node = Node("aten.relu.default", (t(3),), (t(3),))
     assert list(on_device(node)) == [node]
+
+
+# kernel, value ids, values by id, ids already written, (inputs, results)
+SPLIT = [
+    ("aten::abs.out", (0, 1, 1), [None] * 2, (), ((0,), (1,))),
+    ("aten::zeros.out", (3, 1, 1), [None] * 4, (), ((3,), (1,))),
+    ("aten::sort.values", (0, 1, 2, 3, 4), [*[None] * 4, TensorList((2, 3))], (),
+     ((0, 1), (2, 3))),
+    ("aten::split_copy.out", (0, 1, 1), [None, TensorList((5, 6))], (), ((0,), (5, 6))),
+    ("aten::split_copy.out", (0, 1, 2), [None, TensorList((5, 6)), TensorList((5, 6))], (),
+     ((0,), (5, 6))),
+    ("aten::copy_", (0, 1, 2, 0), [None] * 3, (0,), ((0, 1, 2), (0,))),
+    # What outlives the run, and what cannot be told.
+    ("aten::copy_", (0, 1, 2, 0), [None] * 3, (), ((), ())),
+    ("aten::abs.out", (0, 1), [None] * 2, (0, 1), ((), ())),
+    ("aten::sort.values", (0, 2, 3, 4), [*[None] * 4, TensorList((1, 3))], (), ((), ())),
+    ("aten::abs.out", (), [], (), ((), ())),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "values", "made", "parts"), SPLIT)
+def test_results_are_found(name, args, values, made, parts):
+    assert split_arguments(name, args, values, made) == parts
 
 
 # name, arguments, result, operators

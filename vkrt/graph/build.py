@@ -9,7 +9,7 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node, node_of
-from vkrt.graph.kernels import CONVERT, REFUSED, on_device
+from vkrt.graph.kernels import CONVERT, REFUSED, on_device, split_arguments
 from vkrt.graph.states import PREPACK, States, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
@@ -143,7 +143,7 @@ class _Builder:
 
     def _kernel_call(self, call: pte.KernelCall) -> None:
         name = self.plan.operators[call.op]
-        inputs, out_ids = self._split(name, call.args)
+        inputs, out_ids = split_arguments(name, call.args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
@@ -156,28 +156,6 @@ class _Builder:
                 return
             outs.append(self._renew(value_id, old))
         self.add(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'", kernel=name)
-
-    def _split(self, name: str, args) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Ids of a kernel's inputs and of its results.
-
-        The result stands twice: as the out argument and, last, as what is returned. Of several out
-        arguments the last value is the list.
-        """
-        if not args:
-            return (), ()
-        last = self.values[args[-1]]
-        if isinstance(last, pte.TensorList):
-            ids = tuple(last.ids)
-            if ids and tuple(args[-1 - len(ids):-1]) == ids:
-                return tuple(args[:-1 - len(ids)]), ids
-            if len(args) > 1 and self.values[args[-2]] == last:
-                return tuple(args[:-2]), ids
-        elif len(args) > 1 and args[-1] == args[-2]:
-            return tuple(args[:-2]), (args[-1],)
-        elif name.endswith("_") and args[0] == args[-1] in self.made:
-            # In place, of a value that does not outlive the run.
-            return tuple(args[:-1]), (args[-1],)
-        return (), ()
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""

@@ -11,12 +11,13 @@ fits into 32 bits). Conversions are put in where an operator wants one dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vkrt.graph.graph import Node, node_of
 from vkrt.graph.tensor import Tensor
+from vkrt.pte import TensorList
 
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
 
@@ -61,6 +62,8 @@ KERNELS: dict[str, Kernel] = {
     **_family("one", "aten::pow.{}_out", "aten.pow.{}", "Tensor_Tensor Tensor_Scalar"),
     **_family("one", "aten::upsample_{}.vec_out", "aten.upsample_{}.vec", "nearest2d bilinear2d"),
     "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
+    "aten::max.unary_out": Kernel("aten.amax.default", "one", lambda a: (*a[:1], [])),
+    "aten::min.unary_out": Kernel("aten.amin.default", "one", lambda a: (*a[:1], [])),
     "aten::mean.out": Kernel("aten.mean.dim", "one"),
     "aten::var.correction_out": Kernel("aten.var.correction", "one"),
     "aten::var.out": Kernel("aten.var.dim", "one"),
@@ -109,6 +112,35 @@ REFUSED = {
     "aten::masked_select.out": "the size of its result depends on the data",
     "aten::_local_scalar_dense.out": "a number read from the data",
 }
+
+
+def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
+                    made: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ids of a kernel's inputs and of its results; none of either where they cannot be told.
+
+    The result stands twice: as the out argument and, last, as what is returned. Of several out
+    arguments the last value is the list. A kernel in place ends with its first argument.
+
+    Args:
+        args: value ids of the call.
+        values: by id.
+        made: ids of values that an instruction has written: they do not outlive the run, so that
+            a kernel in place is one that makes a new value.
+    """
+    if not args:
+        return (), ()
+    last = values[args[-1]]
+    if isinstance(last, TensorList):
+        ids = tuple(last.ids)
+        if ids and tuple(args[-1 - len(ids):-1]) == ids:
+            return tuple(args[:-1 - len(ids)]), ids
+        if len(args) > 1 and values[args[-2]] == last:
+            return tuple(args[:-2]), ids
+    elif len(args) > 1 and args[-1] == args[-2]:
+        return tuple(args[:-2]), (args[-1],)
+    elif name.endswith("_") and args[0] == args[-1] in made:
+        return tuple(args[:-1]), (args[-1],)
+    return (), ()
 
 
 def on_device(node: Node) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-"""Host kernels along dimensions: products, running sums, extremes and order.
+"""Host kernels along dimensions: running sums and products, order, the largest few.
 
 Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
 """
@@ -28,16 +28,6 @@ def running_sum(x, dim, _dtype=None):
 @kernel("aten::cumprod.out")
 def running_product(x, dim, _dtype=None):
     return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
-
-
-@kernel("aten::max.unary_out")
-def largest_of_all(x):
-    return np.max(x)
-
-
-@kernel("aten::min.unary_out")
-def least_of_all(x):
-    return np.min(x)
 
 
 def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:

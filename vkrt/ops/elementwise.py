@@ -244,10 +244,7 @@ for _name in SCALAR_KINDS:
 def _where(cx, node):
     choice, a, b = (tensor_argument(node, index) for index in range(3))
     out = node.outs[0]
-    # Integers of 8 bits are moved as they are; int8 has the bytes of uint8.
     dtype = "uint8" if out.dtype == "bool" else out.dtype
-    if dtype == "int8":
-        raise UnsupportedError(f"{cx.where()}: a result of dtype int8")
     dtypes = (_truth(choice), *((t.dtype if t.dtype == out.dtype else dtype) for t in (a, b)))
     inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)
     params = inputs.params(cx)

@@ -164,8 +164,10 @@ def _fill(cx, out: Tensor, value: float) -> None:
 
 def lower_reduction(cx, node: Node, kind: int, mean: bool = False,
                     divisor: float | None = None) -> None:
-    """Lowers a node with the arguments x, dimensions, keepdim; its first result. A mean divides by
-    the number of elements or by `divisor`."""
+    """Lowers a node with the arguments x, dimensions, keepdim; its first result.
+
+    A mean divides by the number of elements, or by `divisor`.
+    """
     tensor, out = tensor_argument(node, 0), node.outs[0]
     dims = dimensions(argument(node, 1), tensor.rank)
     keepdim = as_bool(argument(node, 2, False))

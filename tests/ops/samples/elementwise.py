@@ -204,6 +204,8 @@ def fits(source, dtype):
 
 SAMPLES += [
     where(booleans(2, 6, 5, 7), normal(2, 6, 5, 7), normal(2, 6, 5, 7, seed=1)),
+    where(booleans(3, 9), integers(3, 9).astype(np.int8), integers(9, seed=1).astype(np.int8),
+          name="int8"),
     where(booleans(2, 1, 5, 7), normal(6, 1, 1), normal(7, seed=1), name="broadcast"),
     where(booleans(1, 6, 1, 7), normal(2, 6, 5, 7), normal(seed=1), name="scalar",
           constants=[2]),

@@ -72,13 +72,6 @@ def binary(x, y, *_value):
 
 
 
-@rule("self:T", "aten::max.unary_out", "aten::min.unary_out")
-def extreme_of_all(x):
-    if not math.prod(x):
-        fail("self", f"nothing to choose from in {list(x)}")
-    return ((),)
-
-
 @rule("self:T dim:i dtype:-", "aten::cumsum.out", "aten::cumprod.out")
 def running(x, dim):
     wrap(dim, len(x))
