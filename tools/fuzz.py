@@ -10,9 +10,9 @@ random inputs, twice, which has to give the same. What would take more than a gi
 than a second or so, is not run: the plan says so before anything is allocated.
 
 Outcomes: ran; refused with a documented exception (those of vkrt, OSError); not run, because of its
-size. Everything else is a finding and makes the exit code 1: another exception, results
-that differ, the end of the process by a signal, a file that takes too long. Findings are written to --out: the file, and what
-was done to it and came of it.
+size. Everything else is a finding and makes the exit code 1: another exception, results that
+differ, the end of the process by a signal, a file that takes too long. Findings are written to
+--out: the file, and what was done to it and came of it.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import infer
@@ -73,7 +74,15 @@ class _Resolver:
             outputs[index] = self.numbers[symbol]
         return Graph(graph.name, [self._value(value) for value in graph.inputs], outputs,
                      [self.nodes.get(node, node) for node in graph.nodes], graph.file_arena,
-                     graph.unsupported).finish()
+                     graph.unsupported, states=[self._state(s) for s in graph.states]).finish()
+
+    def _state(self, state: State) -> State:
+        after = self.now.get(state.after, state.after)
+        if after.sizes != state.before.sizes:
+            raise self._refused(state.before.name, ValueError(
+                f"a buffer of sizes {list(state.before.sizes)} would become "
+                f"{list(after.sizes)}"))
+        return replace(state, after=after)
 
     def _number(self, symbol: Symbol) -> int:
         try:
@@ -190,15 +199,16 @@ def _at(graph: Graph, group: Sequence[tuple[int, int]], part: Fraction) -> Graph
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:
-    """The graph at its bounds and, with dynamic shapes, one less in every dynamic dimension.
+    """The graph at its bounds and, with dynamic shapes, a little less in every dynamic dimension.
 
     Sizes that are no multiple of 4 may need copies that those at the bounds do not: together the
     two tell how many bytes of activations any sizes need.
     """
-    result = [graph]
-    if graph.is_dynamic:
-        sizes = [tuple(n - (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
+    for step in STEPS if graph.is_dynamic else ():
+        sizes = [tuple(n - step * (d in t.dynamic_dims) for d, n in enumerate(t.sizes))
                  if isinstance(t, Tensor) else None for t in graph.inputs]
+        if any(0 in s or min(s, default=1) < 0 for s in sizes if s is not None):
+            break
         with suppress(InputError):
-            result.append(resolve(graph, sizes))
-    return result
+            return [graph, resolve(graph, sizes)]
+    return [graph]

@@ -53,12 +53,15 @@ cdef class Resources:
                 handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
             self.handles[number] = handle
 
-    def borrow(self, Resources other, ids):
-        """Makes storages those of another work list that has them under the same ids."""
-        for number in ids:
-            self.handles[number] = other.handles[number]
-            self.offsets[number] = other.offsets[number]
-            self.borrowed.add(number)
+    def borrow(self, Resources other, storages):
+        """Takes the handles of these storages of another work list, as far as this one has them."""
+        for storage in storages:
+            number = storage.id
+            # A work list made before others had this storage may have another under its id.
+            if number < len(self.handles) and self.storages[number] is storage:
+                self.handles[number] = other.handles[number]
+                self.offsets[number] = other.offsets[number]
+                self.borrowed.add(number)
 
     def borrow_as(self, int storage, Resources other, int there):
         """Makes a storage the one of another work list that has the same bytes."""

@@ -11,8 +11,7 @@ cdef class Weights:
     cdef Allocator allocator
     cdef Pipelines pipelines
     cdef readonly Resources resources
-    # Ids of their storages
-    cdef readonly object storages
+    cdef readonly tuple storages
     cdef object work
     cdef object plan
     cdef object mapper

@@ -3,6 +3,7 @@ from typing import Any
 
 from vkrt.graph.plan import MemoryPlan
 from vkrt.graph.records import WorkList
+from vkrt.graph.tensor import Storage
 from vkrt.memory.reader import Reader
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.pipelines import Pipelines
@@ -11,7 +12,7 @@ from vkrt.vk.device import Device
 class Weights:
     closed: bool
     @property
-    def storages(self) -> frozenset[int]: ...
+    def storages(self) -> tuple[Storage, ...]: ...
     @property
     def streamer(self) -> Any: ...
     def __init__(self, device: Device, allocator: Any, pipelines: Pipelines, work: WorkList,
