@@ -141,6 +141,22 @@ def test_another_program(storage, device):
             np.testing.assert_allclose(result, archive[f"step{step}_out0"], rtol=1e-5, atol=1e-6)
 
 
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
+def test_with_dynamic_shapes(storage, weights, device):
+    """Runs at any sizes go on with the same values."""
+    with np.load(MODELS / "buffers_dynamic.npz") as archive, vkrt.load(
+            MODELS / "buffers_dynamic.pte", device, storage=storage, weights=weights) as program:
+        for _ in range(2):
+            for step in range(5):
+                result, = program.run(archive[f"step{step}_in0"])
+                expected = archive[f"step{step}_out0"]
+                np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+            program.reset_state()
+        assert program.memory.state == 32
+
+
 def graph_of(sizes, *nodes_of):
     """A graph of two states [3, 4] and [4, 3] (or `sizes`) that begin as 0, 1, 2, ...
 

@@ -3,8 +3,9 @@
 
     python tools/export_special.py [NAME...] [--out tests/models]
 
-buffers: changes buffers in place (the Vulkan option ``alias_buffer_mutations``). Its NAME.npz has
-the inputs step0_in0, ... and the outputs step0_out0, ... of runs one after another.
+buffers, buffers_dynamic: change buffers in place (Vulkan option ``alias_buffer_mutations``), the
+second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ... and the outputs
+step0_out0, ... of runs one after another.
 coder: two methods, ``encode`` and ``decode``, with two layers in common. Its
 NAME.npz has the arrays encode_in0, encode_out0, decode_in0, ...
 
@@ -39,6 +40,18 @@ class Buffers(nn.Module):
         self.middle.copy_(self.middle * 0.5 + self.linear(self.total))
         self.last.copy_(self.last * 0.25 + self.middle)
         return torch.tanh(self.total), self.middle - 0.25, self.last + 1.0
+
+
+class Average(nn.Module):
+    """The sum of all rows seen so far, and each row with it; any number of rows up to 8."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.randn(1, 6))
+
+    def forward(self, x):
+        self.total.add_(x.sum(0, keepdim=True))
+        return x * self.total
 
 
 class Coder(nn.Module):
@@ -84,6 +97,19 @@ def make_buffers():
     return pte, arrays
 
 
+def make_buffers_dynamic():
+    """The program's bytes and its arrays."""
+    module = Average().eval()
+    runs = [(torch.randn(rows, 6),) for rows in (8, 3, 1, 8, 5)]
+    rows = torch.export.Dim("rows", min=1, max=8)
+    pte = lower(module, runs[0], dynamic_shapes=({0: rows},), alias_buffer_mutations=True)
+    arrays = {}
+    for step, inputs in enumerate(runs):
+        arrays[f"step{step}_in0"] = inputs[0].numpy()
+        arrays[f"step{step}_out0"] = run_eager(module, inputs)[0]
+    return pte, arrays
+
+
 def make_coder():
     """The program's bytes and its arrays."""
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
@@ -105,7 +131,8 @@ def make_coder():
     return edge.to_executorch().buffer, arrays
 
 
-PROGRAMS = {"buffers": make_buffers, "coder": make_coder}
+PROGRAMS = {"buffers": make_buffers, "buffers_dynamic": make_buffers_dynamic,
+            "coder": make_coder}
 
 
 def main(argv=None):

@@ -6,13 +6,13 @@
 
 Each file is a good program changed at a few places (see fuzz_mutations.py); seed and index say
 which and how. It is loaded with options that chance picks and, if that works, each method runs on
-random inputs. What would take more than a gigabyte, or more work than a second or so, is not run:
-the plan says so before anything is allocated.
+random inputs, twice, which has to give the same. What would take more than a gigabyte, or more work
+than a second or so, is not run: the plan says so before anything is allocated.
 
 Outcomes: ran; refused with a documented exception (those of vkrt, OSError); not run, because of its
-size. Everything else is a finding and makes the exit code 1: another exception, the end of the
-process by a signal, a file that takes too long. Findings are written to --out: the file, and what
-was done to it and came of it.
+size. Everything else is a finding and makes the exit code 1: another exception, results that
+differ, the end of the process by a signal, a file that takes too long. Findings are written to
+--out: the file, and what was done to it and came of it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def options_by_chance(rng: Random) -> Any:
     return LoadOptions(
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
         weights=rng.choice(["auto", "auto", "direct", "copy", "stream"]),
-        order=rng.choice(["lazy", "lazy", "eager"]), packed="off")
+        order=rng.choice(["lazy", "lazy", "eager"]), packed="off",
+        memory_budget=rng.choice([None, None, None, "smallest", "20KB"]))
 
 
 def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
@@ -96,11 +97,19 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
             for name in names:
                 random = np.random.default_rng(seed)
                 inputs = [_array(info, random) for info in program.metadata(name).inputs]
-                for _ in range(2):
-                    program.run(*inputs, method=name)
+                first = program.run(*inputs, method=name)
+                program.reset_state(name)
+                _compare(first, program.run(*inputs, method=name))
         return "ran"
     except (VkrtError, OSError) as error:
         return type(error).__name__
+
+
+def _compare(first: list[Any], second: list[Any]) -> None:
+    """What differs from run to run was read where nobody had written."""
+    for index, (a, b) in enumerate(zip(first, second, strict=True)):
+        if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+            raise AssertionError(f"output {index} is another one in the second run")
 
 
 def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:

@@ -249,7 +249,8 @@ class Method:
             results = self._results(out, instance)
             if self._instances.bind(instance):
                 arena = self._instances.arena.nbytes
-                self.report.shape(str(shape), instance.plan.run_bytes, arena, self._allocator)
+                needed = instance.plan.run_bytes - instance.plan.state_bytes
+                self.report.shape(str(shape), needed, arena, self._allocator)
             for index, array in enumerate(arrays):
                 instance.compute.write_input(index, _narrowed(array))
             instance.compute.run(host.run_kernel)
@@ -295,7 +296,8 @@ class Method:
 
     def _load_extra(self, work: WorkList, extra: list[Prepack]) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
-        only = replace(work, prepacks=extra, steps=[], inputs=[], outputs=[], notes=[])
+        only = replace(work, prepacks=extra, steps=[], inputs=[], outputs=[], states=[],
+                       notes=[])
         way = "direct" if self.options.weights == "stream" else self.options.weights
         only, plan, mapper = place(only, self._device, self._sources, replace(
             self.options, memory_budget=None, weights=way))

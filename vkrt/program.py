@@ -71,8 +71,6 @@ class Description:
                     graph = build_graph(self.source, self.program, candidate,
                                         self._files.external)
                     find_dynamic(graph)
-                    if graph.states and graph.is_dynamic:
-                        graph.unsupported["buffers changed in place, with dynamic shapes"] += 1
                     self._graphs[method] = graph
                     break
             else:

@@ -76,7 +76,7 @@ class Graph:
             sizes depend on, in the order of the file. Empty where all sizes are fixed.
         output_symbols: the results that are symbols, by number; `outputs` has their bounds.
         reads: elements of inputs whose values decide sizes or places.
-        states: what it keeps from run to run; such methods have fixed sizes.
+        states: what it keeps from run to run; their sizes are fixed.
     """
 
     name: str

@@ -56,7 +56,8 @@ class Lowering:
         if like is not None:
             # The storages of the other work list keep their ids, and its weights are these.
             self.work = replace(self.work, storages=list(like.storages),
-                                prepacks=list(like.prepacks), weights=dict(like.weights))
+                                prepacks=list(like.prepacks), weights=dict(like.weights),
+                                states=list(like.states))
         self.node = -1
         self._storages = StorageList(self.work.storages)
         self._operands: dict[Tensor, Operand] = {}

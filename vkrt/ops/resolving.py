@@ -14,6 +14,7 @@ from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import infer
@@ -74,7 +75,15 @@ class _Resolver:
             outputs[index] = self.numbers[symbol]
         return Graph(graph.name, [self._value(value) for value in graph.inputs], outputs,
                      [self.nodes.get(node, node) for node in graph.nodes], graph.file_arena,
-                     graph.unsupported).finish()
+                     graph.unsupported, states=[self._state(s) for s in graph.states]).finish()
+
+    def _state(self, state: State) -> State:
+        after = self.now.get(state.after, state.after)
+        if after.sizes != state.before.sizes:
+            raise self._refused(state.before.name, ValueError(
+                f"a buffer of sizes {list(state.before.sizes)} would become "
+                f"{list(after.sizes)}"))
+        return replace(state, after=after)
 
     def _number(self, symbol: Symbol) -> int:
         try:

@@ -14,8 +14,13 @@ from vkrt.ops import copying
 
 
 def enter(cx) -> None:
-    """Gives every state of the graph its memory, before the first node."""
-    for state in cx.graph.states:
+    """Gives every state of the graph its memory, before the first node.
+
+    That of a work list which this one is made like, where there is one.
+    """
+    for state, record in zip(cx.graph.states, cx.work.states):
+        cx.place(state.before, record.operand)
+    for state in cx.graph.states[len(cx.work.states):]:
         operand = cx.place(state.before, cx.raw(state.before, "state", state.before.dtype))
         cx.work.states.append(StateRecord(operand, state.initial, state.before.name))
 

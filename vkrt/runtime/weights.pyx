@@ -58,12 +58,12 @@ cdef class Weights:
         self.plan = plan
         self.mapper = mapper
         self.blocks = [None] * len(plan.blocks)
-        ids = frozenset(weight.storage for weight in plan.placement.catalog).union(
-            state.operand.storage.id for state in work.states)
-        self.storages = tuple(work.storages[number] for number in sorted(ids))
+        self.storages = (*(work.storages[weight.storage] for weight in plan.placement.catalog),
+                         *(state.operand.storage for state in work.states))
         try:
             self.resources = Resources(device, work.storages)
-            self.resources.create(ids.difference(shared))
+            self.resources.create([storage.id for storage in self.storages
+                                   if storage.id not in shared])
             for storage in shared:
                 lender, there = shared[storage]
                 self.resources.borrow_as(storage, (<Weights>lender).resources, there)
