@@ -27,6 +27,7 @@ from vkrt.graph.tensor import (
 )
 from vkrt.host import has_kernel
 from vkrt.ops import copying, shapes
+from vkrt.ops.fusing import fusions_of
 from vkrt.ops.registry import declaration
 
 
@@ -46,6 +47,7 @@ class Lowering:
     def __init__(self, graph: Graph, target: Target, rooms: dict[int, int] | None = None):
         self.graph = graph
         self.rooms = rooms or {}
+        self.fusions = fusions_of(graph)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target
@@ -345,6 +347,9 @@ def _walk(cx: Lowering) -> WorkList:
 def _lower_node(cx: Lowering, node: Node) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
     shapes.check(node)
+    if cx.node in cx.fusions.done:
+        return
+    node = cx.fusions.nodes.get(cx.node, node)
     try:
         if node.is_host:
             _host_call(cx, node)
