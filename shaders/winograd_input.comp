@@ -11,16 +11,16 @@
 
 OUT(0, result)
 IN(1, source)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
+PUSHED(0, X)
+PUSHED(1, H)
+PUSHED(2, Z)
 // Tiles of a row, rows of tiles of an image; the part of the rows of tiles (of all images) to do.
-PARAM(3, tiles_x)
-PARAM(4, tiles_y)
-PARAM(5, first_row)
-PARAM(6, rows)
-PARAM(7, padding_x)
-PARAM(8, padding_y)
+PUSHED(3, tiles_x)
+PUSHED(4, tiles_y)
+PUSHED(5, first_row)
+PUSHED(6, rows)
+PUSHED(7, padding_x)
+PUSHED(8, padding_y)
 
 void main() {
   int i = invocation();

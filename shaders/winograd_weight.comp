@@ -11,8 +11,8 @@
 
 OUT(0, result)
 WEIGHT(1, weight)
-PARAM(0, channels)
-PARAM(1, texels)
+PUSHED(0, channels)
+PUSHED(1, texels)
 
 void main() {
   int i = invocation();

@@ -125,6 +125,7 @@ def test_wrong_options(device):
                              ({"memory_budget": "lots"}, "'lots'.*300MB"),
                              ({"memory_budget": 0}, "positive"),
                              ({"prefetch": "guess"}, "'guess'.*pread"),
+                             ({"winograd": "yes"}, "'yes'.*always"),
                              ({"stream_lookahead": -1}, "0 or more"),
                              ({"order": "late"}, "order='late'")):
         with pytest.raises(vkrt.InputError, match=message):

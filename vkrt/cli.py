@@ -13,6 +13,7 @@ import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.graph.plan import ORDERS
+from vkrt.graph.policy import WINOGRAD
 from vkrt.graph.ways import WEIGHTS
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.options import LoadOptions
@@ -103,6 +104,8 @@ def _parser() -> argparse.ArgumentParser:
                              help="layers that streamed weights are loaded ahead of their use")
         command.add_argument("--prefetch", default="auto", choices=("auto", *STRATEGIES),
                              help="how the file is read (default: auto)")
+        command.add_argument("--winograd", default="auto", choices=WINOGRAD,
+                             help="3x3 convolutions in a transformed domain (default: auto)")
         command.add_argument("--packed", default="auto", metavar="FILE",
                              help="the file of packed weights, or off (default: the one beside the "
                                   "model)")
@@ -114,7 +117,8 @@ def _parser() -> argparse.ArgumentParser:
 def _load_options(options: Any) -> LoadOptions:
     return LoadOptions(storage=options.storage, order=options.order, weights=options.weights,
                        memory_budget=options.budget or None, stream_lookahead=options.lookahead,
-                       prefetch=options.prefetch, packed=options.packed)
+                       prefetch=options.prefetch, packed=options.packed,
+                       winograd=options.winograd)
 
 
 def _device(options: Any) -> Any:

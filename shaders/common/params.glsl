@@ -12,6 +12,8 @@ layout(push_constant) uniform PushConstants { int push[32]; };
 #define PARAM_FLOAT(i, name) \
   layout(constant_id = i) const int name##_constant = UNSET; \
   float name = intBitsToFloat(name##_constant == UNSET ? push[i] : name##_constant);
+// Always a push constant: what differs between dispatches that should share a pipeline.
+#define PUSHED(i, name) int name = push[i];
 // Always a specialization constant: what selects code, such as the kind of an element-wise operator.
 #define CASE(i, name) layout(constant_id = i) const int name = 0;
 

@@ -30,7 +30,8 @@ def work_lists() -> list[tuple[str, WorkList]]:
     result = []
     for variant in variants():
         for storage in STORAGES:
-            target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384)
+            target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
+                            scratch="any")
             result.append((f"{variant}-{storage}", lower(variant.case().graph, target)))
     return result
 

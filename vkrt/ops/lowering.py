@@ -27,6 +27,7 @@ from vkrt.graph.tensor import (
 )
 from vkrt.host import has_kernel
 from vkrt.ops import copying, shapes, states
+from vkrt.ops.fusing import fusions_of
 from vkrt.ops.registry import declaration
 from vkrt.ops.reuse import Journal, Reuse, Traces, repeat
 
@@ -48,6 +49,7 @@ class Lowering:
                  rooms: dict[int, int] | None = None):
         self.graph = graph
         self.rooms = rooms or {}
+        self.fusions = fusions_of(graph)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target
@@ -405,6 +407,9 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
 def _lower_node(cx: Lowering, node: Node) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
     shapes.check(node)
+    if cx.node in cx.fusions.done:
+        return
+    node = cx.fusions.nodes.get(cx.node, node)
     try:
         if node.is_host:
             _host_call(cx, node)

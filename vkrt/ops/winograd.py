@@ -65,19 +65,24 @@ class Layer:
         """Texels of one pixel of the result."""
         return -(-self.channels // 4)
 
-    def operands(self, rows: int) -> tuple[tuple[int, int, int], ...]:
-        """Grids of the scratch memory for some rows of tiles: weights, pixels and products."""
-        count = rows * self.tiles_x
-        return ((self.channels, POINTS, self.input_texels), (count, POINTS, self.input_texels),
-                (count, POINTS, self.texels))
-
-    def fits(self, rows: int, room: int, target: Target) -> bool:
-        """Whether scratch memory for some rows of tiles is possible and within `room` bytes."""
-        grids = self.operands(rows)
-        sizes = [round_up(x * y * z * TEXEL_BYTES, target.offset_alignment) for x, y, z in grids]
-        if target.storage == "texture3d" and max(map(max, grids)) > target.max_image_extent:
-            return False
-        return sum(sizes) <= room and max(sizes) <= target.max_buffer_range
+    def strip(self, room: int, target: Target) -> int:
+        """The most rows of tiles for which scratch memory is possible within `room` bytes; or 0."""
+        weights = self.channels * self.input_texels
+        inputs, outputs = self.tiles_x * self.input_texels, self.tiles_x * self.texels
+        left = room - _bytes(weights, target)
+        most = target.max_buffer_range
+        if left < 0 or _bytes(max(weights, inputs, outputs), target) > most:
+            return 0
+        strip = min(left // _bytes(inputs + outputs), most // _bytes(max(inputs, outputs)),
+                    self.rows)
+        while strip and _bytes(strip * inputs, target) + _bytes(strip * outputs, target) > left:
+            strip -= 1
+        if target.storage == "texture3d":
+            extents = self.channels, POINTS, self.input_texels, self.texels
+            if max(extents) > target.max_image_extent:
+                return 0
+            strip = min(strip, target.max_image_extent // self.tiles_x)
+        return strip
 
     def direct_time(self) -> float:
         """What the direct sum takes."""
@@ -85,13 +90,17 @@ class Layer:
 
     def time(self, strip: int) -> float:
         """What it takes by strips of so many rows of tiles."""
-        total = WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
-        for rows in _strips(self.rows, strip):
-            count = rows * self.tiles_x
-            total += (self.input_texels * _time(count, self.channels, POINTS, least=2)
-                      + POINTS_TIME * count * (self.input_texels + self.texels)
-                      + 3 * DISPATCH_TIME)
-        return total
+        count = strip * self.tiles_x
+        each = (self.input_texels * _time(count, self.channels, POINTS, least=2)
+                + POINTS_TIME * count * (self.input_texels + self.texels) + 3 * DISPATCH_TIME)
+        return (WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
+                + each * -(-self.rows // strip))
+
+
+def _bytes(texels: int, target: Target | None = None) -> int:
+    """Bytes of so many texels at every pair of points, for a target as far as they take memory."""
+    nbytes = POINTS * texels * TEXEL_BYTES
+    return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
 def _time(width: int, channels: int, count: int, least: int = 1) -> float:
@@ -101,23 +110,16 @@ def _time(width: int, channels: int, count: int, least: int = 1) -> float:
     return invocations * tile[0] * tile[1] / tiles.TILES[tile]
 
 
-def _strips(rows: int, strip: int) -> list[int]:
-    return [min(strip, rows - first) for first in range(0, rows, strip)]
-
-
 def choose(layer: Layer, room: int, target: Target) -> int:
     """Rows of tiles to do at a time; 0 where the direct sum is better or the room too small.
 
     Args:
         room: bytes of scratch memory that may be used.
     """
-    strip = 0
-    for count in range(1, layer.rows + 1):
-        strip = -(-layer.rows // count)
-        if layer.fits(strip, room, target):
-            break
-    else:
+    strip = layer.strip(room, target)
+    if not strip:
         return 0
+    strip = -(-layer.rows // -(-layer.rows // strip))  # strips of about the same length
     return strip if layer.time(strip) < GAIN * layer.direct_time() else 0
 
 
@@ -137,15 +139,16 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
     matrix = cx.temporary((POINTS, layer.channels, layer.inputs), result.dtype, row_major(3))
     cx.dispatch("winograd_weight", [layer.channels, inputs], [matrix], [weight],
                 layer.channels * inputs)
-    first = 0
-    for rows in _strips(layer.rows, strip):
-        count = rows * layer.tiles_x
-        part = [layer.tiles_x, layer.tiles_y, first, rows]
+    count = strip * layer.tiles_x
+    for start in range(0, layer.rows, strip):
+        # All strips are equally long, so that they share pipelines: the last two may overlap.
+        first = min(start, layer.rows - strip)
+        part = [layer.tiles_x, layer.tiles_y, first, strip]
         pixels = cx.temporary((POINTS, count, layer.inputs), result.dtype, row_major(3))
         cx.dispatch("winograd_input", [source.grid[0], height, inputs, *part, padding[1],
                                        padding[0]], [pixels], [source], count * inputs)
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
-        matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS)
+        # The bias only fills a binding here.
+        matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS, bias=bias)
         cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part, has_bias,
                                         *limits], [result], [products, bias], count * layer.texels)
-        first += rows

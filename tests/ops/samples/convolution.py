@@ -23,6 +23,8 @@ CONV2D = [
     ((3, 9, 2, 2), (13, 9, 2, 2), (1, 1), (1, 1), (1, 1), 1, True),
     ((1, 16, 3, 3), (20, 16, 3, 3), (1, 1), (0, 0), (1, 1), 1, True),
     ((1, 70, 3, 2), (9, 70, 3, 2), (1, 1), (0, 0), (1, 1), 1, True),
+    # large enough for Winograd's domain, where it may take scratch memory
+    ((1, 64, 32, 32), (64, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1, True),
     # unequal numbers along y and x; padding wider than the image; dilation
     ((2, 4, 11, 8), (5, 4, 3, 5), (2, 3), (1, 2), (1, 1), 1, True),
     ((1, 4, 2, 3), (4, 4, 3, 3), (1, 1), (4, 5), (1, 1), 1, True),
@@ -117,5 +119,5 @@ SAMPLES = [
     *(_one(row, computed=True) for row in (CONV2D[1], CONV2D[15], CONV2D[20], CONV2D[31],
                                            CONV2D[32], CONV2D[35], CONV1D[0], CONV1D[5])),
     *(_one(row, clamp) for clamp in CLAMPS
-      for row in (CONV2D[0], CONV2D[15], CONV2D[20], CONV2D[31], CONV1D[0])),
+      for row in (CONV2D[0], CONV2D[16], CONV2D[21], CONV2D[32], CONV1D[0])),
 ]

@@ -1,0 +1,102 @@
+"""Nodes that are one kernel: which, and with the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import normal
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import Tensor
+from vkrt.memory.source import Source
+from vkrt.method import Method
+from vkrt.ops.fusing import fusions_of
+from vkrt.ops.lowering import lower
+from vkrt.options import LoadOptions
+
+STORAGES = ("texel", "buffer", "texture3d")
+SIZES = (1, 6, 5, 7)
+
+
+def value(*sizes: int, dtype: str = "float32") -> Tensor:
+    return Tensor(sizes, dtype, name="input 0")
+
+
+def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Node]:
+    """x * sigmoid(x) as two nodes.
+
+    Args:
+        swapped: the gate comes first.
+        of: what the gate is of, if not of x.
+    """
+    of = x if of is None else of
+    gate, out = Tensor(of.sizes, of.dtype), Tensor(x.sizes, x.dtype)
+    factors = (gate, x) if swapped else (x, gate)
+    return [Node("aten.sigmoid.default", (of,), (gate,)),
+            Node("aten.mul.Tensor", factors, (out,))]
+
+
+def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
+    """The graph that gives the last node's result, and others."""
+    return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
+
+
+def kernels(graph: Graph) -> list[str]:
+    names = [step.shader.partition(".")[0] for step in lower(graph, Target()).steps]
+    return [name for name in names if name in ("unary", "binary")]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_one_kernel(swapped):
+    x = value(*SIZES)
+    assert kernels(graph_of(x, silu(x, swapped))) == ["unary"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_same_bits(swapped, storage, device):
+    """Against the two kernels, which run where the gate is an output too."""
+    x = value(*SIZES)
+    nodes = silu(x, swapped)
+    array = normal(*SIZES) * 20
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    results = []
+    for more in ((), nodes[0].outs):
+        method = Method(graph_of(x, nodes, *more), [Source.wrap(b"")], device, specialize=False,
+                        options=LoadOptions(storage=storage))
+        try:
+            results.append(method.execute([array])[0])
+        finally:
+            method.close()
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_gate_with_another_use_stays():
+    x = value(*SIZES)
+    nodes = silu(x)
+    assert kernels(graph_of(x, nodes, *nodes[0].outs)) == ["unary", "binary"]
+
+
+def test_a_gate_of_something_else_stays():
+    x = value(*SIZES)
+    other = Tensor(SIZES, "float32")
+    nodes = [Node("aten.neg.default", (x,), (other,)), *silu(x, of=other)]
+    assert kernels(graph_of(x, nodes)) == ["unary", "unary", "binary"]
+
+
+@pytest.mark.parametrize("args", [(), (None,), (1.5, 2.5), ("x", [])])
+def test_arguments_of_any_kind_are_left_to_the_checks(args):
+    """A file may say anything: what does not look like a product is not fused."""
+    x = value(*SIZES)
+    nodes = silu(x)
+    nodes[1].args = args
+    assert not fusions_of(graph_of(x, nodes)).nodes
+
+
+def test_sizes_that_contradict_each_other_are_left_to_the_checks():
+    x = value(*SIZES)
+    nodes = silu(x)
+    nodes[1] = Node(nodes[1].op, nodes[1].args, (Tensor((9, 9), "float32"),))
+    assert not fusions_of(graph_of(x, nodes)).nodes

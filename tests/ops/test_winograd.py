@@ -1,0 +1,150 @@
+"""3x3 convolutions in Winograd's domain: results, where they are chosen, scratch memory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from harness import Sample, check, make_case, normal
+from samples.convolution import RTOL, conv_with_clamp, convolution
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.plan import plan
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import Constant, Tensor
+from vkrt.memory.source import Source
+from vkrt.method import Method
+from vkrt.ops import winograd
+from vkrt.ops.lowering import lower
+from vkrt.options import LoadOptions
+
+STORAGES = ("texel", "buffer", "texture3d")
+# x, output channels, padding (y, x), bias, clamp
+LAYERS = [
+    ((1, 16, 16, 16), 16, (1, 1), True, None),
+    ((1, 21, 13, 18), 10, (1, 1), True, (-0.5, 1.5)),  # partial tiles and texels
+    ((2, 8, 9, 7), 12, (0, 2), False, None),  # images that begin inside a strip of tiles
+    ((1, 4, 3, 3), 4, (0, 0), True, (0.0, math.inf)),  # a single pixel
+    ((3, 5, 2, 5), 6, (3, 3), False, None),  # padding wider than the image
+]
+
+
+def layer_case(sizes, channels, padding, has_bias, clamp):
+    """A program of one convolution."""
+    args = [normal(*sizes), normal(channels, sizes[1], 3, 3, seed=1),
+            normal(channels, seed=2) if has_bias else None, [1, 1], list(padding), [1, 1], False,
+            [0, 0], 1]
+    constants = (1, 2) if has_bias else (1,)
+    if clamp is None:
+        sample = Sample("aten.convolution.default", args, convolution, constants=constants,
+                        rtol=RTOL)
+    else:
+        sample = Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
+                        constants=constants, rtol=RTOL)
+    return make_case(sample, layout="channels_last")
+
+
+def shaders_of(work) -> list[str]:
+    return [step.shader.partition(".")[0] for step in work.steps]
+
+
+@pytest.fixture
+def anyway(monkeypatch):
+    """Winograd for every layer it suits, also where it does not pay."""
+    monkeypatch.setattr(winograd, "GAIN", math.inf)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("strip", [1, 2, 100])
+def test_results(storage, strip, anyway, monkeypatch, device):
+    """Also in strips, of which the last two may overlap."""
+    longest = winograd.Layer.strip
+    monkeypatch.setattr(winograd.Layer, "strip",
+                        lambda self, *args: min(strip, longest(self, *args)))
+    for row in LAYERS:
+        case = layer_case(*row)
+        method = Method(case.graph, [Source.wrap(case.data)], device, specialize=False,
+                        options=LoadOptions(storage=storage, winograd="always"))
+        try:
+            assert "winograd_output" in shaders_of(method.work)
+            check(method.execute(case.inputs), case)
+        finally:
+            method.close()
+
+
+def chain(layers: int = 3, sizes=(1, 32, 48, 48)):
+    """A program of convolutions behind a split of an input three times as large: what the split
+    needs beyond a convolution is unused later."""
+    weight = Tensor((32, 32, 3, 3), "float32", constant=Constant(0, 32 * 32 * 9 * 4, "float32"))
+    first = x = Tensor((1, 96, *sizes[2:]), "float32", name="input 0")
+    halves = [Tensor((1, 32, *sizes[2:]), "float32") for _ in range(3)]
+    nodes = [Node("aten.split_with_sizes_copy.default", (x, [32, 32, 32], 1), tuple(halves))]
+    x = halves[0]
+    for _ in range(layers):
+        out = Tensor(sizes, "float32")
+        nodes.append(Node("aten.convolution.default",
+                          (x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1), (out,)))
+        x = out
+    return Graph("chain", [first], [x], nodes).finish()
+
+
+def target(scratch: str, **changes) -> Target:
+    return Target(max_texels=1 << 26, max_image_extent=16384, scratch=scratch, **changes)
+
+
+def test_spare_room_costs_no_memory():
+    """What the arena has unused is used, and the arena stays as large as without."""
+    without = lower(chain(), target("none"))
+    spare = lower(chain(), target("spare"))
+    assert "winograd_input" not in shaders_of(without)
+    assert shaders_of(spare).count("winograd_weight") == 3
+    assert plan(spare).activation_bytes <= plan(without).activation_bytes
+
+
+def test_no_room_no_scratch():
+    """A layer that decides the arena's size alone is done directly, unless any memory may be
+    used."""
+    case = layer_case((1, 32, 48, 48), 32, (1, 1), True, None)
+    spare = lower(case.graph, target("spare"))
+    anything = lower(case.graph, target("any"))
+    assert "winograd_weight" not in shaders_of(spare)
+    assert "winograd_weight" in shaders_of(anything)
+    assert plan(anything).activation_bytes > plan(spare).activation_bytes
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("room", [0, 1 << 16, 300_000, 1 << 20, 1 << 40])
+def test_strips_fit_their_room(storage, room, anyway):
+    layer = winograd.Layer(inputs=24, channels=40, width=50, height=33, images=2)
+    limits = target("any", storage=storage, max_buffer_range=1 << 22)
+    strip = winograd.choose(layer, room, limits)
+    assert 0 <= strip <= layer.rows
+    count = strip * layer.tiles_x
+    sizes = [36 * 16 * n for n in (layer.channels * 6, count * 6, count * 10)]
+    if strip:
+        assert sum(-(-size // 256) * 256 for size in sizes) <= room
+        assert max(sizes) <= limits.max_buffer_range
+    else:
+        assert room < sum(36 * 16 * n for n in (240, 13 * 6, 13 * 10)) + 3 * 256
+
+
+def test_few_pixels_are_summed_directly():
+    """Where the weights are more than the pixels, bringing them to the points does not pay."""
+    assert winograd.choose(winograd.Layer(512, 512, 7, 7, 1), 1 << 40, target("any")) == 0
+    assert winograd.choose(winograd.Layer(64, 64, 56, 56, 1), 1 << 40, target("any")) == 14
+
+
+@pytest.mark.driver
+def test_half_precision_is_summed_directly(anyway, device):
+    case = make_case(Sample("aten.convolution.default",
+                            [normal(1, 8, 8, 8), normal(8, 8, 3, 3, seed=1), None, [1, 1], [1, 1],
+                             [1, 1], False, [0, 0], 1], convolution, constants=(1,)), half=True)
+    method = Method(case.graph, [Source.wrap(case.data)], device,
+                    options=LoadOptions(winograd="always"))
+    try:
+        assert "winograd_weight" not in shaders_of(method.work)
+        assert np.isfinite(method.execute(case.inputs)[0]).all()
+    finally:
+        method.close()
