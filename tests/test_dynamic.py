@@ -22,6 +22,9 @@ pytestmark = pytest.mark.driver
 # On further drivers, when one has run them all, less is enough: see tools/test.
 QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 STORAGES = ["texel", "texture3d"] if QUICK else ["texel", "buffer", "texture3d"]
+STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
+if not QUICK:
+    STREAMS += [{"weights": "stream", "stream_lookahead": n} for n in (0, 3)]
 NAMES = ["conv-dyn", "attention-dyn", "pair-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
@@ -178,11 +181,7 @@ def test_eager_allocates_the_largest_arena_before_prepack(device):
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
-@pytest.mark.parametrize("options", [
-    {"weights": "stream"}, {"weights": "stream", "stream_lookahead": 0},
-    {"weights": "stream", "stream_lookahead": 3}, {"memory_budget": "smallest"}
-][:2 if QUICK else 4],
-    ids=str)
+@pytest.mark.parametrize("options", STREAMS, ids=str)
 def test_streaming(name, options, device):
     """Streamed weights serve every size, and the budget holds."""
     with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
@@ -208,6 +207,27 @@ def test_on_a_device_with_memory_of_its_own(name, weights, device):
                     check(program.run(*inputs), expected)
                 assert program.memory.host > 0
                 assert program.memory.measured_peak <= program.memory.planned_peak
+    finally:
+        treat_as_discrete(False)
+
+
+@pytest.mark.parametrize(("name", "part", "own"), [
+    ("conv-dyn", 0.98, False), ("attention-dyn", 0.92, False), ("conv-dyn", 0.98, True),
+    ("conv-dyn", 0.9, True), ("conv-dyn", 0.82, True), ("attention-dyn", 0.92, True)])
+def test_a_budget_holds_at_every_size(name, part, own):
+    """Whether weights are streamed or, on a device with memory of its own, activations spilled."""
+    treat_as_discrete(own)
+    try:
+        with Device.open() as opened:
+            options: dict = {} if own else {"weights": "stream"}
+            with vkrt.load(MODELS / f"{name}.pte", opened, weights="direct") as program:
+                options["memory_budget"] = int(program.memory.planned_peak * part)
+            with vkrt.load(MODELS / f"{name}.pte", opened, **options) as program:
+                assert (program.memory.spilled if own else program.memory.streamed) > 0
+                calls = calls_of(name)
+                for inputs, expected in (*calls, *calls[::-1]):
+                    check(program.run(*inputs), expected)
+                    assert program.memory.measured_peak <= options["memory_budget"]
     finally:
         treat_as_discrete(False)
 
