@@ -20,6 +20,7 @@ from vkrt.memory_report import MemoryReport, Phase
 from vkrt.method import Method, MethodMetadata
 from vkrt.options import LoadOptions
 from vkrt.packer import Packed, pack
+from vkrt.profile import Profile, ProfileStep
 from vkrt.program import Program, load
 from vkrt.version import __version__
 from vkrt.vk.device import Device, devices
@@ -39,6 +40,8 @@ __all__ = [
     "MethodMetadata",
     "Packed",
     "Phase",
+    "Profile",
+    "ProfileStep",
     "Program",
     "UnsupportedError",
     "VkrtError",

@@ -16,6 +16,7 @@ from vkrt.graph.plan import ORDERS
 from vkrt.graph.ways import WEIGHTS
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.options import LoadOptions
+from vkrt.profile import CLOCKS
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -75,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
                      help="the most device memory to use, such as 300MB: streams what does not fit")
     run.add_argument("--explain-weights", action="store_true",
                      help="print the way of every weight, and why")
+    run.add_argument("--profile", action="store_true",
+                     help="then run it again, timing every step, and print the table")
+    run.add_argument("--clock", default="auto", choices=CLOCKS,
+                     help="of the profile: the device's timestamps or the host's clock")
+    run.add_argument("--trace", metavar="FILE",
+                     help="write the load and a profiled run for chrome://tracing or Perfetto")
     info.add_argument("--budget", metavar="BYTES", nargs="?", const="",
                       help="also print the smallest budget that the program runs in, and with "
                            "BYTES what it does in that one")
@@ -162,6 +169,7 @@ def _pack(options: Any) -> int:
 
 def _run(options: Any) -> int:
     import vkrt
+    from vkrt.trace import write_trace
 
     progress = sys.stderr.isatty() and not options.json
     if progress:
@@ -193,6 +201,14 @@ def _run(options: Any) -> int:
             lines += ["", program.memory.table()]
         if options.explain_weights:
             lines += ["", program.memory.weights_table()]
+        if options.profile or options.trace:
+            profile = program.profile(*arrays, method=options.method, clock=options.clock)
+            if options.trace:
+                write_trace(options.trace, program.memory, profile)
+                lines.append(f"wrote {options.trace}")
+            if options.profile:
+                data["profile"] = profile.as_dict()
+                lines += ["", program.memory.timeline.table(), "", profile.table()]
         _print(options, data, "\n".join(lines))
     return 0
 

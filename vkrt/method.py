@@ -10,7 +10,7 @@ import numpy as np
 
 from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
-from vkrt.errors import DeviceMemoryError, UnsupportedError
+from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.policy import policy_of, target_of
 from vkrt.graph.tensor import Tensor
@@ -20,6 +20,7 @@ from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
+from vkrt.profile import Profile, summarize, takes_timestamps
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.vk.memory import trim
 
@@ -90,17 +91,21 @@ class Method:
         self._lock = threading.Lock()
         self._closed = False
         self._has_run = False
+        self._device = device
         self._reader: Reader | None = None
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
         self.work = lower(graph, target_of(device.info, self.options.storage))
+        timeline = self.report.timeline
+        timeline.mark("lower")
         if packed is not None:
             self.work, sources = packed.apply(self.work, sources)
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
         self.work, self.plan, mapper = place(self.work, device, sources, self.options)
+        timeline.mark("plan memory")
         try:
             self._compute = ComputeGraph(device, self.work, specialize=specialize)
         except BaseException:
@@ -126,14 +131,17 @@ class Method:
         self._reader = reader
         self._read_ahead(reader, *COPIED)
         compute.prepare()
+        report.timeline.mark("pipelines")
         self._phase("graph built")
         compute.allocate_early()
         self._phase("prepack start")
         compute.prepack(reader)
+        report.timeline.mark("weights")
         self._phase("after prepack")
         compute.allocate_activations()
         compute.encode()
         compute.stream(reader)
+        report.timeline.mark("allocate and record")
         if not self.plan.streams:
             # What is mapped is read by the first run; until then the system may.
             self._read_ahead(reader, "map")
@@ -170,24 +178,59 @@ class Method:
             InputError: the arguments do not fit.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again.
         """
-        infos = self.metadata.inputs
-        check_count(inputs, infos, self.metadata.name)
-        arrays = [check_input(value, info, index)
-                  for index, (value, info) in enumerate(zip(inputs, infos))]
+        arrays = self._arrays(inputs)
         results = self._results(out)
         with self._lock:
-            if self._closed:
-                raise ValueError(f"method '{self.metadata.name}' is closed")
-            for index, array in enumerate(arrays):
-                self._compute.write_input(index, _narrowed(array))
+            if not self._has_run:
+                self.report.timeline.start()
+            self._write(arrays)
             self._compute.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
                     self._read(index, result)
             if not self._has_run:
                 self._has_run = True
+                self.report.timeline.mark("first run")
                 self._phase("end of execute")
         return results
+
+    def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
+        """Runs the method `repeat` times and once before, and times every step.
+
+        The commands are recorded for this and dropped again: other runs are not slowed down.
+
+        Args:
+            inputs: as for `execute`.
+            clock: "device" (timestamps), "host" (each step submitted alone), or "auto": the
+                device's where it has one.
+
+        Raises:
+            InputError: an argument does not fit.
+            UnsupportedError: the clock is "device" and the device has no timestamps, or it is the
+                host's and weights are streamed.
+            VulkanError: the device failed.
+        """
+        if repeat < 1:
+            raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
+        timestamps = takes_timestamps(clock, self._device)
+        arrays = self._arrays(inputs)
+        with self._lock:
+            runs = self._compute.profile(lambda: self._write(arrays), host.run_kernel, timestamps,
+                                         repeat + 1)
+        return summarize(self.graph, self.work, self._device, runs[1:],
+                         "device" if timestamps else "host")
+
+    def _arrays(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        infos = self.metadata.inputs
+        check_count(inputs, infos, self.metadata.name)
+        return [check_input(value, info, index)
+                for index, (value, info) in enumerate(zip(inputs, infos))]
+
+    def _write(self, arrays: Sequence[np.ndarray]) -> None:
+        if self._closed:
+            raise ValueError(f"method '{self.metadata.name}' is closed")
+        for index, array in enumerate(arrays):
+            self._compute.write_input(index, _narrowed(array))
 
     def _results(self, out: Sequence[np.ndarray] | None) -> list[Any]:
         infos, values = self.metadata.outputs, self.graph.outputs

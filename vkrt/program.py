@@ -28,6 +28,7 @@ from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
+from vkrt.profile import Profile
 from vkrt.vk.device import Device
 
 
@@ -118,6 +119,7 @@ class Program:
         self._methods: dict[str, Method] = {}
         self._closed = False
         self._description = Description(source)
+        self._report.timeline.mark("read the program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -126,6 +128,7 @@ class Program:
         self._owns_device = not isinstance(device, Device)
         try:
             self._device = Device.open(device) if self._owns_device else device
+            self._report.timeline.mark("start the driver")
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -171,7 +174,9 @@ class Program:
             if self._closed:
                 raise ValueError("the program is closed")
             if name not in self._methods:
+                self._report.timeline.start()
                 graph = self._description.graph(name)
+                self._report.timeline.mark("build the graph")
                 self._report.file_plan += graph.file_arena
                 self._methods[name] = Method(graph, [self._description.source], self._device,
                                              options=self._options, report=self._report,
@@ -194,6 +199,16 @@ class Program:
             VulkanError: the device failed.
         """
         return self.load_method(method).execute(inputs, out)
+
+    def profile(self, *inputs: Any, method: str = "forward", repeat: int = 5,
+                clock: str = "auto") -> Profile:
+        """Times every step of a method on these inputs, see `Method.profile`.
+
+        Returns:
+            A `Profile`: rows of operators and kernels with seconds, bytes and arithmetic, as
+            objects, a table or for JSON.
+        """
+        return self.load_method(method).profile(inputs, repeat=repeat, clock=clock)
 
     def close(self) -> None:
         """Releases everything; may be called twice."""
