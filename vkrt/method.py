@@ -22,6 +22,7 @@ from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import place
 from vkrt.profile import Profile, summarize, takes_timestamps
 from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.memory import trim
 
 # Ways on which weights leave the file while the method is loaded
@@ -104,10 +105,17 @@ class Method:
             self.work, sources = packed.apply(self.work, sources)
         if specialize is None:
             specialize = policy_of(device.info.driver_id).specialize
-        self.work, self.plan, mapper = place(self.work, device, sources, self.options)
+        pipelines = Pipelines(device, specialize)
+        try:
+            # Threads create them while the memory is planned.
+            pipelines.begin(self.work)
+            self.work, self.plan, mapper = place(self.work, device, sources, self.options)
+        except BaseException:
+            pipelines.close()
+            raise
         timeline.mark("plan memory")
         try:
-            self._compute = ComputeGraph(device, self.work, specialize=specialize)
+            self._compute = ComputeGraph(device, self.work, pipelines)
         except BaseException:
             mapper.close()
             raise

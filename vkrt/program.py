@@ -127,7 +127,8 @@ class Program:
         self._device: Device | None = None
         self._owns_device = not isinstance(device, Device)
         try:
-            self._device = Device.open(device) if self._owns_device else device
+            self._device = device if not self._owns_device else Device.open(
+                device, pipeline_cache=self._options.pipeline_cache)
             self._report.timeline.mark("start the driver")
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
@@ -230,8 +231,8 @@ class Program:
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
-         packed: str | os.PathLike[str] = "auto", order: str = "lazy",
-         chunk: int = DEFAULT_CHUNK) -> Program:
+         packed: str | os.PathLike[str] = "auto", pipeline_cache: str | os.PathLike[str] = "auto",
+         order: str = "lazy", chunk: int = DEFAULT_CHUNK) -> Program:
     """Loads a program onto a device.
 
     Args:
@@ -260,6 +261,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             program, if there is one), "off", or a path. Whatever does not fit in it or is damaged
             is ignored, and `Program.memory.notes` says why. Where the program has another time of
             change than when it was packed (a copy of it), all of it is read once to compare.
+        pipeline_cache: the file in which the driver's compiled pipelines outlive the process:
+            "auto" (in the user's cache folder, where the driver has something to save; or what
+            `VKRT_PIPELINE_CACHE` says), "off", or a path. A file that does not fit the device and
+            its driver, or is damaged, is ignored and written anew. A device that is passed has the
+            one it was opened with.
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -279,4 +285,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed))
+        packed=packed, pipeline_cache=pipeline_cache))

@@ -62,7 +62,8 @@ cdef class ComputeGraph:
     Args:
         device: an open device.
         work: the work list.
-        specialize: whether sizes become specialization constants of the pipelines.
+        pipelines: those of its dispatches, which may be in the making; closed with this object,
+            also when it cannot be made.
     """
 
     cdef Device device
@@ -73,7 +74,6 @@ cdef class ComputeGraph:
     cdef object work
     cdef object plan
     cdef object mapper
-    cdef bint specialize
     cdef list blocks
     cdef list steps
     cdef DescriptorPool sets
@@ -83,17 +83,16 @@ cdef class ComputeGraph:
     cdef object streamer
     cdef readonly bint closed
 
-    def __cinit__(self, Device device, work, bint specialize=True):
+    def __cinit__(self, Device device, work, Pipelines pipelines not None):
         self.device = device
         self.work = work
-        self.specialize = specialize
+        self.pipelines = pipelines
         self.blocks = []
         self.steps = []
         self.sections = []
         try:
             self.allocator = Allocator(device)
             self.spilled = Allocator(device)
-            self.pipelines = Pipelines(device)
             self.resources = Resources(device, work.storages)
             self.resources.create()
         except BaseException:
@@ -116,17 +115,18 @@ cdef class ComputeGraph:
             self.resources.share(weight.storage)
 
     def prepare(self):
-        """Creates all pipelines."""
+        """Creates all pipelines, or waits for those that are being created."""
         shaders = catalog()
         for step in self.work.steps:
             if isinstance(step, Dispatch):
                 shader = shaders.get(step.shader)
                 self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.local_size, self.specialize)))
+                    shader, step.params, step.local_size, self.pipelines.specialize)))
             else:
                 self.steps.append((step, None, None))
         self._prepacker(None).prepare()
         self.pipelines.drop_modules()
+        self.pipelines.save()
 
     def _prepacker(self, reader):
         return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
@@ -364,6 +364,7 @@ cdef class ComputeGraph:
             return
         self.closed = True
         commands = [commands for commands, _ in self.sections]
+        self.steps = []
         for thing in (self.streamer, *commands, self.pool, self.fence, self.sets, self.pipelines,
                       self.resources, self.mapper, *reversed(self.blocks), self.allocator,
                       self.spilled):

@@ -27,6 +27,8 @@ class DeviceInfo:
             `subgroupSize`.
         features: whether each feature vkrt can use is there.
         extensions: names of the device's extensions.
+        driver_version: the driver's own number.
+        cache_uuid: what compiled pipelines fit, as 32 hexadecimal digits (pipelineCacheUUID).
     """
 
     index: int
@@ -43,3 +45,5 @@ class DeviceInfo:
     limits: dict[str, Any] = field(default_factory=dict)
     features: dict[str, bool] = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
+    driver_version: int = 0
+    cache_uuid: str = ""
