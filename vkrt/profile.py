@@ -7,8 +7,7 @@ The times come from `ComputeGraph.profile`, the bytes from the operands, the ari
 from __future__ import annotations
 
 import os
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -164,7 +163,7 @@ def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], cl
     flops = flops_of(work, graph)
     steps = []
     for index, step in enumerate(work.steps):
-        seconds = statistics.median(times[index][1] for _, _, times in runs)
+        seconds = _median(times[index][1] for _, _, times in runs)
         read, written = (sum(o.nbytes for o in operands) for operands in (step.reads, step.writes))
         storage, groups, local_size, share = "", 0, 0, None
         if isinstance(step, Dispatch):
@@ -181,8 +180,14 @@ def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], cl
             kernel=kernel, storage=storage, groups=groups, local_size=local_size, seconds=seconds,
             bytes_read=read, bytes_written=written, flops=flops[index], share=share))
     return Profile(device=device.info.name, method=graph.name, clock=clock, runs=len(runs),
-                   seconds=statistics.median(end - start for start, end, _ in runs),
+                   seconds=_median(end - start for start, end, _ in runs),
                    steps=tuple(steps), ceiling=ceiling, timeline=runs[-1])
+
+
+def _median(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return (ordered[middle] + ordered[-1 - middle]) / 2
 
 
 def _operator(graph: Graph, node: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,17 +118,18 @@ def write(path: Path, identity: Identity, data: bytes) -> bool:
     """
     if not identity.fits(data):
         return False
-    temporary = None
+    temporary = path.with_name(f".{path.name[:100]}-{os.getpid()}-{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(identity.header(data))
-            file.write(data)
-        os.replace(temporary, path)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(identity.header(data))
+                file.write(data)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except OSError:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
         return False
     if path.suffix == _SUFFIX:
         prune(path.parent, path)
