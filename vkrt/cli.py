@@ -1,4 +1,4 @@
-"""The `vkrt` command: devices, info, run, pack."""
+"""The `vkrt` command: devices, info, run, bench, pack."""
 
 from __future__ import annotations
 
@@ -92,11 +92,22 @@ def _parser() -> argparse.ArgumentParser:
     pack.add_argument("--output", metavar="FILE", help="default: the model's name and .vkpack")
     pack.add_argument("--check", action="store_true",
                       help="write nothing, but read the file that is there and compare checksums")
-    for command in (info, run, pack):
+
+    bench = commands.add_parser("bench", help="measure loading and running programs")
+    bench.set_defaults(command=_bench)
+    bench.add_argument("models", nargs="+", metavar="model", help="a .pte file")
+    bench.add_argument("--runs", type=int, default=10, help="default: 10")
+    bench.add_argument("--method", default="forward", help="default: forward")
+    bench.add_argument("--budget", metavar="BYTES", help="the most device memory to use")
+    bench.add_argument("--against", metavar="REFERENCE",
+                       help="also time a module of PyTorch, and compare the outputs: "
+                            "torch:MODEL.pt2, torch:FILE.py:FUNCTION or torch:MODULE:FUNCTION "
+                            "(a function that returns the module)")
+    for command in (info, run, bench, pack):
         command.add_argument("--storage", default="auto",
                              choices=("auto", "texel", "buffer", "texture3d"))
         command.add_argument("--device", help="index or part of the name of a device")
-    for command in (info, run):
+    for command in (info, run, bench):
         command.add_argument("--order", default="lazy", choices=ORDERS)
         command.add_argument("--weights", default="auto", choices=WEIGHTS,
                              help="the way of the weights to the kernels (default: auto)")
@@ -107,7 +118,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--packed", default="auto", metavar="FILE",
                              help="the file of packed weights, or off (default: the one beside the "
                                   "model)")
-    for command in (devices, info, run, pack):
+    for command in (info, run, bench):
+        command.add_argument("--pipeline-cache", default="auto", metavar="FILE",
+                             help="where the driver's compiled pipelines are kept, or off "
+                                  "(default: in the user's cache folder)")
+    for command in (devices, info, run, bench, pack):
         command.add_argument("--json", action="store_true", help="machine-readable output")
     return parser
 
@@ -115,7 +130,8 @@ def _parser() -> argparse.ArgumentParser:
 def _load_options(options: Any) -> LoadOptions:
     return LoadOptions(storage=options.storage, order=options.order, weights=options.weights,
                        memory_budget=options.budget or None, stream_lookahead=options.lookahead,
-                       prefetch=options.prefetch, packed=options.packed)
+                       prefetch=options.prefetch, packed=options.packed,
+                       pipeline_cache=options.pipeline_cache)
 
 
 def _device(options: Any) -> Any:
@@ -157,6 +173,13 @@ def _info(options: Any) -> int:
         description.close()
     _print(options, {"file": options.model, "methods": methods},
            "\n".join(text(name, data) for name, data in methods.items()))
+    return 0
+
+
+def _bench(options: Any) -> int:
+    from vkrt.cli_bench import describe
+
+    _print(options, *describe(options, _device(options), _load_options(options)))
     return 0
 
 
