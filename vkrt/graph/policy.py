@@ -1,21 +1,23 @@
-"""What is best on which driver: the table behind `storage="auto"`.
+"""How vkrt uses a driver: the rows of `vkrt.graph.drivers` in the terms of the other rooms.
 
-Each row was measured; a driver that is not listed gets the default row. `storage=` of `vkrt.load`
-overrides the choice of storage.
+`storage=` of `vkrt.load` overrides the choice of storage.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.graph.cost import Speed
+from vkrt.graph.drivers import DRIVERS
 from vkrt.graph.target import LOOP_LIMIT, Target
+from vkrt.graph.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
 
 # VkDriverId
-LLVMPIPE, SWIFTSHADER = 13, 10
+SWIFTSHADER = 10
 
 
 @dataclass(frozen=True)
@@ -53,29 +55,34 @@ class Policy:
         storage: the default storage, see `Target`.
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes become specialization constants (True) or push constants.
+        tuning: what operators choose kernels by.
         speed: for choosing how far ahead weights are streamed.
         ceiling: what profiles compare with; None where nothing was measured.
-        why: what was measured.
     """
 
     storage: str = "texel"
     max_texels: int | None = None
     specialize: bool = True
-    speed: Speed = Speed(multiply_adds=2e11, bytes=3e10, dispatch=5e-6)
+    tuning: Tuning = Tuning()
+    speed: Speed = Speed()
     ceiling: Ceiling | None = None
-    why: str = "not measured"
 
 
-DEFAULT = Policy()
-POLICIES = {
-    LLVMPIPE: Policy(speed=Speed(multiply_adds=1.2e10, bytes=5e9),
-                     ceiling=Ceiling(1.7e10, 1.07e10, True, "products of 1024 and 4096 a side"),
-                     why="texel views read 1.4 to 4 times as fast as storage buffers"),
-    # It reports the specification's minimum of 65536 and reads larger views right.
-    SWIFTSHADER: Policy(max_texels=1 << 22, speed=Speed(multiply_adds=3e9, bytes=2e9),
-                        ceiling=Ceiling(4.6e9, 2e9, True, "products of 1024 and 4096 a side"),
-                        why="texel views read 1.5 to 2.5 times as fast as storage buffers"),
-}
+def policy_from(row: dict[str, Any]) -> Policy:
+    """The policy that a row of `DRIVERS` says."""
+    ceiling = row["ceiling"]
+    return Policy(
+        storage=row["storage"], max_texels=row["max_texels"], specialize=row["specialize"],
+        tuning=Tuning(tiles=tuple(row["tiles"].items()), lanes=row["lanes"],
+                      wide_depthwise=row["wide_depthwise"], least_groups=row["least_groups"]),
+        speed=Speed(**row["speed"]),
+        ceiling=None if ceiling is None else Ceiling(
+            **ceiling, why="the best of large products, measured on " + row["measured"]))
+
+
+DEFAULT = policy_from(DRIVERS["default"])
+POLICIES = {row["driver_id"]: policy_from(row) for row in DRIVERS.values()
+            if row["driver_id"] is not None}
 
 
 def policy_of(driver_id: int) -> Policy:
@@ -107,4 +114,5 @@ def target_of(info, storage: str = "auto") -> Target:
                            limits["maxComputeWorkGroupSize"][0]),
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
-        loop_limit=LOOP_LIMIT)
+        loop_limit=LOOP_LIMIT,
+        tuning=policy.tuning)

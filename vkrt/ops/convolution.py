@@ -175,7 +175,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
               conv.kernel[0], conv.stride[0], conv.dilation[0],
               conv.padding[1], conv.padding[0], _has(node, 2), *_limits(conv)]
     width, rows, texels = result.grid
-    tile = 8 if width > 2 else 2
+    tile = 8 if width >= cx.target.tuning.wide_depthwise else 2
     cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, bias],
                 -(-width // tile) * rows * texels, loops=conv.taps)
 
@@ -187,7 +187,7 @@ def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) 
     group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
     width, rows, texels = result.grid
     if conv.has_whole_texels:
-        tile = tiles.choose(width, conv.group_channels, rows * conv.groups)
+        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups)
         shader = f"conv2d_{tile[0]}x{tile[1]}"
         count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
         loops += conv.taps * group_inputs
