@@ -37,6 +37,9 @@ from vkrt.vk.device import Device
 
 TABLE = Path(policy.__file__).with_name("drivers.py")
 
+# Columns of a line in the table
+LINE = 100
+
 # How often an operator is repeated in a program: what brings inputs into layout weighs little then.
 CHAIN = 4
 REPEAT = 7
@@ -229,8 +232,15 @@ def write(name: str, row: dict[str, Any]) -> None:
     """Puts a row into the table; what stands before the table stays."""
     text = TABLE.read_text(encoding="utf-8")
     head = text[:text.index("DRIVERS: dict")]
-    rows = pprint.pformat({**DRIVERS, name: row}, width=100, sort_dicts=False)
-    TABLE.write_text(f"{head}DRIVERS: dict[str, dict[str, Any]] = {rows}\n", encoding="utf-8")
+    lines = ["DRIVERS: dict[str, dict[str, Any]] = {"]
+    for driver, fields in {**DRIVERS, name: row}.items():
+        lines.append(f"    {driver!r}: {{")
+        for field, value in fields.items():
+            start = f"        {field!r}: "
+            shown = pprint.pformat(value, width=LINE - len(start) - 1, sort_dicts=False)
+            lines.append(start + shown.replace("\n", "\n" + " " * len(start)) + ",")
+        lines.append("    },")
+    TABLE.write_text(head + "\n".join([*lines, "}", ""]), encoding="utf-8")
 
 
 def main() -> int:
