@@ -167,7 +167,7 @@ def tune_depthwise(bench: Bench) -> tuple[int, str]:
         graph = convolution(channels, side, 3, depthwise=True)
         eight, two = (bench.seconds(graph, wide_depthwise=width) for width in (0, 1 << 30))
         said.append(f"{side}: {two / eight:.2f}")
-        if eight > two:
+        if eight > two * (1 + MARGIN):
             break
         wide = side
     return wide, "times of 2 pixels an invocation over those of 8, by width: " + ", ".join(said)
@@ -212,7 +212,7 @@ def tune(bench: Bench, is_new: bool) -> dict[str, Any]:
     """A driver's row, with the figures behind each choice."""
     info, why = bench.device.info, {}
     row = {**bench.kept, "driver_id": info.driver_id,
-           "measured": f"{info.name}, {info.driver_info}"}
+           "measured": ", ".join(filter(None, (info.name, info.driver_info)))}
     for name, measure in (("tiles", tune_tiles), ("wide_depthwise", tune_depthwise),
                           ("storage", tune_storage), ("specialize", tune_specialize)):
         row[name], why[name] = measure(bench)
