@@ -6,7 +6,6 @@ The times come from `ComputeGraph.profile`, the bytes from the operands, the ari
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from vkrt.graph.flops import flops_of
 from vkrt.graph.graph import Graph
 from vkrt.graph.policy import Ceiling, policy_of
 from vkrt.graph.records import Dispatch, HostCall, WorkList
+from vkrt.vk.info import usable_cores
 
 CLOCKS = ("auto", "device", "host")
 
@@ -159,7 +159,7 @@ def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], cl
     """
     ceiling = policy_of(device.info.driver_id).ceiling
     if ceiling is not None:
-        ceiling = ceiling.of_cores(len(os.sched_getaffinity(0)))
+        ceiling = ceiling.of_cores(usable_cores())
     flops = flops_of(work, graph)
     steps = []
     for index, step in enumerate(work.steps):

@@ -5,13 +5,13 @@ Programs on one device share what they have in common; the last one that lets go
 destroys it. What a program needs beyond that is created by threads, while it is planned.
 """
 
-import os
 import threading
 import weakref
 
 from vkrt.graph.records import Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER
 from vkrt.shader import catalog
+from vkrt.vk.info import usable_cores
 from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.pipeline_cache import save
@@ -88,7 +88,7 @@ cdef class Pipelines:
         for key, shader in wanted.items():
             batch.add(self._layout(shader), self._module(shader), key[1])
         self.batch, self.keys = batch, list(wanted)
-        helpers = min(len(os.sched_getaffinity(0)) - 1, MOST_THREADS, len(wanted) - 1)
+        helpers = min(usable_cores() - 1, MOST_THREADS, len(wanted) - 1)
         for _ in range(helpers):
             thread = threading.Thread(target=batch.work, name="vkrt-pipelines")
             thread.start()
