@@ -170,7 +170,7 @@ def test_cache_off(tmp_path, monkeypatch):
     with vkrt.load(MLP, pipeline_cache="off") as program:
         assert program.device.pipeline_cache_option == "off"
         assert not save(program.device)
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "vkrt").exists()  # Khronos validation has a file of its own there
 
 
 def test_cache_of_the_environment(tmp_path, monkeypatch):
