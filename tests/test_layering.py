@@ -19,7 +19,7 @@ ALLOWED = {
     "host": {"errors"},
     "shader": {"errors"},
     "ops": {"errors", "pte", "graph", "host"},
-    "vk": {"errors"},
+    "vk": {"errors", "version"},
     "memory": {"errors", "vk"},
     "runtime": {"errors", "graph", "ops", "shader", "memory", "vk"},
     "packed": {"errors", "version", "graph", "ops", "memory", "runtime"},

@@ -21,6 +21,7 @@ from vkrt.memory_report import MemoryReport, Phase
 from vkrt.method import Method, MethodMetadata
 from vkrt.options import LoadOptions
 from vkrt.packer import Packed, pack
+from vkrt.profile import Profile, ProfileStep
 from vkrt.program import Program, load
 from vkrt.version import __version__
 from vkrt.vk.device import Device, devices
@@ -40,6 +41,8 @@ __all__ = [
     "MethodMetadata",
     "Packed",
     "Phase",
+    "Profile",
+    "ProfileStep",
     "Program",
     "UnsupportedError",
     "VkrtError",

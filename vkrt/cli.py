@@ -1,4 +1,4 @@
-"""The `vkrt` command: devices, info, run, pack."""
+"""The `vkrt` command: devices, info, run, bench, pack."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from vkrt.graph.policy import WINOGRAD
 from vkrt.graph.ways import WEIGHTS
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.options import LoadOptions
+from vkrt.profile import CLOCKS
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -76,6 +77,12 @@ def _parser() -> argparse.ArgumentParser:
                      help="the most device memory to use, such as 300MB: streams what does not fit")
     run.add_argument("--explain-weights", action="store_true",
                      help="print the way of every weight, and why")
+    run.add_argument("--profile", action="store_true",
+                     help="then run it again, timing every step, and print the table")
+    run.add_argument("--clock", default="auto", choices=CLOCKS,
+                     help="of the profile: the device's timestamps or the host's clock")
+    run.add_argument("--trace", metavar="FILE",
+                     help="write the load and a profiled run for chrome://tracing or Perfetto")
     info.add_argument("--budget", metavar="BYTES", nargs="?", const="",
                       help="also print the smallest budget that the program runs in, and with "
                            "BYTES what it does in that one")
@@ -90,13 +97,24 @@ def _parser() -> argparse.ArgumentParser:
     pack.add_argument("--output", metavar="FILE", help="default: the model's name and .vkpack")
     pack.add_argument("--check", action="store_true",
                       help="write nothing, but read the file that is there and compare checksums")
-    for command in (info, run, pack):
+
+    bench = commands.add_parser("bench", help="measure loading and running programs")
+    bench.set_defaults(command=_bench)
+    bench.add_argument("models", nargs="+", metavar="model", help="a .pte file")
+    bench.add_argument("--runs", type=int, default=10, help="default: 10")
+    bench.add_argument("--method", default="forward", help="default: forward")
+    bench.add_argument("--budget", metavar="BYTES", help="the most device memory to use")
+    bench.add_argument("--against", metavar="REFERENCE",
+                       help="also time a module of PyTorch, and compare the outputs: "
+                            "torch:MODEL.pt2, torch:FILE.py:FUNCTION or torch:MODULE:FUNCTION "
+                            "(a function that returns the module)")
+    for command in (info, run, bench, pack):
         command.add_argument("--storage", default="auto",
                              choices=("auto", "texel", "buffer", "texture3d"))
         command.add_argument("--device", help="index or part of the name of a device")
         command.add_argument("--data", action="append", default=[], metavar="FILE",
                              help="a .ptd file with constants of the model; once per file")
-    for command in (info, run):
+    for command in (info, run, bench):
         command.add_argument("--order", default="lazy", choices=ORDERS)
         command.add_argument("--weights", default="auto", choices=WEIGHTS,
                              help="the way of the weights to the kernels (default: auto)")
@@ -109,7 +127,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--packed", default="auto", metavar="FILE",
                              help="the file of packed weights, or off (default: the one beside the "
                                   "model)")
-    for command in (devices, info, run, pack):
+    for command in (info, run, bench):
+        command.add_argument("--pipeline-cache", default="auto", metavar="FILE",
+                             help="where the driver's compiled pipelines are kept, or off "
+                                  "(default: in the user's cache folder)")
+    for command in (devices, info, run, bench, pack):
         command.add_argument("--json", action="store_true", help="machine-readable output")
     return parser
 
@@ -118,7 +140,7 @@ def _load_options(options: Any) -> LoadOptions:
     return LoadOptions(storage=options.storage, order=options.order, weights=options.weights,
                        memory_budget=options.budget or None, stream_lookahead=options.lookahead,
                        prefetch=options.prefetch, packed=options.packed,
-                       winograd=options.winograd)
+                       winograd=options.winograd, pipeline_cache=options.pipeline_cache)
 
 
 def _device(options: Any) -> Any:
@@ -168,6 +190,13 @@ def _info(options: Any) -> int:
     return 0
 
 
+def _bench(options: Any) -> int:
+    from vkrt.cli_bench import describe
+
+    _print(options, *describe(options, _device(options), _load_options(options)))
+    return 0
+
+
 def _pack(options: Any) -> int:
     from vkrt.cli_pack import describe
 
@@ -177,6 +206,7 @@ def _pack(options: Any) -> int:
 
 def _run(options: Any) -> int:
     import vkrt
+    from vkrt.trace import write_trace
 
     progress = sys.stderr.isatty() and not options.json
     if progress:
@@ -209,6 +239,14 @@ def _run(options: Any) -> int:
             lines += ["", program.memory.table()]
         if options.explain_weights:
             lines += ["", program.memory.weights_table()]
+        if options.profile or options.trace:
+            profile = program.profile(*arrays, method=options.method, clock=options.clock)
+            if options.trace:
+                write_trace(options.trace, program.memory, profile)
+                lines.append(f"wrote {options.trace}")
+            if options.profile:
+                data["profile"] = profile.as_dict()
+                lines += ["", program.memory.timeline.table(), "", profile.table()]
         _print(options, data, "\n".join(lines))
     return 0
 

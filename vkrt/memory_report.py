@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from vkrt.timeline import Timeline
 
 
 def resident() -> dict[str, int]:
@@ -24,12 +27,14 @@ def resident() -> dict[str, int]:
 @dataclass(frozen=True)
 class Phase:
     """A checkpoint. `device` is the bytes allocated on the device, `blocks` those of its memory
-    blocks (equal: blocks have no slack), `process` the figures of `resident()`."""
+    blocks (equal: blocks have no slack), `process` the figures of `resident()`, `at` the time
+    (`time.perf_counter`)."""
 
     name: str
     device: int
     blocks: int
     process: dict[str, int]
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class MemoryReport:
         shapes: with dynamic shapes a `ShapeRecord` for each of the sizes that were bound lately;
             the figures above are planned for the largest sizes.
         notes: decisions worth telling the user, in plain words.
+        timeline: how long the parts of loading and the first run took.
     """
 
     weights: int = 0
@@ -106,9 +112,10 @@ class MemoryReport:
     ways: list[WeightRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shapes: list[ShapeRecord] = field(default_factory=list)
+    timeline: Timeline = field(default_factory=Timeline)
 
     def __post_init__(self):
-        self.phases.append(Phase("before load", 0, 0, resident()))
+        self.phases.append(Phase("before load", 0, 0, resident(), time.perf_counter()))
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
@@ -135,7 +142,8 @@ class MemoryReport:
         used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
         self.phases = [p for p in self.phases if p.name != name]
-        self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident()))
+        self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident(),
+                                 time.perf_counter()))
 
     def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
         """Notes sizes that are ready to run; the same sizes replace the former ones."""
@@ -146,7 +154,7 @@ class MemoryReport:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return {**asdict(self), "timeline": [asdict(span) for span in self.timeline.spans]}
 
     def table(self) -> str:
         """The figures as lines of text."""

@@ -23,6 +23,7 @@ from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import largest, place, place_activations
+from vkrt.profile import Profile, summarize, takes_timestamps
 from vkrt.reshaping import Instance, Instances, Shape
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -117,25 +118,29 @@ class Method:
         # Of the largest sizes, where sizes are dynamic; others are made like it.
         largest_graph, self.work = largest(graph, device, self.options)
         self._like = self.work
+        timeline = self.report.timeline
+        timeline.mark("lower")
         if packed is not None:
             self.work, sources = packed.apply(self.work, sources)
             self._sources = sources
         if specialize is None:
             specialize = (policy_of(device.info.driver_id).specialize and not graph.is_dynamic)
-        self._specialize = specialize
         store = store or WeightStore()
         found = store.find(self.work)
         self._lenders = found.lenders
         try:
+            # Threads create them while the memory is planned.
+            self._pipelines = self._own(Pipelines(device, specialize))
+            self._pipelines.begin(self.work)
             self.work, self.plan, mapper = place(self.work, device, sources, self.options,
                                                  found.places)
+            timeline.mark("plan memory")
         except BaseException:
             self._release()
             raise
         try:
             self._allocator = allocator or self._own(Allocator(device))
             arena = Arena(self._allocator, self._own(Allocator(device)))
-            self._pipelines = self._own(Pipelines(device))
             self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
                                          self.plan, mapper, found.places))
             room = self.plan.activation_bytes + self.plan.host_bytes
@@ -168,17 +173,21 @@ class Method:
         weights.prepare()
         shape = Shape(tuple(t.sizes for t in graph.inputs), (0,) * len(self.graph.reads))
         instance = self._instance(shape, graph, self.work, self.plan)
+        self._pipelines.save()
+        report.timeline.mark("pipelines")
         self._phase("graph built")
         weights.allocate_early()
         if self.options.order == "eager":
             self._instances.arena.reserve(self.plan)
         self._phase("prepack start")
         weights.prepack(reader)
+        report.timeline.mark("weights")
         self._phase("after prepack")
         weights.allocate_pool()
         weights.reset_states(reader)
         if not self.graph.is_dynamic:
             self._instances.bind(instance)
+        report.timeline.mark("allocate and record")
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, "map")
         reader.close()
@@ -197,8 +206,7 @@ class Method:
 
     def _instance(self, shape: Shape, graph: Graph, work: WorkList, plan: MemoryPlan) -> Instance:
         """A new instance, its pipelines created."""
-        compute = ComputeGraph(self._device, self._pipelines, work, plan,
-                               specialize=self._specialize)
+        compute = ComputeGraph(self._device, self._pipelines, work, plan)
         compute.prepare()
         self._pipelines.drop_modules()
         instance = Instance(graph, work, plan, compute)
@@ -240,28 +248,21 @@ class Method:
                 method can go on with those.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again.
         """
-        infos = self.metadata.inputs
-        check_count(inputs, infos, self.metadata.name)
-        arrays = [check_input(value, info, index)
-                  for index, (value, info) in enumerate(zip(inputs, infos))]
+        arrays = self._arrays(inputs)
         shape = Shape.of(self.graph, arrays)
         with self._lock:
-            if self._closed:
-                raise ValueError(f"method '{self.metadata.name}' is closed")
-            instance = self._instances.get(shape) or self._reshaped(shape)
+            if not self._has_run:
+                self.report.timeline.start()
+            instance = self._ready(shape)
             results = self._results(out, instance)
-            if self._instances.bind(instance):
-                arena = self._instances.arena.nbytes
-                needed = instance.plan.run_bytes - instance.plan.state_bytes
-                self.report.shape(str(shape), needed, arena, self._allocator)
-            for index, array in enumerate(arrays):
-                instance.compute.write_input(index, _narrowed(array))
+            _write(instance.compute, arrays)
             instance.compute.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
                     _read(instance.compute, index, result)
             if not self._has_run:
                 self._has_run = True
+                self.report.timeline.mark("first run")
                 self._phase("end of execute")
         return results
 
@@ -329,6 +330,52 @@ class Method:
         self._like = replace(self._like, storages=list(work.storages),
                              prepacks=list(work.prepacks), weights=dict(work.weights))
 
+    def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
+        """Runs the method `repeat` times and once before, and times every step.
+
+        The commands are recorded for this and dropped again: other runs are not slowed down. What
+        the method keeps from run to run changes as by so many runs.
+
+        Args:
+            inputs: as for `execute`.
+            clock: "device" (timestamps), "host" (each step submitted alone), or "auto": the
+                device's where it has one.
+
+        Raises:
+            InputError: an argument does not fit.
+            UnsupportedError: the clock is "device" and the device has no timestamps, or it is the
+                host's and weights are streamed.
+            VulkanError: the device failed.
+        """
+        if repeat < 1:
+            raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
+        timestamps = takes_timestamps(clock, self._device)
+        arrays = self._arrays(inputs)
+        shape = Shape.of(self.graph, arrays)
+        with self._lock:
+            instance = self._ready(shape)
+            runs = instance.compute.profile(lambda: _write(instance.compute, arrays),
+                                            host.run_kernel, timestamps, repeat + 1)
+        return summarize(instance.graph, instance.work, self._device, runs[1:],
+                         "device" if timestamps else "host")
+
+    def _arrays(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        infos = self.metadata.inputs
+        check_count(inputs, infos, self.metadata.name)
+        return [check_input(value, info, index)
+                for index, (value, info) in enumerate(zip(inputs, infos))]
+
+    def _ready(self, shape: Shape) -> Instance:
+        """The instance of a shape, ready to run."""
+        if self._closed:
+            raise ValueError(f"method '{self.metadata.name}' is closed")
+        instance = self._instances.get(shape) or self._reshaped(shape)
+        if self._instances.bind(instance):
+            arena = self._instances.arena.nbytes
+            needed = instance.plan.run_bytes - instance.plan.state_bytes
+            self.report.shape(str(shape), needed, arena, self._allocator)
+        return instance
+
     def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
         infos, values = self.metadata.outputs, instance.graph.outputs
         if out is not None:
@@ -353,6 +400,11 @@ class Method:
         instances = [thing for thing in owned if isinstance(thing, Instances)]
         for thing in (*instances, *weights, *lenders, *reversed(owned)):
             thing.close()
+
+
+def _write(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
+    for index, array in enumerate(arrays):
+        compute.write_input(index, _narrowed(array))
 
 
 def _read(compute: ComputeGraph, index: int, result: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from vkrt.errors import InputError
 from vkrt.graph.plan import DEFAULT_CHUNK, ORDERS
 from vkrt.graph.policy import WINOGRAD
 from vkrt.graph.ways import check_weights
+from vkrt.vk.cache_file import check_option
 
 # A memory budget of as few bytes as possible
 SMALLEST = "smallest"
@@ -55,6 +56,7 @@ class LoadOptions:
     keep_cached: bool | None = None
     packed: str | os.PathLike[str] = "auto"
     winograd: str = "auto"
+    pipeline_cache: str | os.PathLike[str] = "auto"
 
     def __post_init__(self):
         if self.order not in ORDERS:
@@ -67,6 +69,8 @@ class LoadOptions:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
         if not isinstance(self.packed, (str, os.PathLike)):
             raise InputError(f"packed={self.packed!r}: expected 'auto', 'off' or a path")
+
+        check_option(self.pipeline_cache)
 
     @property
     def has_budget(self) -> bool:

@@ -26,6 +26,7 @@ from vkrt.ops.resolving import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import largest, place
+from vkrt.profile import Profile
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
@@ -128,6 +129,7 @@ class Program:
         self._allocator: Allocator | None = None
         self._closed = False
         self._description = Description(source, data_path)
+        self._report.timeline.mark("read the program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -135,8 +137,10 @@ class Program:
         self._device: Device | None = None
         self._owns_device = not isinstance(device, Device)
         try:
-            self._device = Device.open(device) if self._owns_device else device
+            self._device = device if not self._owns_device else Device.open(
+                device, pipeline_cache=self._options.pipeline_cache)
             self._allocator = Allocator(self._device)
+            self._report.timeline.mark("start the driver")
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -182,7 +186,9 @@ class Program:
             if self._closed:
                 raise ValueError("the program is closed")
             if name not in self._methods:
+                self._report.timeline.start()
                 graph = self._description.graph(name)
+                self._report.timeline.mark("build the graph")
                 self._report.file_plan += graph.file_arena
                 # A budget is planned for each method by itself, see `WeightStore`.
                 store = None if self._options.has_budget else self._store
@@ -232,6 +238,16 @@ class Program:
         for loaded in methods:
             loaded.reset_state()
 
+    def profile(self, *inputs: Any, method: str = "forward", repeat: int = 5,
+                clock: str = "auto") -> Profile:
+        """Times every step of a method on these inputs, see `Method.profile`.
+
+        Returns:
+            A `Profile`: rows of operators and kernels with seconds, bytes and arithmetic, as
+            objects, a table or for JSON.
+        """
+        return self.load_method(method).profile(inputs, repeat=repeat, clock=clock)
+
     def close(self) -> None:
         """Releases everything; may be called twice."""
         with self._lock:
@@ -254,7 +270,8 @@ class Program:
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
-         packed: str | os.PathLike[str] = "auto", winograd: str = "auto", order: str = "lazy",
+         packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
+         pipeline_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
     """Loads a program onto a device.
 
@@ -288,6 +305,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             multiplications: "auto" where the driver is then faster and the scratch memory fits into
             what the arena has unused meanwhile, so that the peak stays as it is; "always" where it
             is faster, in a larger arena if need be; "off".
+        pipeline_cache: the file in which the driver's compiled pipelines outlive the process:
+            "auto" (in the user's cache folder, where the driver has something to save; or what
+            `VKRT_PIPELINE_CACHE` says), "off", or a path. A file that does not fit the device and
+            its driver, or is damaged, is ignored and written anew. A device that is passed has the
+            one it was opened with.
         order: "lazy" packs every weight before activations exist (least memory), "eager"
             allocates everything first (for comparison).
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
@@ -311,4 +333,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd), data_path)
+        packed=packed, winograd=winograd, pipeline_cache=pipeline_cache), data_path)

@@ -10,10 +10,11 @@ import pytest
 from vk_bench import SAMPLED_IMAGE, STORAGE_BUFFER, STORAGE_IMAGE, UNIFORM_TEXEL, Bench
 from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 
-from vkrt.errors import UnsupportedError
+from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.vk import live_objects
 from vkrt.vk.capability import check_capabilities, required_capabilities
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
+from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.resource import Buffer
 
 pytestmark = pytest.mark.driver
@@ -176,3 +177,52 @@ def test_what_does_not_fit_is_refused(device, bench):
     sets.close()
     with pytest.raises(IndexError):
         sets.write_buffer(0, 0, buffer, 0, 64)
+
+
+def test_batch(bench):
+    """Pipelines made by several threads run; they come in the order they were added in."""
+    layout = bench.own(DescriptorLayout(bench.device, [STORAGE_BUFFER, STORAGE_BUFFER], 8))
+    module = bench.own(ShaderModule(bench.device, LINEAR))
+    batch = PipelineBatch(bench.device, 5)
+    for factor in range(5):
+        batch.add(layout, module, [(100, 64), (0, factor)])
+    with pytest.raises(IndexError, match="5"):
+        batch.add(layout, module)
+    with ThreadPoolExecutor(3) as threads:
+        for future in [threads.submit(batch.work) for _ in range(3)]:
+            future.result()
+    made = batch.take()
+    assert len(made) == 5 and batch.size == 0
+    x = floats(10)
+    source, target = bench.host_buffer(x.tobytes()), bench.host_buffer(bytes(40))
+    for factor, pipeline in enumerate(made):
+        bench.own(pipeline)
+        sets = bench.sets(layout)
+        sets.write_buffer(0, 0, target, 0, 40)
+        sets.write_buffer(0, 1, source, 0, 40)
+        commands = bench.begin()
+        commands.record_dispatch(pipeline, sets, 0, (1, 1, 1), struct.pack("=if", 10, 0.0))
+        bench.finish(commands)
+        np.testing.assert_array_equal(np.frombuffer(target.block.read(0, 40), np.float32),
+                                      factor * x)
+
+
+def test_batch_that_is_dropped(bench):
+    """What was made and not taken is destroyed; what was stopped is an error."""
+    layout = bench.own(DescriptorLayout(bench.device, [STORAGE_BUFFER, STORAGE_BUFFER], 8))
+    module = bench.own(ShaderModule(bench.device, LINEAR))
+    before = live_objects()
+    dropped = PipelineBatch(bench.device, 1)
+    dropped.add(layout, module)
+    dropped.work()
+    dropped.close()
+    assert dropped.take() == []
+    stopped = PipelineBatch(bench.device, 2)
+    stopped.add(layout, module)
+    stopped.stop()
+    stopped.work()
+    with pytest.raises(VulkanError, match="vkCreateComputePipelines"):
+        stopped.take()
+    assert live_objects() == before
+    with pytest.raises(IndexError):
+        stopped.add(layout, module)

@@ -1,22 +1,51 @@
-"""What is best on which driver: the table behind `storage="auto"`.
+"""How vkrt uses a driver: the rows of `vkrt.graph.drivers` in the terms of the other rooms.
 
-Each row was measured; a driver that is not listed gets the default row. `storage=` of `vkrt.load`
-overrides the choice of storage.
+`storage=` of `vkrt.load` overrides the choice of storage.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.graph.cost import Speed
+from vkrt.graph.drivers import DRIVERS
 from vkrt.graph.target import LOOP_LIMIT, Target
+from vkrt.graph.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
 WINOGRAD = ("auto", "off", "always")
 
 # VkDriverId
-LLVMPIPE, SWIFTSHADER = 13, 10
+SWIFTSHADER = 10
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that a driver was measured to reach, for comparison in profiles.
+
+    Attributes:
+        flops: floating-point operations per second, in the fastest of large products.
+        bytes: per second that a product of a vector with a large matrix reads.
+        per_core: whether both are for each core of the host (CPU drivers).
+        why: what was measured.
+    """
+
+    flops: float
+    bytes: float
+    per_core: bool = False
+    why: str = ""
+
+    def of_cores(self, cores: int) -> Ceiling:
+        """The same for a process that may use so many cores."""
+        if not self.per_core:
+            return self
+        return Ceiling(self.flops * cores, self.bytes * cores, why=f"{self.why}, {cores} cores")
+
+    def least_seconds(self, flops: int, nbytes: int) -> float:
+        """What so much arithmetic on so many bytes takes at least."""
+        return max(flops / self.flops, nbytes / self.bytes)
 
 
 @dataclass(frozen=True)
@@ -27,30 +56,36 @@ class Policy:
         storage: the default storage, see `Target`.
         max_texels: size of the largest texel view where it differs from what the driver reports.
         specialize: sizes become specialization constants (True) or push constants.
+        tuning: what operators choose kernels by.
         speed: for choosing how far ahead weights are streamed.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
-        why: what was measured.
+        ceiling: what profiles compare with; None where nothing was measured.
     """
 
     storage: str = "texel"
     max_texels: int | None = None
     specialize: bool = True
-    speed: Speed = Speed(multiply_adds=2e11, bytes=3e10, dispatch=5e-6)
+    tuning: Tuning = Tuning()
+    speed: Speed = Speed()
     winograd: bool = False
-    why: str = "not measured"
+    ceiling: Ceiling | None = None
 
 
-DEFAULT = Policy()
-POLICIES = {
-    # Winograd: resnet18 194 -> 155 ms of CPU, an EDSR 41 -> 24 ms, in arenas of the same size.
-    LLVMPIPE: Policy(speed=Speed(multiply_adds=1.2e10, bytes=5e9), winograd=True,
-                     why="texel views read 1.4 to 4 times as fast as storage buffers"),
-    # It reports the specification's minimum of 65536 and reads larger views right. Winograd saves
-    # as much as on lavapipe (resnet18 1074 -> 879 ms of CPU), but without a cache of compiled
-    # shaders every load pays for its kernels: 0.3 to 0.5 s.
-    SWIFTSHADER: Policy(max_texels=1 << 22, speed=Speed(multiply_adds=3e9, bytes=2e9),
-                        why="texel views read 1.5 to 2.5 times as fast as storage buffers"),
-}
+def policy_from(row: dict[str, Any]) -> Policy:
+    """The policy that a row of `DRIVERS` says."""
+    ceiling = row["ceiling"]
+    return Policy(
+        storage=row["storage"], max_texels=row["max_texels"], specialize=row["specialize"],
+        tuning=Tuning(tiles=tuple(row["tiles"].items()), lanes=row["lanes"],
+                      wide_depthwise=row["wide_depthwise"], least_groups=row["least_groups"]),
+        speed=Speed(**row["speed"]), winograd=row["winograd"],
+        ceiling=None if ceiling is None else Ceiling(
+            **ceiling, why="the best of large products, measured on " + row["measured"]))
+
+
+DEFAULT = policy_from(DRIVERS["default"])
+POLICIES = {row["driver_id"]: policy_from(row) for row in DRIVERS.values()
+            if row["driver_id"] is not None}
 
 
 def policy_of(driver_id: int) -> Policy:
@@ -84,4 +119,4 @@ def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
                            limits["maxComputeWorkGroupSize"][0]),
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
-        loop_limit=LOOP_LIMIT, scratch=scratch[winograd])
+        loop_limit=LOOP_LIMIT, scratch=scratch[winograd], tuning=policy.tuning)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vkrt.graph.tuning import Tuning
+
 # Lavapipe 22.3 ends every loop of an invocation, without a word, once all its loops together have
 # made 65535 iterations; a margin is kept for loops the compiler adds.
 LOOP_LIMIT = 60000
@@ -25,6 +27,7 @@ class Target:
         loop_limit: iterations one invocation may make in all its loops.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run) or "any".
+        tuning: what kernels are chosen by.
     """
 
     storage: str = "texel"
@@ -36,14 +39,16 @@ class Target:
     offset_alignment: int = 256
     loop_limit: int = LOOP_LIMIT
     scratch: str = "none"
+    tuning: Tuning = Tuning()
 
     def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
-        Groups are made smaller where fewer than 4 would exist: CPU drivers then use every core.
+        Groups are made smaller where few would exist (`Tuning.least_groups`): CPU drivers then use
+        every core.
         """
         local_size = min(local_size, self.max_local_size)
-        while local_size > 8 and invocations < 4 * local_size:
+        while local_size > 8 and invocations < self.tuning.least_groups * local_size:
             local_size //= 2
         count = -(-invocations // local_size)
         columns = min(count, self.max_groups)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, channels_last, row_major
+from vkrt.graph.tuning import Tuning
 from vkrt.ops import matmul, tiles, winograd
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
@@ -186,7 +187,7 @@ def _depthwise(cx, node: Node, conv: Convolution, source: Operand, bias: Operand
               conv.kernel[0], conv.stride[0], conv.dilation[0],
               conv.padding[1], conv.padding[0], _has(node, 2), *_limits(conv)]
     width, rows, texels = result.grid
-    tile = 8 if width > 2 else 2
+    tile = 8 if width >= cx.target.tuning.wide_depthwise else 2
     cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, bias],
                 -(-width // tile) * rows * texels, loops=conv.taps)
 
@@ -207,7 +208,7 @@ def _general(cx, node: Node, conv: Convolution, source: Operand, bias: Operand) 
                               height=_height(x))
             return
     if conv.has_whole_texels:
-        tile = tiles.choose(width, conv.group_channels, rows * conv.groups)
+        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups)
         shader = f"conv2d_{tile[0]}x{tile[1]}"
         count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
         loops += conv.taps * group_inputs
@@ -245,7 +246,8 @@ def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
         matrix = cx.matrix(weight, order, 2, split)
         if conv.has_whole_texels:
             group_inputs = -(-conv.group_inputs // 4)
-            shader, count = _phases(conv, source, result, _height(out))
+            shader, count = _phases(cx.target.tuning, conv, source, result,
+                                    _height(out))
             loops += math.prod(taps) * (1 + group_inputs)
         else:
             shader, count = "deconv2d_grouped", width * rows * texels
@@ -257,7 +259,7 @@ def _transposed(cx, node: Node, conv: Convolution, bias: Operand) -> None:
     cx.dispatch(shader, params, [result], [source, matrix, bias], count, loops=loops)
 
 
-def _phases(conv: Convolution, source: Operand, result: Operand,
+def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
             out_height: int) -> tuple[str, int]:
     """The shader for a transposed convolution with tiles, and its number of invocations.
 
@@ -269,5 +271,5 @@ def _phases(conv: Convolution, source: Operand, result: Operand,
     phases = min(stride_y, out_height) * min(stride_x, width)
     sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
     # Of several pixels one at most would meet a single one of the source under a tap.
-    tile = tiles.choose(*sizes) if source.grid[0] > 1 else (1, 4)
+    tile = tiles.choose(tuning, *sizes) if source.grid[0] > 1 else (1, 4)
     return f"deconv2d_{tile[0]}x{tile[1]}", tiles.invocations(tile, *sizes)

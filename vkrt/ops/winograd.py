@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from vkrt.graph.arena import round_up
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import Operand, row_major
+from vkrt.graph.tuning import Tuning
 from vkrt.ops import matmul, tiles
 
 TILE, POINTS = 4, 36
 TEXEL_BYTES = 16
 
-# Times in the unit of `tiles.TILES` (7.6 ns of one core), measured with lavapipe 22.3: of an
+# Times in the unit of `Tuning.tiles` (7.6 ns of one core), measured with lavapipe 22.3: of an
 # invocation that brings 4 channels of a tile, or 4 weights, to or from the points, and of a
 # dispatch.
 POINTS_TIME, WEIGHT_TIME, DISPATCH_TIME = 12.0, 20.0, 1300.0
@@ -84,14 +85,15 @@ class Layer:
             strip = min(strip, target.max_image_extent // self.tiles_x)
         return strip
 
-    def direct_time(self) -> float:
+    def direct_time(self, tuning: Tuning) -> float:
         """What the direct sum takes."""
-        return 9 * self.input_texels * _time(self.width, self.channels, self.height * self.images)
+        return 9 * self.input_texels * _time(tuning, self.width, self.channels,
+                                             self.height * self.images)
 
-    def time(self, strip: int) -> float:
+    def time(self, tuning: Tuning, strip: int) -> float:
         """What it takes by strips of so many rows of tiles."""
         count = strip * self.tiles_x
-        each = (self.input_texels * _time(count, self.channels, POINTS, least=2)
+        each = (self.input_texels * _time(tuning, count, self.channels, POINTS, least=2)
                 + POINTS_TIME * count * (self.input_texels + self.texels) + 3 * DISPATCH_TIME)
         return (WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
                 + each * -(-self.rows // strip))
@@ -103,11 +105,11 @@ def _bytes(texels: int, target: Target | None = None) -> int:
     return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
-def _time(width: int, channels: int, count: int, least: int = 1) -> float:
+def _time(tuning: Tuning, width: int, channels: int, count: int, least: int = 1) -> float:
     """The time of the tiles for one texel of the summed dimension."""
-    tile = tiles.choose(width, channels, count, least)
-    invocations = max(tiles.invocations(tile, width, channels, count), tiles.LANES)
-    return invocations * tile[0] * tile[1] / tiles.TILES[tile]
+    tile = tiles.choose(tuning, width, channels, count, least)
+    invocations = max(tiles.invocations(tile, width, channels, count), tuning.lanes)
+    return invocations * tile[0] * tile[1] / dict(tuning.tiles)[tile]
 
 
 def choose(layer: Layer, room: int, target: Target) -> int:
@@ -120,7 +122,7 @@ def choose(layer: Layer, room: int, target: Target) -> int:
     if not strip:
         return 0
     strip = -(-layer.rows // -(-layer.rows // strip))  # strips of about the same length
-    return strip if layer.time(strip) < GAIN * layer.direct_time() else 0
+    return strip if layer.time(target.tuning, strip) < GAIN * layer.direct_time(target.tuning) else 0
 
 
 def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,

@@ -10,9 +10,12 @@
 A method with dynamic shapes has several: one for each of the sizes it was run at lately.
 """
 
+from time import perf_counter
+
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from vkrt.errors import UnsupportedError
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
@@ -20,6 +23,7 @@ from vkrt.shader import catalog
 from vkrt.runtime.descriptors cimport write_set
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
+from vkrt.runtime.profiling cimport HostClock, device_times
 from vkrt.runtime.recording cimport record_dispatch
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.weights cimport Weights
@@ -34,7 +38,9 @@ from vkrt.vk.api cimport (
     VK_PIPELINE_STAGE_HOST_BIT,
     VK_PIPELINE_STAGE_TRANSFER_BIT,
 )
-from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.command cimport (
+    FOREVER, CommandBuffer, CommandPool, Fence, TimestampQueries, submit, wait,
+)
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, Image
@@ -50,9 +56,8 @@ cdef class ComputeGraph:
 
     Args:
         device: an open device.
-        pipelines: of the method.
+        pipelines: of the method, in which some may be in the making.
         work, plan: a work list and its `MemoryPlan`.
-        specialize: whether sizes become specialization constants of the pipelines.
     """
 
     cdef Device device
@@ -60,7 +65,6 @@ cdef class ComputeGraph:
     cdef Pipelines pipelines
     cdef object work
     cdef object plan
-    cdef bint specialize
     cdef list steps
     cdef DescriptorPool sets
     cdef CommandPool pool
@@ -69,24 +73,22 @@ cdef class ComputeGraph:
     cdef object streamer
     cdef readonly bint bound
 
-    def __cinit__(self, Device device, Pipelines pipelines, work, plan, *,
-                  bint specialize=True):
+    def __cinit__(self, Device device, Pipelines pipelines not None, work, plan):
         self.device = device
         self.pipelines = pipelines
         self.work = work
         self.plan = plan
-        self.specialize = specialize
         self.steps = []
         self.sections = []
 
     def prepare(self):
-        """Creates the pipelines that are not there yet."""
+        """Creates the pipelines that are not there yet, or waits for those in the making."""
         shaders = catalog()
         for step in self.work.steps:
             if isinstance(step, Dispatch):
                 shader = shaders.get(step.shader)
                 self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.local_size, self.specialize)))
+                    shader, step.params, step.local_size, self.pipelines.specialize)))
             else:
                 self.steps.append((step, None, None))
 
@@ -137,9 +139,17 @@ cdef class ComputeGraph:
         for step, shader, _ in dispatches:
             write_set(self.sets, index, shader, (*step.writes, *step.reads), self.resources)
             index += 1
-        self._record()
+        self._record(self.plan.sections, self.sections, None)
 
-    def _record(self):
+    def _record(self, bounds, list sections, TimestampQueries queries):
+        """Records the steps into command buffers.
+
+        Args:
+            bounds: (first, end) step of each section, together all steps in order.
+            sections: takes (command buffer, host step or None) for each.
+            queries: takes the times before (2 i) and after (2 i + 1) every step i on the device,
+                which then runs alone.
+        """
         cdef CommandBuffer commands
         cdef uint32_t index = 0
         cdef VkFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
@@ -151,26 +161,34 @@ cdef class ComputeGraph:
             writes |= VK_ACCESS_TRANSFER_WRITE_BIT
         needed = barriers(self.work, self.plan)
         new_images = transitions(self.work, self.plan)
-        for first, end in self.plan.sections:
+        for first, end in bounds:
             commands = self._begin()
             host_step = None
+            # Closed with the others, whatever happens while it is recorded.
+            sections.append((commands, None))
+            if queries is not None and first == 0:
+                commands.reset_timestamps(queries.handle, queries.size)
             for number in range(first, end):
                 step, _, pipeline = self.steps[number]
                 if isinstance(step, HostCall):
                     host_step = HostStep(step, self.resources)
                     continue
-                if needed[number]:
+                if needed[number] or queries is not None:
                     commands.barrier(stages, writes, stages, reads | writes)
+                if queries is not None:
+                    commands.write_timestamp(queries.handle, 2 * number)
                 if isinstance(step, Move):
                     self._move(commands, step)
-                    continue
-                for storage in new_images.get(number, ()):
-                    commands.prepare_image((<Image>self.resources.handles[storage]).handle)
-                record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
-                index += 1
+                else:
+                    for storage in new_images.get(number, ()):
+                        commands.prepare_image((<Image>self.resources.handles[storage]).handle)
+                    record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
+                    index += 1
+                if queries is not None:
+                    commands.write_timestamp(queries.handle, 2 * number + 1)
             commands.device_to_host()
             commands.end()
-            self.sections.append((commands, host_step))
+            sections[-1] = (commands, host_step)
 
     def _move(self, CommandBuffer commands, step):
         cdef Buffer source = self.resources.handles[step.reads[0].storage.id]
@@ -201,16 +219,72 @@ cdef class ComputeGraph:
 
     def run(self, run_kernel):
         """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels."""
+        self._run(self.sections, run_kernel)
+
+    def _run(self, sections, run_kernel):
         cdef CommandBuffer commands
         if self.streamer is not None:
-            self.streamer.run(self.sections, run_kernel)
+            self.streamer.run(sections, run_kernel)
             return
-        for commands, host_step in self.sections:
+        for commands, host_step in sections:
             with nogil:
                 submit(self.device, commands, self.fence)
                 wait(self.fence, FOREVER)
             if host_step is not None:
                 (<HostStep>host_step).run(run_kernel)
+
+    def profile(self, write_inputs, run_kernel, bint on_device, int repeat):
+        """Runs timed, from a recording that is made for this and dropped again.
+
+        Args:
+            write_inputs: called before each run, because a run may write over its inputs.
+            run_kernel: see `run`.
+            on_device: times are the device's timestamps, around steps that each run alone;
+                otherwise every step is a submission and the host takes the time until it is done.
+            repeat: how many runs.
+
+        Returns:
+            For each run, when it began and when its results were there (`time.perf_counter`), and
+            (start, seconds) of every step on the same clock. Timestamps are put on it as if the
+            first step had begun with the run.
+
+        Raises:
+            UnsupportedError: the queue has no timestamps, or steps cannot be submitted one by one
+                because weights are streamed.
+        """
+        cdef TimestampQueries queries = None
+        cdef HostClock clock = HostClock(run_kernel)
+        cdef list sections = []
+        cdef list runs = []
+        if not on_device and self.streamer is not None:
+            raise UnsupportedError("steps cannot be submitted one by one for the host's clock "
+                                   "while weights are streamed; profile without a memory budget")
+        on_host = [isinstance(step, HostCall) for step, _, _ in self.steps]
+        bounds = self.plan.sections if on_device else [(i, i + 1) for i in range(len(on_host))]
+        try:
+            if on_device:
+                queries = TimestampQueries(self.device, max(2 * len(on_host), 1))
+            self._record(bounds, sections, queries)
+            for _ in range(repeat):
+                clock.calls.clear()
+                write_inputs()
+                start = perf_counter()
+                if on_device:
+                    self._run(sections, clock)
+                    end = perf_counter()
+                    hosts = iter(clock.calls)
+                    times = [next(hosts) if time is None else (start + time[0], time[1])
+                             for time in device_times(self.device, queries, on_host)]
+                else:
+                    times = clock.submit_each(self.device, self.fence, sections)
+                    end = perf_counter()
+                runs.append((start, end, times))
+        finally:
+            for commands, _ in sections:
+                commands.close()
+            if queries is not None:
+                queries.close()
+        return runs
 
 
 cdef int _copy_in(Resources resources, operand, array) except -1:

@@ -1,31 +1,120 @@
 # cython: language_level=3
-"""Pipelines of a program: one per shader variant and specialization, shared by its dispatches."""
+"""Pipelines: one on a device per shader variant and specialization, whoever uses it.
 
+Programs on one device share what they have in common; the last one that lets go of a pipeline
+destroys it. What a program needs beyond that is created by threads, while it is planned.
+"""
+
+import threading
+import weakref
+
+from vkrt.graph.records import Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER
+from vkrt.shader import catalog
+from vkrt.vk.info import usable_cores
+from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
+from vkrt.vk.pipeline_batch import PipelineBatch
+from vkrt.vk.pipeline_cache import save
 
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
-
-from vkrt.vk.pipeline import DescriptorLayout, ShaderModule
+from vkrt.vk.pipeline_cache cimport open_cache
 
 LOCAL_SIZE_ID = 100
 # The default of a PARAM's specialization constant: "read the push constant".
 cdef long UNSET = -0x80000000
 PUSH_CONSTANT_BYTES = 128
 
+# Threads that create pipelines beside the one that loads the program
+MOST_THREADS = 3
+
 
 cdef long as_int32(long bits):
     return bits - (<long>1 << 32) if bits >= <long>1 << 31 else bits
 
 
-cdef class Pipelines:
-    """Shader modules, descriptor set layouts and pipelines, each created once."""
+cdef class Shared:
+    """What the programs on a device have made, as long as one of them holds it.
 
-    def __cinit__(self, Device device):
+    Attributes:
+        pipelines, layouts: by what makes them equal.
+        lock: for looking up and adding at once.
+    """
+
+    def __cinit__(self):
+        self.pipelines = weakref.WeakValueDictionary()
+        self.layouts = weakref.WeakValueDictionary()
+        self.lock = threading.Lock()
+
+
+cdef class Pipelines:
+    """The pipelines of one program.
+
+    Args:
+        device: an open device.
+        specialize: whether sizes become specialization constants of the dispatches' pipelines.
+    """
+
+    def __cinit__(self, Device device not None, bint specialize=True):
         self.device = device
+        self.specialize = specialize
         self.modules = {}
         self.layouts = {}
         self.pipelines = {}
+        self.keys = []
+        self.threads = []
+        if device.shared is None:
+            device.shared = Shared()
+        self.shared = device.shared
+
+    def begin(self, work):
+        """Begins to create the pipelines of a work list, in threads.
+
+        Any error shows in the first `get`.
+        """
+        cdef PipelineBatch batch
+        wanted = {}
+        shaders = catalog()
+        for step in work.steps:
+            if isinstance(step, Dispatch):
+                shader = shaders.get(step.shader)
+                key = self._key(shader, step.params, step.local_size, self.specialize)
+                if key not in wanted and self._find(key) is None:
+                    wanted[key] = shader
+        if not wanted:
+            return
+        open_cache(self.device)
+        batch = PipelineBatch(self.device, len(wanted))
+        for key, shader in wanted.items():
+            batch.add(self._layout(shader), self._module(shader), key[1])
+        self.batch, self.keys = batch, list(wanted)
+        helpers = min(usable_cores() - 1, MOST_THREADS, len(wanted) - 1)
+        for _ in range(helpers):
+            thread = threading.Thread(target=batch.work, name="vkrt-pipelines")
+            thread.start()
+            self.threads.append(thread)
+
+    def finish(self):
+        """Waits for what was begun, and takes part in it.
+
+        Raises:
+            VulkanError: a pipeline could not be created.
+        """
+        batch = self.batch
+        if batch is None:
+            return
+        try:
+            batch.work()
+            self._join()
+            for key, pipeline in zip(self.keys, batch.take()):
+                self._add(key, pipeline)
+        finally:
+            self._drop_batch()
+        self.drop_modules()
+
+    def save(self):
+        """Lets the driver's cache of compiled pipelines outlive the process."""
+        save(self.device)
 
     cdef Pipeline get(self, shader, params, int local_size, bint specialize):
         """The pipeline of a shader for a dispatch.
@@ -36,15 +125,37 @@ cdef class Pipelines:
             specialize: whether sizes become specialization constants; what selects code always
                 does.
         """
+        self.finish()
+        key = self._key(shader, params, local_size, specialize)
+        pipeline = self._find(key)
+        if pipeline is None:
+            open_cache(self.device)
+            pipeline = Pipeline(self._layout(shader), self._module(shader), key[1])
+            pipeline = self._add(key, pipeline)
+        return pipeline
+
+    def _key(self, shader, params, local_size, specialize):
         constants = [(LOCAL_SIZE_ID, local_size)]
         for spec in shader.specs:
             if spec.id != LOCAL_SIZE_ID and (specialize or as_int32(spec.default) != UNSET):
                 constants.append((spec.id, params[spec.id]))
-        key = (shader.name, tuple(constants))
+        return shader.name, tuple(constants)
+
+    def _find(self, key):
+        """The pipeline of a key, if this or another program has it; held from now on."""
         pipeline = self.pipelines.get(key)
         if pipeline is None:
-            pipeline = Pipeline(self._layout(shader), self._module(shader), constants)
-            self.pipelines[key] = pipeline
+            with self.shared.lock:
+                pipeline = self.shared.pipelines.get(key)
+            if pipeline is not None:
+                self.pipelines[key] = pipeline
+        return pipeline
+
+    def _add(self, key, pipeline):
+        """Holds a new pipeline, or the one that another program has added meanwhile."""
+        with self.shared.lock:
+            pipeline = self.shared.pipelines.setdefault(key, pipeline)
+        self.pipelines[key] = pipeline
         return pipeline
 
     def _module(self, shader):
@@ -59,8 +170,27 @@ cdef class Pipelines:
             types[binding.binding] = DESCRIPTOR_TYPES[binding.type]
         key = tuple(types)
         if key not in self.layouts:
-            self.layouts[key] = DescriptorLayout(self.device, types, PUSH_CONSTANT_BYTES)
+            with self.shared.lock:
+                layout = self.shared.layouts.get(key)
+                if layout is None:
+                    layout = DescriptorLayout(self.device, types, PUSH_CONSTANT_BYTES)
+                    self.shared.layouts[key] = layout
+            self.layouts[key] = layout
         return self.layouts[key]
+
+    def _join(self):
+        for thread in self.threads:
+            thread.join()
+        self.threads = []
+
+    def _drop_batch(self):
+        batch = self.batch
+        if batch is not None:
+            batch.stop()
+            self._join()
+            batch.close()
+        self.batch = None
+        self.keys = []
 
     def drop_modules(self):
         """Shader modules are only needed until their pipelines exist."""
@@ -69,11 +199,8 @@ cdef class Pipelines:
         self.modules = {}
 
     def close(self):
-        """Releases everything."""
+        """Lets go of everything; what no other program holds is destroyed."""
+        self._drop_batch()
         self.drop_modules()
-        for pipeline in self.pipelines.values():
-            pipeline.close()
-        for layout in self.layouts.values():
-            layout.close()
         self.pipelines = {}
         self.layouts = {}

@@ -1,13 +1,13 @@
 """The shaders that were compiled with the package."""
 
-import difflib
 import functools
 import json
 import mmap
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import as_file, files
-from typing import Any
+from typing import Any, BinaryIO
 
 from vkrt.errors import UnsupportedError
 
@@ -134,6 +134,8 @@ class Catalog:
         )
 
     def _no_such(self, name: str) -> str:
+        import difflib
+
         stem = name.split(".")[0]
         # Other variants of the same kernel say most; without any, names that look alike.
         near = [known for known in self._variants if known.split(".")[0] == stem]
@@ -150,12 +152,12 @@ def catalog() -> Catalog:
     Raises:
         UnsupportedError: the package was not built (for instance imported from a source folder).
     """
-    package = files("vkrt.shader")
     try:
-        index = json.loads(package.joinpath("catalog.json").read_text(encoding="utf-8"))
-        with as_file(package.joinpath("catalog.bin")) as path, open(path, "rb") as file:
-            # Mapped, so that only the modules in use become memory. The mapping outlives the file
-            # that as_file may have unpacked. An empty file cannot be mapped.
+        with _opened("catalog.json") as file:
+            index = json.load(file)
+        with _opened("catalog.bin") as file:
+            # Mapped, so that only the modules in use become memory. The mapping outlives the file,
+            # which may have been unpacked. An empty file cannot be mapped.
             empty = not file.seek(0, 2)
             modules = memoryview(b"" if empty else mmap.mmap(file.fileno(), 0,
                                                              access=mmap.ACCESS_READ))
@@ -163,3 +165,18 @@ def catalog() -> Catalog:
         raise UnsupportedError("vkrt has no compiled shaders: this copy was not built; run "
                                "tools/quickstart, or pip install . in its folder") from error
     return Catalog(index, modules)
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    """A file of this room, opened."""
+    beside = os.path.join(os.path.dirname(__file__), name)
+    if os.path.exists(beside):
+        with open(beside, "rb") as file:
+            yield file
+        return
+    # An editable install has it elsewhere, an archive has to be unpacked.
+    from importlib.resources import as_file, files
+
+    with as_file(files("vkrt.shader").joinpath(name)) as path, open(path, "rb") as file:
+        yield file

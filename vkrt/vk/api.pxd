@@ -119,6 +119,7 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO
         VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
         VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO
+        VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO
         VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO
         VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO
         VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET
@@ -250,10 +251,12 @@ cdef extern from * nogil:
         float timestampPeriod
     ctypedef struct VkPhysicalDeviceProperties:
         uint32_t apiVersion
+        uint32_t driverVersion
         uint32_t vendorID
         uint32_t deviceID
         VkPhysicalDeviceType deviceType
         char* deviceName
+        unsigned char* pipelineCacheUUID
         VkPhysicalDeviceLimits limits
     ctypedef struct VkPhysicalDeviceProperties2:
         VkStructureType sType
@@ -462,6 +465,10 @@ cdef extern from * nogil:
         VkShaderModule module
         const char* pName
         const VkSpecializationInfo* pSpecializationInfo
+    ctypedef struct VkPipelineCacheCreateInfo:
+        VkStructureType sType
+        size_t initialDataSize
+        const void* pInitialData
     ctypedef struct VkComputePipelineCreateInfo:
         VkStructureType sType
         VkPipelineShaderStageCreateInfo stage
@@ -664,6 +671,13 @@ cdef extern from * nogil:
         VkPipelineLayout*) noexcept nogil
     ctypedef void (*PFN_vkDestroyPipelineLayout)(
         VkDevice, VkPipelineLayout, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkCreatePipelineCache)(
+        VkDevice, const VkPipelineCacheCreateInfo*, const VkAllocationCallbacks*,
+        VkPipelineCache*) noexcept nogil
+    ctypedef void (*PFN_vkDestroyPipelineCache)(
+        VkDevice, VkPipelineCache, const VkAllocationCallbacks*) noexcept nogil
+    ctypedef VkResult (*PFN_vkGetPipelineCacheData)(
+        VkDevice, VkPipelineCache, size_t*, void*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateComputePipelines)(
         VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
         const VkAllocationCallbacks*, VkPipeline*) noexcept nogil

@@ -83,8 +83,8 @@ cdef class TimestampQueries:
     cdef VkQueryPool handle
     cdef readonly uint32_t size
 
-    # Reads the first `number` values as ticks; 1 when all were there, else 0.
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t number) except -1 nogil
+    # Reads `number` values from the one of index `first` as ticks; 1 when all were there, else 0.
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil
     cdef void destroy(self) noexcept
 
 

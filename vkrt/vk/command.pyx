@@ -364,12 +364,12 @@ cdef class TimestampQueries:
                        QUERY_POOL, b"vkCreateQueryPool")
         self.handle = handle
 
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t number) except -1 nogil:
+    cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil:
         need(self.handle)
         cdef uint64_t mask = <uint64_t>-1
         cdef uint32_t i
         cdef int result = check(
-            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, 0, number,
+            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, first, number,
                                                  number * sizeof(uint64_t), ticks,
                                                  sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
             b"vkGetQueryPoolResults")
@@ -388,7 +388,7 @@ cdef class TimestampQueries:
         if ticks == NULL:
             raise MemoryError
         try:
-            if not self.read_ticks(ticks, self.size):
+            if not self.read_ticks(ticks, 0, self.size):
                 return None
             return [ticks[i] * self.device.timestamp_period for i in range(self.size)]
         finally:

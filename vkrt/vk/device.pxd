@@ -6,8 +6,8 @@ from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.vk.api cimport (
-    VkDevice, VkFence, VkPhysicalDevice, VkPhysicalDeviceMemoryProperties, VkQueue, VkResult,
-    VkSampler, VkSubmitInfo,
+    VkDevice, VkFence, VkPhysicalDevice, VkPhysicalDeviceMemoryProperties, VkPipelineCache, VkQueue,
+    VkResult, VkSampler, VkSubmitInfo,
 )
 from vkrt.vk.check cimport Kind
 from vkrt.vk.loader cimport Instance
@@ -45,6 +45,13 @@ cdef class Device:
     cdef readonly bint closed
     cdef int children
     cdef VkSampler nearest
+    # What the driver keeps of compiled pipelines, see pipeline_cache.pyx; NULL until the first one
+    cdef VkPipelineCache pipeline_cache
+    # Where it is saved: "auto", "off" or a path; what came from there and was saved last
+    cdef readonly object pipeline_cache_option
+    cdef object pipeline_cache_saved
+    # What programs on the device share, for `vkrt.runtime.pipelines`
+    cdef object shared
     cdef PyThread_type_lock queue_lock
 
     # Every child calls retain before it creates its handle and then created(), which raises (and

@@ -26,6 +26,7 @@ from vkrt.vk.physical cimport (
 from vkrt.vk.table cimport fill_device_table
 
 from vkrt.errors import InputError, LoaderError
+from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
 
 # For tests, see treat_as_discrete.
@@ -117,6 +118,7 @@ cdef class Device:
         api_version: Vulkan version in use, as Vulkan encodes it.
         timestamp_period: nanoseconds per tick of a timestamp.
         timestamp_bits: valid bits of a timestamp, 0 when there are none.
+        pipeline_cache_option: see `open`; "off" for adopted devices.
         closed: whether `close` was called.
     """
 
@@ -129,12 +131,14 @@ cdef class Device:
         raise TypeError("use Device.open() or Device.adopt()")
 
     @staticmethod
-    def open(selector=None):
+    def open(selector=None, *, pipeline_cache="auto"):
         """Opens a device.
 
         Args:
             selector: an index of `devices()`, a part of the name, a `DeviceInfo`, or None for the
                 first discrete GPU, else integrated, virtual, CPU.
+            pipeline_cache: the file that keeps compiled pipelines: "auto" (in the user's cache
+                folder, if the driver has something to keep), "off", or a path.
 
         Raises:
             LoaderError: no library, driver or device.
@@ -142,6 +146,7 @@ cdef class Device:
         """
         cdef Device device = Device.__new__(Device)
         cdef size_t address
+        device.pipeline_cache_option = check_option(pipeline_cache)
         device.instance = acquire_instance()
         try:
             address, device.info = choose(usable_devices(device.instance), selector)
@@ -170,6 +175,7 @@ cdef class Device:
                 the library that vkrt opens.
         """
         cdef Device self = Device.__new__(Device)
+        self.pipeline_cache_option = "off"
         cdef size_t address = address_of(instance, "instance")
         cdef size_t entry = 0
         if get_instance_proc_addr is not None:
@@ -300,6 +306,9 @@ cdef class Device:
             if self.nearest != NULL:
                 self.vk.vkDestroySampler(handle, self.nearest, NULL)
                 self.nearest = NULL
+            if self.pipeline_cache != NULL:
+                self.vk.vkDestroyPipelineCache(handle, self.pipeline_cache, NULL)
+                self.pipeline_cache = NULL
             if self.owned and self.vk.vkDestroyDevice != NULL:
                 with nogil:
                     self.vk.vkDeviceWaitIdle(handle)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
+
+
+def usable_cores() -> int:
+    """Cores of the host that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class DeviceInfo:
             `subgroupSize`.
         features: whether each feature vkrt can use is there.
         extensions: names of the device's extensions.
+        driver_version: the driver's own number.
+        cache_uuid: what compiled pipelines fit, as 32 hexadecimal digits (pipelineCacheUUID).
     """
 
     index: int
@@ -43,3 +53,5 @@ class DeviceInfo:
     limits: dict[str, Any] = field(default_factory=dict)
     features: dict[str, bool] = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
+    driver_version: int = 0
+    cache_uuid: str = ""

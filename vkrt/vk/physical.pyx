@@ -269,7 +269,9 @@ cdef object describe(Instance instance, VkPhysicalDevice physical, int index):
             "subgroupSize": subgroup.subgroupSize,
         },
         features=features,
-        extensions=tuple(sorted(extensions)))
+        extensions=tuple(sorted(extensions)),
+        driver_version=properties.properties.driverVersion,
+        cache_uuid=(<bytes>properties.properties.pipelineCacheUUID[:16]).hex())
 
 
 cdef str version_text(uint32_t version):

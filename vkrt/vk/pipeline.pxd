@@ -5,8 +5,9 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.vk.api cimport (
-    VkDescriptorBufferInfo, VkDescriptorImageInfo, VkDescriptorPool, VkDescriptorSet,
-    VkDescriptorSetLayout, VkDescriptorType, VkPipeline, VkPipelineLayout, VkShaderModule,
+    VkComputePipelineCreateInfo, VkDescriptorBufferInfo, VkDescriptorImageInfo, VkDescriptorPool,
+    VkDescriptorSet, VkDescriptorSetLayout, VkDescriptorType, VkPipeline,
+    VkPipelineLayout, VkResult, VkShaderModule, VkSpecializationInfo, VkSpecializationMapEntry,
     VkWriteDescriptorSet,
 )
 from vkrt.vk.device cimport Device
@@ -25,6 +26,7 @@ cdef class ShaderModule:
 # pipeline have to agree on.
 @cython.final
 cdef class DescriptorLayout:
+    cdef object __weakref__
     cdef Device device
     cdef VkDescriptorSetLayout set_layout
     cdef VkPipelineLayout pipeline_layout
@@ -37,11 +39,26 @@ cdef class DescriptorLayout:
 
 @cython.final
 cdef class Pipeline:
+    cdef object __weakref__
     cdef readonly DescriptorLayout layout
     cdef Device device
     cdef VkPipeline handle
 
+    # Takes what the driver made; raises for a failure.
+    cdef int take(self, VkResult result, VkPipeline handle) except -1
     cdef void destroy(self) noexcept
+
+
+# What the driver makes a pipeline of. It points into itself and must not be moved.
+cdef struct Recipe:
+    VkComputePipelineCreateInfo info
+    VkSpecializationInfo specialization
+    VkSpecializationMapEntry[64] entries
+    uint32_t[64] values
+
+
+cdef int write_recipe(Recipe* recipe, DescriptorLayout layout, ShaderModule module,
+                      constants) except -1
 
 
 # A pool with exactly the room of its sets, which are allocated with it and live as long.

@@ -151,61 +151,73 @@ cdef class DescriptorLayout:
         self.destroy()
 
 
+cdef int write_recipe(Recipe* recipe, DescriptorLayout layout, ShaderModule module,
+                      constants) except -1:
+    """Writes what the driver makes a pipeline of; layout and module have to outlive its use."""
+    cdef int i
+    if module.device is not layout.device:
+        raise ValueError("the shader module is of another device")
+    if module.handle == NULL or layout.pipeline_layout == NULL:
+        raise ValueError("the shader module or the layout is closed")
+    if len(constants) > MAX_CONSTANTS:
+        raise ValueError(f"{len(constants)} constants; at most {MAX_CONSTANTS} are possible")
+    memset(recipe, 0, sizeof(Recipe))
+    for i, (number, value) in enumerate(constants):
+        recipe.entries[i].constantID = number
+        recipe.entries[i].offset = 4 * i
+        recipe.entries[i].size = 4
+        recipe.values[i] = value & 0xFFFFFFFF
+    recipe.specialization.mapEntryCount = len(constants)
+    recipe.specialization.pMapEntries = recipe.entries
+    recipe.specialization.dataSize = 4 * len(constants)
+    recipe.specialization.pData = recipe.values
+    recipe.info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO
+    recipe.info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
+    recipe.info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT
+    recipe.info.stage.module = module.handle
+    recipe.info.stage.pName = b"main"
+    recipe.info.stage.pSpecializationInfo = &recipe.specialization
+    recipe.info.layout = layout.pipeline_layout
+    recipe.info.basePipelineIndex = -1
+    return 0
+
+
 @cython.no_gc_clear
 cdef class Pipeline:
     """A compute pipeline. The GIL is released while the driver compiles it.
 
     Args:
         layout: its bindings and push constants.
-        module: the shader.
+        module: the shader; None for one that a `PipelineBatch` makes.
         constants: specialization constants as (id, 32-bit int) pairs; floats as their bits.
-        entry: name of the entry point.
     """
 
-    def __cinit__(self, DescriptorLayout layout not None, ShaderModule module not None,
-                  constants=(), str entry="main"):
+    def __cinit__(self, DescriptorLayout layout not None, ShaderModule module, constants=()):
         cdef Device device = layout.device
-        cdef VkSpecializationMapEntry entries[64]
-        cdef uint32_t values[64]
-        cdef VkSpecializationInfo specialization
-        cdef VkComputePipelineCreateInfo info
+        cdef Recipe recipe
         cdef VkPipeline handle = NULL
         cdef VkResult result
-        cdef int i
-        if module.device is not device:
-            raise ValueError("the shader module is of another device")
-        if module.handle == NULL or layout.pipeline_layout == NULL:
-            raise ValueError("the shader module or the layout is closed")
-        if len(constants) > MAX_CONSTANTS:
-            raise ValueError(f"{len(constants)} constants; at most {MAX_CONSTANTS} are possible")
-        for i, (number, value) in enumerate(constants):
-            entries[i].constantID = number
-            entries[i].offset = 4 * i
-            entries[i].size = 4
-            values[i] = value & 0xFFFFFFFF
-        memset(&specialization, 0, sizeof(specialization))
-        specialization.mapEntryCount = len(constants)
-        specialization.pMapEntries = entries
-        specialization.dataSize = 4 * len(constants)
-        specialization.pData = values
-        name = entry.encode()
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO
-        info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO
-        info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT
-        info.stage.module = module.handle
-        info.stage.pName = name
-        info.stage.pSpecializationInfo = &specialization
-        info.layout = layout.pipeline_layout
-        info.basePipelineIndex = -1
-        device.retain()
-        self.device = device
         self.layout = layout
+        if module is None:
+            return
+        write_recipe(&recipe, layout, module, constants)
         with nogil:
-            result = device.vk.vkCreateComputePipelines(device.handle, NULL, 1, &info, NULL,
-                                                        &handle)
+            result = device.vk.vkCreateComputePipelines(
+                device.handle, device.pipeline_cache, 1, &recipe.info, NULL, &handle)
+        self.take(result, handle)
+
+    cdef int take(self, VkResult result, VkPipeline handle) except -1:
+        cdef Device device = self.layout.device
+        try:
+            device.retain()
+        except ValueError:
+            if handle != NULL:
+                device.vk.vkDestroyPipeline(device.handle, handle, NULL)
+            raise
+        self.device = device
         device.created(result, PIPELINE, b"vkCreateComputePipelines")
         self.handle = handle
+        return 0
 
     def close(self):
         """Destroys the pipeline; the device must be done with it."""

@@ -45,6 +45,9 @@ cdef struct DeviceTable:
     PFN_vkDestroyDescriptorSetLayout vkDestroyDescriptorSetLayout
     PFN_vkCreatePipelineLayout vkCreatePipelineLayout
     PFN_vkDestroyPipelineLayout vkDestroyPipelineLayout
+    PFN_vkCreatePipelineCache vkCreatePipelineCache
+    PFN_vkDestroyPipelineCache vkDestroyPipelineCache
+    PFN_vkGetPipelineCacheData vkGetPipelineCacheData
     PFN_vkCreateComputePipelines vkCreateComputePipelines
     PFN_vkDestroyPipeline vkDestroyPipeline
     PFN_vkCreateDescriptorPool vkCreateDescriptorPool

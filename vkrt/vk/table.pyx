@@ -100,6 +100,12 @@ cdef int fill_device_table(DeviceTable* table, PFN_vkGetDeviceProcAddr lookup,
         lookup, device, b"vkCreatePipelineLayout")
     table.vkDestroyPipelineLayout = <PFN_vkDestroyPipelineLayout>of_device(
         lookup, device, b"vkDestroyPipelineLayout")
+    table.vkCreatePipelineCache = <PFN_vkCreatePipelineCache>of_device(
+        lookup, device, b"vkCreatePipelineCache")
+    table.vkDestroyPipelineCache = <PFN_vkDestroyPipelineCache>of_device(
+        lookup, device, b"vkDestroyPipelineCache")
+    table.vkGetPipelineCacheData = <PFN_vkGetPipelineCacheData>of_device(
+        lookup, device, b"vkGetPipelineCacheData")
     table.vkCreateComputePipelines = <PFN_vkCreateComputePipelines>of_device(
         lookup, device, b"vkCreateComputePipelines")
     table.vkDestroyPipeline = <PFN_vkDestroyPipeline>of_device(lookup, device, b"vkDestroyPipeline")

@@ -1,0 +1,117 @@
+"""The file of compiled pipelines: what fits is read, whatever else is as if it were not there."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import replace
+
+import pytest
+
+from vkrt.errors import InputError
+from vkrt.vk import cache_file
+from vkrt.vk.cache_file import Identity
+
+UUID = bytes(range(16))
+CARD = Identity(vendor_id=0x1234, device_id=7, driver_version=99, uuid=UUID)
+
+
+def data_of(identity, payload=b"compiled" * 100):
+    """A driver's data: the header of the Vulkan specification, then anything."""
+    return struct.pack("<IIII16s", 32, 1, identity.vendor_id, identity.device_id,
+                       identity.uuid) + payload
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "a" / "b"
+    assert cache_file.read(path, CARD) == b""
+    assert cache_file.write(path, CARD, data_of(CARD))
+    assert cache_file.read(path, CARD) == data_of(CARD)
+    assert cache_file.write(path, CARD, data_of(CARD, b"newer"))
+    assert cache_file.read(path, CARD) == data_of(CARD, b"newer")
+    assert [entry.name for entry in path.parent.iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("change", [
+    dict(vendor_id=1), dict(device_id=1), dict(driver_version=1), dict(uuid=bytes(16))])
+def test_of_another_device_or_driver(tmp_path, change):
+    path = tmp_path / "file"
+    assert cache_file.write(path, CARD, data_of(CARD))
+    assert cache_file.read(path, replace(CARD, **change)) == b""
+
+
+def test_every_byte_counts(tmp_path):
+    path = tmp_path / "file"
+    cache_file.write(path, CARD, data_of(CARD, b"four"))
+    good = path.read_bytes()
+    for index in range(len(good)):
+        path.write_bytes(good[:index] + bytes([good[index] ^ 1]) + good[index + 1:])
+        assert cache_file.read(path, CARD) == b"", f"byte {index}"
+        path.write_bytes(good[:index])
+        assert cache_file.read(path, CARD) == b"", f"the first {index} bytes"
+    path.write_bytes(good + b"x")
+    assert cache_file.read(path, CARD) == b""
+
+
+@pytest.mark.parametrize("data", [
+    b"", b"short", data_of(replace(CARD, device_id=8)),
+    struct.pack("<IIII16s", 33, 1, 0x1234, 7, UUID),  # longer than it is
+    struct.pack("<IIII16s", 32, 2, 0x1234, 7, UUID),  # of a version nobody knows
+    struct.pack("<IIII16s", 16, 1, 0x1234, 7, UUID)])
+def test_data_without_the_header_of_vulkan(tmp_path, data):
+    """A checksum that fits is not enough: the driver is given only what it can have written."""
+    path = tmp_path / "file"
+    assert not cache_file.write(path, CARD, data)
+    path.write_bytes(CARD.header(data) + data)
+    assert cache_file.read(path, CARD) == b""
+
+
+def test_too_large(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    cache_file.write(path, CARD, data_of(CARD))
+    monkeypatch.setattr(cache_file, "MAX_BYTES", 100)
+    assert cache_file.read(path, CARD) == b""
+    assert not cache_file.write(path, CARD, data_of(CARD))
+
+
+def test_where_it_lies(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = cache_file.path_of("auto", CARD)
+    assert path.parent == tmp_path / "vkrt" and UUID.hex() in path.name
+    assert cache_file.path_of("auto", replace(CARD, driver_version=1)) != path
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, the specification says
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_file.path_of("auto", CARD).parent == tmp_path / ".cache" / "vkrt"
+    assert cache_file.path_of("off", CARD) is None
+    assert str(cache_file.path_of("/some/where", CARD)) == "/some/where"
+
+
+def test_option(monkeypatch, tmp_path):
+    monkeypatch.delenv("VKRT_PIPELINE_CACHE", raising=False)
+    assert cache_file.check_option("auto") == "auto"
+    assert cache_file.check_option(tmp_path) == str(tmp_path)
+    with pytest.raises(InputError, match="'auto', 'off' or a path"):
+        cache_file.check_option(None)
+    monkeypatch.setenv("VKRT_PIPELINE_CACHE", "off")
+    assert cache_file.check_option("auto") == "off"
+    assert cache_file.check_option("/a") == "/a"
+
+
+def test_old_files_go(tmp_path):
+    """The folder is bounded: what was written longest ago is removed, never the newest."""
+    names = ["c", "a", "b"]
+    for age, name in enumerate(names):
+        path = tmp_path / f"{name}.vkpipelines"
+        path.write_bytes(bytes(1000))
+        os.utime(path, (1000 + age, 1000 + age))
+    (tmp_path / "other").write_bytes(bytes(5000))
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", most=2000)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.vkpipelines", "b.vkpipelines", "other"]
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", most=0)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["b.vkpipelines", "other"]
+    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", most=0)
+
+
+def test_nothing_to_save():
+    assert not cache_file.has_pipelines(data_of(CARD, b""))
+    assert cache_file.has_pipelines(data_of(CARD))

@@ -1,0 +1,49 @@
+"""Timeline: how long the parts of a load take, one after the other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a load.
+
+    Attributes:
+        name: what was done.
+        start: on `time.perf_counter`.
+        seconds: how long it took.
+        cpu: seconds of all threads of the process meanwhile, the driver's included.
+    """
+
+    name: str
+    start: float
+    seconds: float
+    cpu: float
+
+
+@dataclass
+class Timeline:
+    """Spans that follow each other: `start`, and `mark` at the end of every part."""
+
+    spans: list[Span] = field(default_factory=list)
+    _wall: float = field(default_factory=time.perf_counter, repr=False)
+    _cpu: float = field(default_factory=time.process_time, repr=False)
+
+    def start(self) -> None:
+        """The next part begins now, not where the last one ended."""
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def mark(self, name: str) -> None:
+        """Ends a part, and begins the next."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.spans.append(Span(name, self._wall, wall - self._wall, cpu - self._cpu))
+        self._wall, self._cpu = wall, cpu
+
+    def table(self) -> str:
+        """The parts as lines of text."""
+        rows = [*self.spans, Span("together", 0, sum(s.seconds for s in self.spans),
+                                  sum(s.cpu for s in self.spans))]
+        return "\n".join(f"{span.name:<24}{1e3 * span.seconds:>9.1f} ms"
+                         f"{1e3 * span.cpu:>9.1f} ms CPU" for span in rows)

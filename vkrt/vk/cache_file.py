@@ -1,0 +1,151 @@
+"""The file in which a driver's compiled pipelines outlive the process.
+
+Its bytes go into the driver, so nothing in it is trusted: a header of vkrt's own with the device,
+the driver's version, length and checksum has to fit, and so has the one that Vulkan prescribes for
+the driver's data. Whatever does not fit is as if there were no file, and is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from vkrt.errors import InputError
+from vkrt.version import __version__
+
+MAGIC = b"vkrtpipe"
+# Magic, version of the format, vendor, device, driver's version, UUID, bytes of data, their digest
+_HEADER = struct.Struct("<8sIIII16sQ32s")
+_FORMAT = 1
+# VkPipelineCacheHeaderVersionOne: its own length, version, vendor, device, UUID
+_VULKAN = struct.Struct("<IIII16s")
+_VULKAN_VERSION = 1
+
+# Beyond this a file is neither written nor read, and beyond the second number older files go.
+MAX_BYTES = 64 << 20
+MAX_FOLDER_BYTES = 256 << 20
+_SUFFIX = ".vkpipelines"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a driver's data is good for: exactly this device with this version of its driver."""
+
+    vendor_id: int
+    device_id: int
+    driver_version: int
+    uuid: bytes
+
+    def header(self, data: bytes) -> bytes:
+        """The header in front of a driver's data."""
+        return _HEADER.pack(MAGIC, _FORMAT, self.vendor_id, self.device_id, self.driver_version,
+                            self.uuid, len(data), hashlib.sha256(data).digest())
+
+    def fits(self, data: bytes) -> bool:
+        """Whether data begins with the header that Vulkan prescribes, for this device."""
+        if not _VULKAN.size <= len(data) <= MAX_BYTES:
+            return False
+        length, version, vendor, device, uuid = _VULKAN.unpack_from(data)
+        return (_VULKAN.size <= length <= len(data) and version == _VULKAN_VERSION
+                and (vendor, device, uuid) == (self.vendor_id, self.device_id, self.uuid))
+
+
+def identity_of(info) -> Identity:
+    """The identity of a device, by its `DeviceInfo`."""
+    return Identity(info.vendor_id, info.device_id, info.driver_version,
+                    bytes.fromhex(info.cache_uuid))
+
+
+def check_option(option: str | os.PathLike[str]) -> str:
+    """The option `pipeline_cache` as a text; `VKRT_PIPELINE_CACHE` stands for "auto" if it is set.
+
+    Raises:
+        InputError: it is neither a text nor a path.
+    """
+    if not isinstance(option, (str, os.PathLike)):
+        raise InputError(f"pipeline_cache={option!r}: expected 'auto', 'off' or a path")
+    text = os.fsdecode(option)
+    if text == "auto":
+        text = os.environ.get("VKRT_PIPELINE_CACHE") or text
+    return text
+
+
+def path_of(option: str, identity: Identity) -> Path | None:
+    """Where the data of a device is kept; None for nowhere."""
+    if option == "off":
+        return None
+    if option != "auto":
+        return Path(option)
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
+    except RuntimeError:  # nobody's home
+        return None
+    name = f"{identity.uuid.hex()}-{identity.driver_version:x}-{__version__}{_SUFFIX}"
+    return base / "vkrt" / name
+
+
+def has_pipelines(data: bytes) -> bool:
+    """Whether there is anything in a driver's data but its header."""
+    return len(data) > _VULKAN.size
+
+
+def read(path: Path, identity: Identity) -> bytes:
+    """The driver's data in a file; empty if there is none or it does not fit."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(_HEADER.size)
+            if len(header) < _HEADER.size:
+                return b""
+            nbytes = _HEADER.unpack(header)[6]
+            if nbytes > MAX_BYTES:
+                return b""
+            # One byte more than there may be shows a file that is too long.
+            data = file.read(nbytes + 1)
+    except OSError:
+        return b""
+    return data if header == identity.header(data) and identity.fits(data) else b""
+
+
+def write(path: Path, identity: Identity, data: bytes) -> bool:
+    """Puts a driver's data into a file, which is there whole or not at all.
+
+    A cache that cannot be written is none: whether it was, is all that is said.
+    """
+    if not identity.fits(data):
+        return False
+    temporary = path.with_name(f".{path.name[:100]}-{os.getpid()}-{threading.get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(identity.header(data))
+                file.write(data)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError:
+        return False
+    if path.suffix == _SUFFIX:
+        prune(path.parent, path)
+    return True
+
+
+def prune(folder: Path, keep: Path, most: int = MAX_FOLDER_BYTES) -> None:
+    """Removes the files written longest ago, all but `keep`, until `most` bytes are left."""
+    try:
+        found = [(entry.stat().st_mtime, entry.stat().st_size, entry)
+                 for entry in folder.glob(f"*{_SUFFIX}") if entry != keep]
+        total = sum(size for _, size, _ in found) + keep.stat().st_size
+        for _, size, entry in sorted(found):
+            if total <= most:
+                break
+            entry.unlink(missing_ok=True)
+            total -= size
+    except OSError:  # another process tidies up as well
+        return

@@ -1,0 +1,24 @@
+# cython: language_level=3
+"""Pipelines that several threads create side by side."""
+
+cimport cython
+
+from vkrt.vk.api cimport VkPipeline, VkResult
+from vkrt.vk.device cimport Device
+from vkrt.vk.pipeline cimport Recipe
+
+
+@cython.final
+cdef class PipelineBatch:
+    cdef Device device
+    cdef Recipe* recipes
+    cdef VkPipeline* handles
+    cdef VkResult* results
+    # How many there are, how many have room, and which one is the next to be begun
+    cdef readonly int size
+    cdef int room
+    cdef int next
+    # (layout, module) of each: they have to outlive the work
+    cdef list parts
+
+    cdef void destroy(self) noexcept

@@ -1,0 +1,118 @@
+# cython: language_level=3
+"""Pipelines that several threads create side by side.
+
+Threads of Python would wait for the GIL between two pipelines as long as another one computes; here
+they take the next pipeline from an array and need it only once all are done.
+"""
+
+cimport cython
+from libc.stdlib cimport calloc, free
+
+from vkrt.vk.api cimport VK_ERROR_UNKNOWN, VkPipeline, VkResult
+from vkrt.vk.device cimport Device
+from vkrt.vk.pipeline cimport DescriptorLayout, Pipeline, Recipe, ShaderModule, write_recipe
+
+
+cdef extern from * nogil:
+    """
+    #define VKRT_NEXT(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)
+    #define VKRT_SET(counter, value) __atomic_store_n(counter, value, __ATOMIC_RELAXED)
+    """
+    int fetch_next "VKRT_NEXT"(int* counter)
+    void store "VKRT_SET"(int* counter, int value)
+
+
+@cython.no_gc_clear
+cdef class PipelineBatch:
+    """A list of pipelines to be made.
+
+    `add` them, call `work` from as many threads as wanted, and when all of these calls have
+    returned `take` the pipelines.
+
+    Args:
+        device: an open device.
+        room: how many there will be at most.
+    """
+
+    def __cinit__(self, Device device not None, int room):
+        self.device = device
+        self.parts = []
+        self.recipes = <Recipe*>calloc(room + 1, sizeof(Recipe))
+        self.handles = <VkPipeline*>calloc(room + 1, sizeof(VkPipeline))
+        self.results = <VkResult*>calloc(room + 1, sizeof(VkResult))
+        if self.recipes == NULL or self.handles == NULL or self.results == NULL:
+            raise MemoryError
+        self.room = room
+
+    def add(self, DescriptorLayout layout not None, ShaderModule module not None, constants=()):
+        """Adds a pipeline, see `Pipeline`. Comes before `work`."""
+        if self.size == self.room:
+            raise IndexError(f"more than {self.room} pipelines")
+        if layout.device is not self.device:
+            raise ValueError("the layout is of another device")
+        write_recipe(&self.recipes[self.size], layout, module, constants)
+        self.results[self.size] = VK_ERROR_UNKNOWN
+        self.parts.append((layout, module))
+        self.size += 1
+
+    def work(self):
+        """Makes pipelines until none is left to begin. The GIL is released."""
+        cdef int index
+        cdef Device device = self.device
+        with nogil:
+            while True:
+                index = fetch_next(&self.next)
+                if index >= self.size:
+                    break
+                self.results[index] = device.vk.vkCreateComputePipelines(
+                    device.handle, device.pipeline_cache, 1, &self.recipes[index].info, NULL,
+                    &self.handles[index])
+
+    def stop(self):
+        """Lets no call of `work` begin another pipeline."""
+        store(&self.next, self.size)
+
+    def take(self):
+        """The pipelines in the order in which they were added.
+
+        Raises:
+            VulkanError: the driver could not make one; those it made are destroyed.
+        """
+        cdef Pipeline pipeline
+        cdef VkPipeline handle
+        cdef int index
+        result = []
+        try:
+            for index, (layout, _) in enumerate(self.parts):
+                pipeline = Pipeline(layout, None)
+                handle, self.handles[index] = self.handles[index], NULL
+                pipeline.take(self.results[index], handle)
+                result.append(pipeline)
+        except BaseException:
+            for pipeline in result:
+                pipeline.close()
+            raise
+        finally:
+            self.destroy()
+        return result
+
+    def close(self):
+        """Drops what was not taken; no call of `work` may be going on."""
+        self.destroy()
+
+    cdef void destroy(self) noexcept:
+        cdef int index
+        for index in range(self.size if self.handles != NULL else 0):
+            if self.handles[index] != NULL:
+                self.device.vk.vkDestroyPipeline(self.device.handle, self.handles[index], NULL)
+        free(self.recipes)
+        free(self.handles)
+        free(self.results)
+        self.recipes = NULL
+        self.handles = NULL
+        self.results = NULL
+        self.size = self.room = 0
+        self.parts = []
+
+    def __dealloc__(self):
+        self.destroy()
