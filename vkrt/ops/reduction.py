@@ -228,8 +228,11 @@ def _variance(cx, node: Node, correction: float) -> None:
     dims = dimensions(argument(node, 1), tensor.rank)
     count = math.prod(tensor.sizes[d] for d in dims if tensor.rank)
     if count <= correction:
-        # Of nothing NaN, else a sum of squares, which may be 0, divided by 0.
-        correction = count
+        if count > 1:
+            raise UnsupportedError(f"{cx.where()}: the variance of {count} elements with a "
+                                   f"correction of {correction:g}, which is a division by 0")
+        _fill(cx, out, math.nan)
+        return
     means = Tensor(tuple(1 if d in dims else n for d, n in enumerate(tensor.sizes)), "float32")
     away, squares = Tensor(tensor.sizes, "float32"), Tensor(tensor.sizes, "float32")
     lower_reduction(cx, replace(node, args=(tensor, list(dims), True), outs=(means,)), SUM,
