@@ -1,4 +1,4 @@
-"""A program made by hand whose kernels read a weight in a layout that depends on the sizes."""
+"""Programs with dynamic shapes, made by hand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, size_of
 from vkrt.graph.tensor import Constant, Tensor
+from vkrt.ops.shapes import infer
 
 CHANNELS, LARGEST, WIDTH = 6, 32, 4
 
@@ -55,3 +56,45 @@ def layout_program() -> tuple[Graph, bytes, Callable[[np.ndarray, int], np.ndarr
                              for dy in range(3) for dx in range(3)) for kernel in weight])[None]
 
     return graph.finish(), weight.tobytes(), run
+
+
+def random_program(seed: int) -> Graph:
+    """A program of fixed and dynamic tensors that meet in many ways; its inputs are [1, 8] and
+    [16, 8], the second with up to 16 rows."""
+    random = np.random.default_rng(seed)
+    graph = Graph("random", [Tensor((1, 8), "float32", name="fixed"),
+                             Tensor((16, 8), "float32", name="rows", dynamic_dims=(0,))])
+    tensors = list(graph.inputs)
+
+    def add(op: str, *args) -> None:
+        sizes, = infer(op, args)
+        out = Tensor(sizes, "float32", name=f"{op} {len(tensors)}")
+        node = Node(op, args, (out,), f"node {len(graph.nodes)}")
+        graph.nodes.append(node)
+        graph.chain.append(node)
+        tensors.append(out)
+
+    def some() -> Tensor:
+        return tensors[random.integers(len(tensors))]
+
+    while len(graph.nodes) < 24:
+        a, b = some(), some()
+        kind = random.integers(6)
+        if kind == 0:
+            add(str(random.choice(["aten.tanh.default", "aten.sigmoid.default"])), a)
+        elif kind == 1 and 1 in (a.sizes[0], b.sizes[0]) or a.sizes == b.sizes:
+            add("aten.add.Tensor", a, b, 1)
+        elif kind == 2:
+            add("aten.mean.dim", a, [0], True)
+        elif kind == 3:
+            add("aten.flip.default", a, [1])
+        elif kind == 4:
+            view = Tensor(a.sizes[::-1], "float32", name="view")
+            node = Node("aten.permute_copy.default", (a, [1, 0]), (view,), "view")
+            graph.nodes.append(node)
+            graph.chain.append(node)
+            add("aten.permute_copy.default", view, [1, 0])
+        elif a.sizes == b.sizes == (1, 8):
+            add("aten.mul.Tensor", a, b)
+    graph.outputs = tensors[-6:]
+    return graph.finish()

@@ -112,3 +112,37 @@ def test_mistakes_are_one_line(capsys, arguments, code):
     got, _, err = run(capsys, *arguments)
     assert got == code
     assert err.startswith("vkrt: ") and err.count("\n") == 1
+
+
+DYNAMIC = str(MODELS / "conv-dyn.pte")
+
+
+def test_info_of_dynamic_shapes(capsys):
+    code, out, _ = run(capsys, "info", DYNAMIC)
+    assert code == 0
+    for words in ("float32[1,3,<=30,<=40]", "float32[1,1,<=60,<=80]", "at the largest sizes"):
+        assert words in out
+    data = json.loads(run(capsys, "info", DYNAMIC, "--json")[1])["methods"]["forward"]
+    assert data["dynamic"] is True
+
+
+def test_run_smaller_inputs(capsys, tmp_path):
+    path, output = tmp_path / "x.npy", tmp_path / "y.npz"
+    np.save(path, np.ones((1, 3, 16, 22), np.float32))
+    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path), "--output", str(output),
+                       "--memory")
+    assert code == 0 and "float32[1, 1, 32, 44]" in out and "[1,3,16,22]" in out
+    with np.load(output) as archive:
+        assert archive["out0"].shape == (1, 1, 32, 44) and archive["out1"].shape == (1, 5)
+    np.save(path, np.ones((1, 3, 16, 44), np.float32))
+    code, _, err = run(capsys, "run", DYNAMIC, "--input", str(path))
+    assert code == cli.EXIT_USAGE and "dimension 3 has to be 1 to 40, not 44" in err
+
+
+def test_pictures_keep_dynamic_sizes(capsys, tmp_path):
+    """A picture is resized only where it is larger than the bound."""
+    image = pytest.importorskip("PIL.Image")
+    path = tmp_path / "picture.png"
+    image.new("RGB", (50, 18), (90, 20, 200)).save(path)
+    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
+    assert code == 0 and "float32[1, 1, 36, 80]" in out

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from shape_programs import layout_program
+from shape_programs import layout_program, random_program
 from support import MODELS, find_model
 
 import vkrt
@@ -19,8 +19,12 @@ from vkrt.vk.device import Device, treat_as_discrete
 
 pytestmark = pytest.mark.driver
 
+# On further drivers, when one has run them all, less is enough: see tools/test.
 QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
-STORAGES = ["texel", "buffer", "texture3d"]
+STORAGES = ["texel", "texture3d"] if QUICK else ["texel", "buffer", "texture3d"]
+STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
+if not QUICK:
+    STREAMS += [{"weights": "stream", "stream_lookahead": n} for n in (0, 3)]
 NAMES = ["conv-dyn", "attention-dyn", "pair-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
@@ -78,7 +82,7 @@ def test_results(name, storage, device):
         assert program.memory.measured_peak == program.memory.planned_peak
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", list(LARGE)[:2 if QUICK else 3])
 def test_large(name, device):
     """Real programs: the reference where there is one, and every size as a program made for it."""
     path = find_model(f"{name}.pte")
@@ -177,9 +181,7 @@ def test_eager_allocates_the_largest_arena_before_prepack(device):
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
-@pytest.mark.parametrize("options", [
-    {"weights": "stream"}, {"weights": "stream", "stream_lookahead": 0},
-    {"weights": "stream", "stream_lookahead": 3}, {"memory_budget": "smallest"}], ids=str)
+@pytest.mark.parametrize("options", STREAMS, ids=str)
 def test_streaming(name, options, device):
     """Streamed weights serve every size, and the budget holds."""
     with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
@@ -205,6 +207,27 @@ def test_on_a_device_with_memory_of_its_own(name, weights, device):
                     check(program.run(*inputs), expected)
                 assert program.memory.host > 0
                 assert program.memory.measured_peak <= program.memory.planned_peak
+    finally:
+        treat_as_discrete(False)
+
+
+@pytest.mark.parametrize(("name", "part", "own"), [
+    ("conv-dyn", 0.98, False), ("attention-dyn", 0.92, False), ("conv-dyn", 0.98, True),
+    ("conv-dyn", 0.9, True), ("conv-dyn", 0.82, True), ("attention-dyn", 0.92, True)])
+def test_a_budget_holds_at_every_size(name, part, own):
+    """Whether weights are streamed or, on a device with memory of its own, activations spilled."""
+    treat_as_discrete(own)
+    try:
+        with Device.open() as opened:
+            options: dict = {} if own else {"weights": "stream"}
+            with vkrt.load(MODELS / f"{name}.pte", opened, weights="direct") as program:
+                options["memory_budget"] = int(program.memory.planned_peak * part)
+            with vkrt.load(MODELS / f"{name}.pte", opened, **options) as program:
+                assert (program.memory.spilled if own else program.memory.streamed) > 0
+                calls = calls_of(name)
+                for inputs, expected in (*calls, *calls[::-1]):
+                    check(program.run(*inputs), expected)
+                    assert program.memory.measured_peak <= options["memory_budget"]
     finally:
         treat_as_discrete(False)
 
@@ -293,6 +316,30 @@ def test_a_failed_growth_leaves_less(device):
         assert program.memory.shapes[-1].device == bytes_before
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files(name, device):
+    """Any byte may be wrong: a clear exception or results at other sizes too, never a crash."""
+    random = np.random.default_rng(11)
+    original = (MODELS / f"{name}.pte").read_bytes()
+    (large, _), (small, _), *_ = calls_of(name)
+    allowed = (vkrt.FormatError, vkrt.UnsupportedError, vkrt.InputError)
+    for _ in range(4 if QUICK else 25):
+        data = bytearray(original)
+        for _ in range(random.choice((1, 1, 2, 4))):
+            data[random.integers(min(len(data), 9000))] = random.choice((0, 1, 0x7F, 0x80, 0xFF))
+        try:
+            program = vkrt.load(bytes(data), device)
+        except allowed as error:
+            assert str(error)
+            continue
+        with program:
+            for inputs in (small, large):
+                try:
+                    program.run(*inputs)
+                except allowed as error:
+                    assert str(error)
+
+
 def test_close(device):
     program = vkrt.load(MODELS / "pair-dyn.pte", device)
     for inputs, _ in calls_of("pair-dyn"):
@@ -335,5 +382,26 @@ def test_a_weight_in_another_layout(options, device):
             check(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
             held.append(method.report.shapes[-1].device - method.report.shapes[-1].arena)
         assert held[0] < held[1] == held[-1]
+    finally:
+        method.close()
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("seed", range(2 if QUICK else 6))
+def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
+    """Records that are reused at other sizes give the bits that all new ones give."""
+    graph = random_program(seed)
+    options = vkrt.LoadOptions(storage=storage)
+    method = vkrt.Method(graph, [Source.wrap(b"")], device, options=options)
+    try:
+        random = np.random.default_rng(seed)
+        for rows in (16, 3, 1, 8):
+            inputs = [random.standard_normal((n, 8)).astype(np.float32) for n in (1, rows)]
+            results = method.execute(inputs)
+            alone = vkrt.Method(resolve(graph, [(1, 8), (rows, 8)]), [Source.wrap(b"")], device,
+                                options=options, specialize=False)
+            for result, expected in zip(results, alone.execute(inputs), strict=True):
+                np.testing.assert_array_equal(result, expected)
+            alone.close()
     finally:
         method.close()

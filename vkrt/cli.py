@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("model", help="a .pte file")
     run.add_argument("--input", action="append", default=[], metavar="FILE",
                      help=".npy, .npz (arrays in order) or a picture (as 1x3xHxW in 0..1); "
-                          "once per input; without any, zeros")
+                          "once per input; without any, zeros of the largest sizes")
     run.add_argument("--output", metavar="FILE",
                      help=".npz for all outputs, .npy or .png for the first")
     run.add_argument("--method", default="forward", help="default: forward")
@@ -233,19 +233,21 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
             elif suffix == ".npy":
                 arrays.append(np.load(name))
             else:
-                arrays.append(_picture(name, metadata.inputs[len(arrays)].sizes
-                                       if len(arrays) < len(metadata.inputs) else ()))
+                arrays.append(_picture(name, metadata.inputs[len(arrays)]
+                                       if len(arrays) < len(metadata.inputs) else None))
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
     return arrays
 
 
-def _picture(name: str, sizes: tuple[int, ...]) -> np.ndarray:
-    """A picture as float32 [1, 3, H, W] in 0..1, resized to the input's H and W if needed."""
+def _picture(name: str, info: Any) -> np.ndarray:
+    """A picture as float32 [1, 3, H, W] in 0..1, resized to the input's H and W if needed; where
+    these are dynamic, only if it is larger."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise InputError(f"{name}: reading pictures needs Pillow (pip install pillow)") from error
+    sizes: tuple[int, ...] = () if info is None else info.sizes
     if len(sizes) != 4 or sizes[0] != 1 or sizes[1] not in (1, 3):
         raise InputError(f"{name}: the input is {list(sizes)}, a picture is [1, 3, H, W] or "
                          "[1, 1, H, W]; pass a .npy file")
@@ -254,7 +256,8 @@ def _picture(name: str, sizes: tuple[int, ...]) -> np.ndarray:
             converted = picture.convert("RGB" if sizes[1] == 3 else "L")
     except UnidentifiedImageError as error:
         raise InputError(f"{name}: not a picture, .npy or .npz file") from error
-    height, width = sizes[2:]
+    width, height = (min(own, bound) if dim in info.dynamic_dims else bound for own, bound, dim
+                     in zip(converted.size, (sizes[3], sizes[2]), (3, 2)))
     if converted.size != (width, height):
         converted = converted.resize((width, height), Image.Resampling.BICUBIC)
     array = np.asarray(converted, np.float32).reshape(height, width, sizes[1]) / 255

@@ -29,6 +29,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
         "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
         "outputs": [str(o) for o in metadata.outputs],
         "delegates": len(plan_of.delegates),
+        "dynamic": graph.is_dynamic,
         "kernels": {op: count for op, count in counts if "::" in op},
         "operators": {op: count for op, count in counts if "::" not in op},
     }
@@ -71,7 +72,7 @@ def text(name: str, data: dict[str, Any]) -> str:
         lines.append(f"  unsupported: {data['unsupported']}")
         return "\n".join(lines)
     lines.append(f"  on {data['device']}, storage {data['storage']}: {data['dispatches']} "
-                 "dispatches")
+                 f"dispatches{', at the largest sizes' if data['dynamic'] else ''}")
     for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),
                        ("mapped, no copy", "mapped"), ("pool", "pool"),
                        ("state", "state"), ("activations", "activations"),

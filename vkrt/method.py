@@ -138,7 +138,10 @@ class Method:
             self._pipelines = self._own(Pipelines(device))
             self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
                                          self.plan, mapper, found.places))
-            self._instances = self._own(Instances(arena, self._weights))
+            room = self.plan.activation_bytes + self.plan.host_bytes
+            if self.options.budget is not None:
+                room += self.options.budget - self.plan.weight_bytes - self.plan.run_bytes
+            self._instances = self._own(Instances(arena, self._weights, room))
             self._load(sources, largest_graph)
             store.offer(self._weights[0], self.work, self.plan)
         except BaseException as error:
@@ -314,6 +317,7 @@ class Method:
             raise
         self._weights.append(weights)
         self._extra_bytes += plan.weight_bytes
+        self._instances.most -= plan.weight_bytes
         self._like = replace(self._like, storages=list(work.storages),
                              prepacks=list(work.prepacks), weights=dict(work.weights))
 

@@ -173,7 +173,8 @@ class _Planner:
         result = self._plan(work, _elsewhere(work), None)
         if limit is None or beside + result.run_bytes <= limit:
             return work, result
-        spilled, report = spill(work, self.requirements, max(limit - beside, 0), self.unified,
+        arena = max(limit - beside - result.host_bytes, 0)
+        spilled, report = spill(work, self.requirements, arena, self.unified,
                                 granularity=self.granularity)
         if spilled is not work:
             spilled.notes = [*work.notes, *report.notes]

@@ -197,8 +197,9 @@ class Program:
         """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
 
         Args:
-            inputs: one per input of the method, of exactly its dtype and sizes.
-            out: arrays to write the outputs to.
+            inputs: one per input of the method, of exactly its dtype and of its sizes or, in
+                dynamic dimensions, less.
+            out: arrays to write the outputs to, of the sizes they have at these inputs.
 
         Returns:
             The outputs, as numpy arrays.

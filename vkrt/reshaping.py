@@ -94,10 +94,12 @@ class Instances:
     Args:
         arena: where activations lie.
         weights: the `Weights` that all of them read; may grow.
+        most: bytes that keeping room for former shapes may make the arena.
     """
 
-    def __init__(self, arena: Arena, weights: Sequence[Any]):
+    def __init__(self, arena: Arena, weights: Sequence[Any], most: int):
         self.arena = arena
+        self.most = most
         self._weights = weights
         self._kept: OrderedDict[Shape, Instance] = OrderedDict()
 
@@ -130,7 +132,7 @@ class Instances:
         if not self.arena.holds(instance.plan):
             self.unbind()
             try:
-                self.arena.reserve(instance.plan)
+                self.arena.reserve(instance.plan, self.most)
             except DeviceMemoryError as error:
                 error.breakdown = instance.plan.summary()
                 raise

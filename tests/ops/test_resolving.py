@@ -158,6 +158,17 @@ def test_find_dynamic_leaves_what_has_to_stay():
     assert [g.inputs[0].sizes for g in near] == [(2, 5, 4), (1, 4, 4)]
 
 
+def test_many_inputs_are_not_tried_for_ever():
+    """Beyond a number of tries the rest counts as dynamic."""
+    weight = Tensor((3, 5), "float32", constant=Constant(0, 60, "float32"))
+    graph = Graph("many", [Tensor((4, 5), "float32", dynamic_dims=(0, 1)) for _ in range(30)])
+    graph.outputs = [add(graph, "aten.linear.default", (x, weight, None), Tensor((4, 3), "float32"))
+                     for x in graph.inputs]
+    find_dynamic(graph.finish())
+    dims = [x.dynamic_dims for x in graph.inputs]
+    assert dims[0] == (0,) and dims[-1] == (0, 1)
+
+
 @pytest.mark.parametrize(("kind", "a", "b", "result"), [
     ("add", 3, 4, 7), ("sub", 3, 4, -1), ("mul", 3, 4, 12), ("floordiv", 7, 2, 3),
     ("floordiv", -7, 2, -4)])
@@ -184,3 +195,46 @@ def test_division_by_a_size_that_becomes_0():
     assert resolve(graph, [(3,)]).outputs[0].sizes == (8,)
     with pytest.raises(InputError, match=r"symbolic integer \(floordiv\)"):
         resolve(graph, [(2,)])
+
+
+# Records
+
+
+def records(pair, *sizes):
+    base = lower(pair, Target())
+    return base, lower(resolve(pair, list(sizes)), Target(), base)
+
+
+def test_records_of_what_does_not_change_are_the_same(pair):
+    base, other = records(pair, (6, 6), (6, 6), (1, 4))
+    same = {step.node for step in other.steps if any(step is old for old in base.steps)}
+    # The gate: two nodes, of which the second is looked at by one that changes.
+    ops = [pair.nodes[n].op for n in sorted(same)]
+    assert ops == ["aten.linear.default", "aten.sigmoid.default"]
+    assert other.inputs[2] is base.inputs[2] and other.inputs[0] is not base.inputs[0]
+
+
+def test_all_records_are_the_same_where_nothing_changes(pair):
+    base = lower(pair, Target())
+    again = lower(pair, Target(), base)
+    # But for what brings the outputs to the border, which is no node's.
+    kept = [step for step in base.steps if step.node < len(pair.nodes)]
+    assert kept and all(a is b for a, b in zip(again.steps, kept))
+    assert again.inputs == base.inputs
+
+
+def test_a_node_behind_one_that_changes_is_not_reused():
+    """Fixed tensors that a changed node has looked at may lie otherwise: no records are kept."""
+    fixed, x = Tensor((1, 4), "float32"), Tensor((6, 4), "float32", dynamic_dims=(0,))
+    graph = Graph("taint", [fixed, x])
+    before = add(graph, "aten.relu.default", (fixed,), Tensor((1, 4), "float32"))
+    joined = add(graph, "aten.add.Tensor", (x, before, 1), Tensor((6, 4), "float32"))
+    after = add(graph, "aten.neg.default", (before,), Tensor((1, 4), "float32"))
+    graph.outputs = [joined, after]
+    graph.finish()
+    base = lower(graph, Target())
+    small = resolve(graph, [(1, 4), (2, 4)])
+    assert small.nodes[2] is graph.nodes[2]
+    other = lower(small, Target(), base)
+    kept = [step.node for step in other.steps if any(step is old for old in base.steps)]
+    assert kept == [0]

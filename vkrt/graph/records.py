@@ -135,6 +135,7 @@ class WorkList:
         notes: decisions worth telling the user (fallbacks), in plain words.
         weights: the operand of each weight by what it is made of and how it lies, for work lists
             of other sizes that share the weights.
+        traces: what lowering did node by node (`vkrt.ops.reuse.Traces`), for those too.
     """
 
     storages: list[Storage] = field(default_factory=list)
@@ -147,3 +148,4 @@ class WorkList:
     target: Target = field(default_factory=Target)
     notes: list[str] = field(default_factory=list)
     weights: dict[tuple, Operand] = field(default_factory=dict)
+    traces: Any = None

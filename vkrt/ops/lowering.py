@@ -27,6 +27,7 @@ from vkrt.graph.tensor import (
 from vkrt.host import has_kernel
 from vkrt.ops import copying, shapes, states
 from vkrt.ops.registry import declaration
+from vkrt.ops.reuse import Journal, Reuse, Traces, repeat
 
 
 class ImageTooLarge(Exception):
@@ -57,6 +58,7 @@ class Lowering:
         self._operands: dict[Tensor, Operand] = {}
         self._copies: dict[tuple, Operand] = {}
         self._weights = self.work.weights
+        self.journal = Journal(self.work)
         self._tenants: dict[Storage, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
 
@@ -88,9 +90,14 @@ class Lowering:
         if key not in self._copies:
             copy = self.temporary(operand.sizes, dtype, order)
             copying.copy(self, copy, operand)
-            self._copies[key] = copy
-            self._tenants.setdefault(copy.storage, []).append(tensor)
+            self.keep_copy(key, copy)
         return self._copies[key]
+
+    def keep_copy(self, key: tuple, copy: Operand) -> None:
+        """Notes a copy by the tensor and the order it is of, for later nodes."""
+        self._copies[key] = copy
+        self._tenants.setdefault(copy.storage, []).append(key[0])
+        self.journal.copies.append((key, copy))
 
     def operand(self, tensor: Tensor) -> Operand:
         """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
@@ -158,6 +165,7 @@ class Lowering:
         """Says where a tensor is; used for outputs and for views of another tensor's operand."""
         self._operands[tensor] = operand
         self._tenants.setdefault(operand.storage, []).append(tensor)
+        self.journal.places.append((tensor, operand))
         return operand
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
@@ -299,7 +307,8 @@ def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkLis
         target: of the device.
         like: a work list of the same method at other sizes. The weights of the two are the same
             storages, with the same ids; only those that lie in a layout that `like` does not have
-            are new, and their prepacks are in the work list too.
+            are new, and their prepacks are in the work list too. What the change of sizes does not
+            reach are the same records.
 
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
@@ -321,17 +330,27 @@ def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkLis
 
 def _lower(graph: Graph, target: Target, like: WorkList | None) -> WorkList:
     cx = Lowering(graph, target, like)
+    reuse, traces = Reuse(like.traces if like is not None else None), Traces()
+    cx.work.traces = traces
     for tensor in graph.inputs:
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.
             dtype = graph.staging_dtype(tensor)
-            cx.work.inputs.append(cx.place(tensor, cx.raw(tensor, "input", dtype)))
+            operand = cx.place(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
+            cx.work.inputs.append(operand)
+            traces.inputs[tensor] = operand
         else:
             cx.work.inputs.append(None)
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.node = index
-        _lower_node(cx, node)
+        cx.journal.begin()
+        trace = reuse.trace(index, node)
+        if trace is None:
+            _lower_node(cx, node)
+        else:
+            repeat(cx, trace)
+        traces.nodes.append(cx.journal.trace(node))
     cx.node = len(graph.nodes)
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)

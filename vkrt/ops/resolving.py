@@ -7,10 +7,9 @@ are its results: only what depends on a change is made anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -24,6 +23,8 @@ Sizes = tuple[int, ...]
 
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.
 STEPS = (1, 2, 4, 8, 16, 32, 64)
+# Sizes tried in search of the dynamic dimensions of a method
+MOST_TRIES = 200
 
 
 def resolve(graph: Graph, sizes: Sequence[Sizes | None],
@@ -138,64 +139,84 @@ def _is_same(a: Any, b: Any) -> bool:
 
 # Which dimensions a call may change
 
+# A dimension of an input: numbers of the two
+Place = tuple[int, int]
+
 
 def find_dynamic(graph: Graph) -> None:
     """Notes in which dimensions a graph's inputs may be smaller, and its outputs then are.
 
     The file says only which tensors are dynamic. A dimension is one that may change if the graph
-    resolves with less in it: in it alone, in one other dimension of an input too, or in those of
-    all inputs at the same place.
+    resolves with less in it: in it alone, in those of all inputs at the same place, or in one other
+    too. After many tries in vain the rest is taken to be dynamic: a call will tell.
     """
-    dims = [(number, dim) for number, tensor in enumerate(graph.inputs)
-            if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
-    if not dims:
-        return
-    inputs: set[tuple[int, int]] = set()
-    outputs: set[tuple[int, int]] = set()
-    for pair in dims:
-        if pair in inputs:
-            continue
-        for together, resolved in _smaller(graph, pair, dims):
-            inputs.update(together)
-            outputs.update((number, dim) for number, value in enumerate(graph.outputs)
-                           if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
-                           if resolved.outputs[number].sizes[dim] != size)
-            break
-    for values, found in ((graph.inputs, inputs), (graph.outputs, outputs)):
+    search = _Search(graph)
+    search.run()
+    for values, found in ((graph.inputs, search.inputs), (graph.outputs, search.outputs)):
         for number, tensor in enumerate(values):
             if isinstance(tensor, Tensor):
                 tensor.dynamic_dims = tuple(d for n, d in sorted(found) if n == number)
 
 
-def _smaller(graph: Graph, pair: tuple[int, int],
-             dims: Sequence[tuple[int, int]]) -> Iterator[tuple[list[tuple[int, int]], Graph]]:
-    """(dimensions, graph) where less in a dimension, alone or with others, can be resolved."""
-    bound = graph.inputs[pair[0]].sizes[pair[1]]
-    groups = [[pair], *([pair, other] for other in dims if other != pair),
-              [other for other in dims if other[1] == pair[1]]]
-    for group in groups:
-        for step in (*STEPS, bound - bound // 2):
-            found = _at(graph, group, 1 - Fraction(step, bound)) if step < bound else None
-            if found is not None:
-                yield group, found
-                break
+class _Search:
+    """Tries smaller sizes.
 
+    Attributes:
+        inputs, outputs: the dimensions found to change.
+        tries: how many are left.
+    """
 
-def _at(graph: Graph, group: Sequence[tuple[int, int]], part: Fraction) -> Graph | None:
-    """The graph with a part of the size of some dimensions; None where these are no whole sizes,
-    or none that fit."""
-    sizes = [t.sizes if isinstance(t, Tensor) else None for t in graph.inputs]
-    for number, dim in group:
-        old = graph.inputs[number].sizes
-        size = old[dim] * part
-        if size.denominator != 1:
-            return None
-        now = sizes[number] or old
-        sizes[number] = (*now[:dim], int(size), *now[dim + 1:])
-    try:
-        return resolve(graph, sizes)
-    except InputError:
-        return None
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.places: list[Place] = [(number, dim) for number, tensor in enumerate(graph.inputs)
+                                    if isinstance(tensor, Tensor) for dim in tensor.dynamic_dims]
+        self.inputs: set[Place] = set()
+        self.outputs: set[Place] = set()
+        self.tries = MOST_TRIES
+
+    def run(self) -> None:
+        for place in self.places:
+            if place not in self.inputs:
+                self._place(place)
+
+    def _place(self, place: Place) -> None:
+        bound = self.graph.inputs[place[0]].sizes[place[1]]
+        half = bound - bound // 2
+        alike = [other for other in self.places if other[1] == place[1]]
+        if any(self._fits([place], bound, step) for step in (*STEPS, half)):
+            return
+        if any(self._fits(alike, bound, step) for step in (*STEPS, half)):
+            return
+        if any(self._fits([place, other], bound, step) for other in self.places
+               if other != place for step in (1, half)):
+            return
+        if self.tries <= 0:
+            self.inputs.add(place)
+
+    def _fits(self, group: Sequence[Place], bound: int, step: int) -> bool:
+        """Whether the graph resolves with `step` of `bound` less in a dimension, and as large a
+        part less in the others; notes what changes then."""
+        if step >= bound or self.tries <= 0:
+            return False
+        self.tries -= 1
+        sizes = [t.sizes if isinstance(t, Tensor) else None for t in self.graph.inputs]
+        for number, dim in group:
+            old = sizes[number]
+            assert old is not None  # a place is of a tensor
+            size, rest = divmod(old[dim] * (bound - step), bound)
+            if rest:
+                return False
+            sizes[number] = (*old[:dim], size, *old[dim + 1:])
+        try:
+            found = resolve(self.graph, sizes)
+        except InputError:
+            return False
+        self.inputs.update(group)
+        self.outputs.update(
+            (number, dim) for number, value in enumerate(self.graph.outputs)
+            if isinstance(value, Tensor) for dim, size in enumerate(value.sizes)
+            if found.outputs[number].sizes[dim] != size)
+        return True
 
 
 def largest_and_near(graph: Graph) -> list[Graph]:

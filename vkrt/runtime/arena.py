@@ -41,24 +41,31 @@ class Arena:
         return all(key in self._blocks and block.nbytes <= self._blocks[key].size
                    for key, block in _needed(plan).items())
 
-    def reserve(self, plan: MemoryPlan) -> None:
+    def reserve(self, plan: MemoryPlan, most: int | None = None) -> None:
         """Makes room for the activations of a plan. What there was is released before.
 
         No buffer may be bound to the arena.
 
+        Args:
+            most: bytes that blocks which are larger than the plan needs, for what was there before,
+                may make it all together.
+
         Raises:
             DeviceMemoryError: there is not enough memory; the arena is empty then.
         """
-        former = {key: block.size for key, block in self._blocks.items()}
+        needed = _needed(plan)
+        sizes = {key: max(planned.nbytes, self._blocks[key].size if key in self._blocks else 0)
+                 for key, planned in needed.items()}
+        if most is not None and sum(n for (kind, _), n in sizes.items() if kind != "spill") > most:
+            sizes = {key: planned.nbytes for key, planned in needed.items()}
         self.release()
         try:
-            for key, planned in _needed(plan).items():
+            for key, planned in needed.items():
                 account = self._spilled if planned.kind == "spill" else self._allocator
                 kind = (MemoryKind.MEMORY_DEVICE if planned.kind == "activation"
                         else MemoryKind.MEMORY_READBACK)
-                self._blocks[key] = account.allocate(
-                    max(planned.nbytes, former.get(key, 0)), planned.alignment, planned.type_bits,
-                    kind)
+                self._blocks[key] = account.allocate(sizes[key], planned.alignment,
+                                                     planned.type_bits, kind)
         except BaseException:
             self.release()
             raise
