@@ -122,7 +122,8 @@ def choose(layer: Layer, room: int, target: Target) -> int:
     if not strip:
         return 0
     strip = -(-layer.rows // -(-layer.rows // strip))  # strips of about the same length
-    return strip if layer.time(target.tuning, strip) < GAIN * layer.direct_time(target.tuning) else 0
+    tuning = target.tuning
+    return strip if layer.time(tuning, strip) < GAIN * layer.direct_time(tuning) else 0
 
 
 def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,
