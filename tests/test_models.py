@@ -17,7 +17,10 @@ SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_smal
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
          "lstm_nn-base", "gru_nn-base", "digit-recognizer", "silero-vad",
          "realesr-animevideov3", "realesr-animevideov3-fp16", "efficientnet-lite0",
-         "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base"]
+         "mobilenet_v2-base", "mobilenet_v3_large-base", "resnet18-base", "resnet50-base",
+         "efficientnet_b0-base", "shufflenet_v2-base", "squeezenet-base", "mnasnet-base",
+         "regnet_y-base", "edsr-base", "edsr-fp16", "wavenet-base", "wavenet-fp16",
+         "swin_blocks-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
 
 
