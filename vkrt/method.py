@@ -185,15 +185,15 @@ class Method:
         self._phase("after prepack")
         weights.allocate_pool()
         weights.reset_states(reader)
-        if not self.graph.is_dynamic:
-            self._instances.bind(instance)
-        report.timeline.mark("allocate and record")
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, "map")
         reader.close()
         if self.plan.streams:
             self._reader = self._own(self._stream_reader(sources))
             weights.stream(self._reader)
+        if not self.graph.is_dynamic:
+            self._instances.bind(instance)
+        report.timeline.mark("allocate and record")
         trim()
         self._phase("before execute")
 

@@ -17,7 +17,8 @@ from vkrt.graph.tensor import Tensor
 REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "avg_pool2d", "max_pool2d",
             "max_pool2d_with_indices")
 # Kernels that bring a product's operands into the order that it reads
-MOVING = ("copy", "copy_from_buffer", "copy_to_buffer", "convert", "fill", "join", "pad")
+MOVING = ("copy", "copy_from_buffer", "copy_to_buffer", "convert", "fill", "join", "pad",
+          "winograd_input", "winograd_weight", "winograd_output")
 
 
 def _convolution(node: Node) -> int:
