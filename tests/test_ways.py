@@ -186,9 +186,9 @@ def test_a_budget_does_not_stream_what_was_to_be_copied(device):
 
 
 def test_host_kernels_between_streamed_sections(device):
-    """toy.pte has a kernel that runs in numpy."""
-    expected, _ = run(MODELS / "toy.pte", device, weights="direct")
-    outputs, memory = run(MODELS / "toy.pte", device, 5, weights="stream", stream_lookahead=0)
+    """places.pte has kernels that run in numpy."""
+    expected, _ = run(MODELS / "places.pte", device, weights="direct")
+    outputs, memory = run(MODELS / "places.pte", device, 5, weights="stream", stream_lookahead=0)
     same_bits(outputs, expected)
     assert memory.streamed > 0
 
@@ -304,8 +304,8 @@ def test_closing_before_the_first_run(device):
 def test_a_failing_host_kernel_leaves_the_program_usable(device, monkeypatch):
     from vkrt import host
 
-    expected, _ = run(MODELS / "toy.pte", device, weights="direct")
-    with vkrt.load(MODELS / "toy.pte", device, weights="stream", stream_lookahead=0) as program:
+    expected, _ = run(MODELS / "places.pte", device, weights="direct")
+    with vkrt.load(MODELS / "places.pte", device, weights="stream", stream_lookahead=0) as program:
         inputs = inputs_of(program)
         same_bits(program.run(*inputs), expected)
 

@@ -20,6 +20,7 @@ cdef class Streamer:
     cdef bint foretold
     # Whether bytes may be read from the disk before their place is free
     cdef bint asks
+    cdef bint keeps
     cdef object thread
     # Guards everything below, and tells of its changes.
     cdef object changed

@@ -38,14 +38,17 @@ cdef class Streamer:
         plan: a `StreamPlan` that streams something.
         carrier: brings a weight to its place: `HostCarrier` or `UploadCarrier`; closed with this
             object.
+        keeps: whether the last section changes what is kept from run to run: it is then submitted
+            when all weights have arrived, so that a run which fails changes nothing.
     """
 
-    def __cinit__(self, Device device, plan, carrier):
+    def __cinit__(self, Device device, plan, carrier, bint keeps=False):
         self.device = device
         self.carrier = carrier
         self.arrivals = carrier.arrivals
         self.foretold = carrier.foretold
         self.asks = plan.lookahead > 0
+        self.keeps = keeps
         self.sections = len(plan.sections)
         self.reloads = plan.reloads
         places = {weight: i for i, weight in enumerate(plan.streamed)}
@@ -106,7 +109,7 @@ cdef class Streamer:
                     self._tell(self.first + number)
                 else:
                     self.values[place] = upload
-                    self.changed.notify_all()
+                self.changed.notify_all()
 
     cdef int _let_go(self) except -1:
         """Lets the device go on where it waits for reloads that will not come."""
@@ -199,6 +202,8 @@ cdef class Streamer:
         if not self.foretold:
             self._arrival(needed)
             arrival = self.values[mine - 1] if mine else 0
+        elif self.keeps and section == self.sections - 1:
+            self._arrival(needed)
         elif self.error is not None:
             # Raised by `_check` if it is needed; nobody would let this section go.
             self._check(needed)

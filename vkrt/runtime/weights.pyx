@@ -160,7 +160,8 @@ cdef class Weights:
         else:
             carrier = HostCarrier(self.device, reader, self.work, weights, self.resources)
         try:
-            self.streamer = Streamer(self.device, self.plan.stream, carrier)
+            self.streamer = Streamer(self.device, self.plan.stream, carrier,
+                                     bool(self.work.states))
         except BaseException:
             carrier.close()
             raise
