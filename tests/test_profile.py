@@ -117,7 +117,8 @@ def test_table_and_json(device):
     with vkrt.load(MODELS / "places.pte", device) as program:
         profile = program.profile(*inputs)
     table = profile.table()
-    for words in ("aten.embedding.default", "aten::sort.values", profile.device, "GFLOP/s", "median of"):
+    for words in ("aten.embedding.default", "aten::sort.values", profile.device, "GFLOP/s",
+                  "median of"):
         assert words in table
     data = json.loads(json.dumps(profile.as_dict()))
     assert len(data["steps"]) == len(profile.steps)

@@ -57,8 +57,8 @@ def check(path: Path, storage: str, options) -> tuple[str, bool]:
     reference = np.load(path.with_suffix(".npz"))
     inputs = [reference[f"in{i}"] for i in range(_count(reference, "in"))]
     limit = LIMITS["fp16" if "fp16" in path.stem else "fp32"]
-    with vkrt.load(path, options.device, storage=storage,
-                   winograd=options.winograd) as program:
+    with vkrt.load(path, options.device, storage=storage, winograd=options.winograd,
+                   data_path=sorted(path.parent.glob("*.ptd"))) as program:
         wanted = program.metadata().inputs
         inputs = [x.astype(w.dtype) if w.dtype == "float16" else x
                   for x, w in zip(inputs, wanted)]
