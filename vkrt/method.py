@@ -12,6 +12,7 @@ import numpy as np
 from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
 from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError
+from vkrt.exchange import read_output, write_inputs
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import MemoryPlan
 from vkrt.graph.policy import policy_of
@@ -255,11 +256,11 @@ class Method:
                 self.report.timeline.start()
             instance = self._ready(shape)
             results = self._results(out, instance)
-            _write(instance.compute, arrays)
+            write_inputs(instance.compute, arrays)
             instance.compute.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
-                    _read(instance.compute, index, result)
+                    read_output(instance.compute, index, result)
             if not self._has_run:
                 self._has_run = True
                 self.report.timeline.mark("first run")
@@ -354,7 +355,7 @@ class Method:
         shape = Shape.of(self.graph, arrays)
         with self._lock:
             instance = self._ready(shape)
-            runs = instance.compute.profile(lambda: _write(instance.compute, arrays),
+            runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
                                             host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.graph, instance.work, self._device, runs[1:],
                          "device" if timestamps else "host")
@@ -400,27 +401,3 @@ class Method:
         instances = [thing for thing in owned if isinstance(thing, Instances)]
         for thing in (*instances, *weights, *lenders, *reversed(owned)):
             thing.close()
-
-
-def _write(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
-    for index, array in enumerate(arrays):
-        compute.write_input(index, _narrowed(array))
-
-
-def _read(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
-    narrow = _NARROW.get(str(result.dtype))
-    if narrow is None:
-        compute.read_output(index, result)
-    else:
-        staged = np.empty(result.shape, narrow)
-        compute.read_output(index, staged)
-        result[...] = staged
-
-
-# dtypes that the device holds in 32 bits
-_NARROW = {"int64": "int32", "float64": "float32"}
-
-
-def _narrowed(array: np.ndarray) -> np.ndarray:
-    narrow = _NARROW.get(str(array.dtype))
-    return array if narrow is None else array.astype(narrow)

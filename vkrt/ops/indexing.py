@@ -14,8 +14,8 @@ from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import dimension, tensor_argument
 from vkrt.ops.broadcast import Broadcast
+from vkrt.ops.context import ImageTooLarge
 from vkrt.ops.copying import MAX_DIMS, Walk
-from vkrt.ops.lowering import ImageTooLarge
 from vkrt.ops.registry import op
 from vkrt.ops.views import reshape
 

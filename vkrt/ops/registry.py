@@ -5,7 +5,7 @@ An operator is declared where it is defined:
     @op("aten.relu.default")
     def relu(cx, node): ...
 
-`cx` is the `Lowering` in progress (see lowering.py), `node` the graph's node. The function reads
+`cx` is the `Lowering` in progress (see context.py), `node` the graph's node. The function reads
 `node.args` (Tensors, ints, floats, bools, strings, lists, None: already of the kinds the operator's
 schema asks for where it uses `vkrt.pte.coerce`), asks `cx` for operands and dispatches shaders.
 """

@@ -1,0 +1,334 @@
+"""Lowering: a work list in the making, and what the operators' declarations ask of it.
+
+A `Lowering` hands operands to the declarations. Each tensor has one operand, chosen by the node
+that made it; a node that needs another order in memory asks for it and gets a copy, which later
+nodes share. Constants become weights when first asked for, once per layout.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import Graph
+from vkrt.graph.records import Dispatch, WorkList
+from vkrt.graph.room import UNLIMITED
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import (
+    DTYPES,
+    NOWHERE,
+    Operand,
+    Storage,
+    StorageList,
+    Tensor,
+    row_major,
+    short_name,
+)
+from vkrt.ops import copying
+from vkrt.ops.fusing import fusions_of
+from vkrt.ops.reuse import Journal
+
+
+class ImageTooLarge(Exception):
+    """An operand does not fit the device's images: the work list is made anew with buffers."""
+
+
+def bits(value: float) -> int:
+    """The bits of a float as the int that carries it in a dispatch's parameters."""
+    # -0.0 has the bits that mean "not set"; no kernel tells it from 0.0 in a parameter.
+    return struct.unpack("<i", struct.pack("<f", value if value else 0.0))[0]
+
+
+class Lowering:
+    """The work list of one graph in the making, and what the declarations ask of it."""
+
+    def __init__(self, graph: Graph, target: Target, like: WorkList | None = None,
+                 rooms: dict[int, int] | None = None):
+        self.graph = graph
+        self.rooms = rooms or {}
+        self.fusions = fusions_of(graph)
+        # Nodes that could use scratch memory
+        self.asked: set[int] = set()
+        self.target = target
+        self.storage = target.storage
+        self.work = WorkList(storage=self.storage, target=target)
+        if like is not None:
+            # The storages of the other work list keep their ids, and its weights are these.
+            self.work = replace(self.work, storages=list(like.storages),
+                                prepacks=list(like.prepacks), weights=dict(like.weights),
+                                states=list(like.states))
+        self.node = -1
+        self._storages = StorageList(self.work.storages)
+        self._operands: dict[Tensor, Operand] = {}
+        self._copies: dict[tuple, Operand] = {}
+        self._weights = self.work.weights
+        self.journal = Journal(self.work)
+        self._tenants: dict[Storage, list[Tensor]] = {}
+        self._placeholders: dict[str, Operand] = {}
+
+    # Tensors -> operands
+
+    def read(self, tensor: Tensor, order: tuple[int, ...] | None = None) -> Operand:
+        """The operand of a tensor, in the given order of dimensions (None: in whichever it has).
+
+        Never raw: an input of the method is brought into the kernels' layout first.
+        """
+        if tensor not in self._operands and tensor.constant is not None:
+            return self.weight(tensor, order or row_major(tensor.rank))
+        operand = self._placed(tensor)
+        wanted = order or (row_major(tensor.rank) if operand.raw else operand.order)
+        return self._as(tensor, operand, tensor.dtype, wanted)
+
+    def _placed(self, tensor: Tensor) -> Operand:
+        if tensor not in self._operands:
+            raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
+        return self._operands[tensor]
+
+    def _as(self, tensor: Tensor, operand: Operand, dtype: str, order) -> Operand:
+        image = self.storage == "texture3d"
+        if (operand.dtype == dtype and operand.lies_as(order)
+                and operand.storage.is_image == image):
+            same = Operand(operand.storage, operand.sizes, dtype, tuple(order),
+                           offset=operand.offset)
+            # Where a dimension of size 1 stands decides the sides of an image.
+            if not image or same.grid == operand.grid:
+                return same
+        key = (tensor, tuple(order))
+        if key not in self._copies:
+            copy = self.temporary(operand.sizes, dtype, order)
+            copying.copy(self, copy, operand)
+            self.keep_copy(key, copy)
+        return self._copies[key]
+
+    def keep_copy(self, key: tuple, copy: Operand) -> None:
+        """Notes a copy by the tensor and the order it is of, for later nodes."""
+        self._copies[key] = copy
+        self._tenants.setdefault(copy.storage, []).append(key[0])
+        self.journal.copies.append((key, copy))
+
+    def operand(self, tensor: Tensor) -> Operand:
+        """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
+        if tensor not in self._operands and tensor.constant is not None:
+            return self.weight(tensor, row_major(tensor.rank))
+        return self._placed(tensor)
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a constant that no node has made another value of."""
+        return tensor.constant is not None and tensor not in self._operands
+
+    def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
+        """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
+
+        Args:
+            order: of the dimensions after that.
+        """
+        missing = len(order) - tensor.rank
+        sizes = (1,) * missing + tuple(tensor.sizes)
+        if not order or order[-1] >= missing:
+            own = tuple(d - missing for d in order if d >= missing)
+            return self.read(tensor, own).with_view(sizes, order)
+        # The tensor lacks the packed dimension: its elements lie a texel apart.
+        if self.is_constant(tensor):
+            return self.weight(replace(tensor, sizes=sizes), order)
+        operand = self._placed(tensor)
+        lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
+        return self._as(tensor, lifted, tensor.dtype, tuple(order))
+
+    def order_of(self, tensor: Tensor) -> tuple[int, ...]:
+        """The order a tensor has in memory now (row-major for constants and inputs)."""
+        operand = self._operands.get(tensor)
+        return row_major(tensor.rank) if operand is None or operand.raw else operand.order
+
+    def write(self, tensor: Tensor, order: tuple[int, ...] | None = None,
+              over: tuple[Operand, ...] = ()) -> Operand:
+        """A new operand for the tensor a node makes.
+
+        Args:
+            tensor: the node's output.
+            order: of dimensions in memory; None is row-major.
+            over: inputs that the shader reads only at the place it writes; the first of them that
+                dies with this node and has the same texels gives its memory.
+        """
+        order = order or row_major(tensor.rank)
+        for operand in over:
+            if self._can_overwrite(operand, tensor, order):
+                result = Operand(operand.storage, tensor.sizes, tensor.dtype, order,
+                                 offset=operand.offset)
+                return self.place(tensor, result)
+        return self.place(tensor, self.temporary(tensor.sizes, tensor.dtype, order))
+
+    def _can_overwrite(self, operand: Operand, tensor: Tensor, order) -> bool:
+        storage = operand.storage
+        wanted = Operand(storage, tensor.sizes, tensor.dtype, order)
+        if storage.role not in ("activation", "input") or operand.raw:
+            return False
+        if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
+                or wanted.nbytes != storage.nbytes or operand.offset):
+            return False
+        return all(self.graph.last_use(tenant) <= self.node
+                   for tenant in self._tenants.get(storage, ()))
+
+    def place(self, tensor: Tensor, operand: Operand) -> Operand:
+        """Says where a tensor is; used for outputs and for views of another tensor's operand."""
+        self._operands[tensor] = operand
+        self._tenants.setdefault(operand.storage, []).append(tensor)
+        self.journal.places.append((tensor, operand))
+        return operand
+
+    def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
+        """Makes a tensor a view of another operand's bytes, `offset` bytes further on."""
+        return self.place(tensor, Operand(source.storage, tensor.sizes, tensor.dtype,
+                                          tuple(order), raw=source.raw,
+                                          offset=source.offset + offset))
+
+    def temporary(self, sizes, dtype: str, order=None) -> Operand:
+        """An operand of a new activation storage (an image where the storage policy is images)."""
+        return self._new("activation", sizes, dtype, order or row_major(len(sizes)))
+
+    def _new(self, role: str, sizes, dtype: str, order, rows: int | None = None,
+             flat: bool = False, raw: bool = False) -> Operand:
+        shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
+        image = self.storage == "texture3d" and not flat and not raw
+        if image and max(shape.grid) > self.target.max_image_extent:
+            raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
+        if not image and shape.nbytes > self.target.max_buffer_range:
+            raise UnsupportedError(
+                f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
+                f"buffers of this device have at most {self.target.max_buffer_range:,}")
+        storage = self._storages.new(role, max(shape.nbytes, 16), dtype,
+                                     tuple(max(side, 1) for side in shape.grid) if image else None)
+        return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
+
+    def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
+        """A new raw operand that the host can read and write."""
+        return self._new(role, tensor.sizes, dtype, row_major(tensor.rank), raw=True)
+
+    # Weights
+
+    def weight(self, tensor: Tensor, order, rows: int | None = None,
+               flat: bool = False) -> Operand:
+        """A constant, prepacked into the given order.
+
+        Args:
+            tensor: a tensor with a constant.
+            order: of dimensions in memory.
+            rows: makes it a matrix operand with this many outer dimensions as rows.
+            flat: a vector read by texel number: a buffer in every storage.
+        """
+        constant = tensor.constant
+        if constant is None:
+            raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
+        if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
+            raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
+                                   f"constants are {', '.join(DTYPES)}")
+        order = tuple(order)
+        if not tensor.numel:
+            # Nothing to bring there, and nothing is ever read of it.
+            return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
+        image = self.storage == "texture3d" and not flat
+        # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
+        # product's matrix are the same bytes.
+        key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
+               tensor.sizes, order, image, rows if image else None)
+        if key not in self._weights:
+            target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
+            source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
+                             raw=True)
+            self.work.prepacks.append(copying.prepack(constant, target, source, tensor.name))
+            self._weights[key] = target
+        return replace(self._weights[key], rows=rows)
+
+    def matrix(self, tensor: Tensor, order, rows: int, sizes=None) -> Operand:
+        """A matrix operand: a weight, or a copy of what a node has computed (see `weight`).
+
+        Args:
+            sizes: a reshape of the tensor that splits dimensions outside of the last.
+        """
+        sizes = tuple(sizes or tensor.sizes)
+        if self.is_constant(tensor):
+            return self.weight(replace(tensor, sizes=sizes), order, rows)
+        source = self.read(tensor, row_major(tensor.rank))
+        result = self._new("activation", sizes, tensor.dtype, order, rows)
+        copying.copy(self, result, source.with_view(sizes, row_major(len(sizes))))
+        return result
+
+    def vector(self, tensor: Tensor | None, dtype: str) -> Operand:
+        """A 1-D constant (a bias, a norm's scale) read by texel number with LOAD_FLAT.
+
+        For None a placeholder to bind, which a shader must not read.
+        """
+        if tensor is not None:
+            if tensor.constant is not None:
+                return self.weight(tensor, row_major(tensor.rank), flat=True)
+            return self._flat(tensor)
+        if dtype not in self._placeholders:
+            self._placeholders[dtype] = self._new("activation", (4,), dtype, (0,), flat=True)
+        return self._placeholders[dtype]
+
+    def _flat(self, tensor: Tensor) -> Operand:
+        """A computed vector as a linear buffer."""
+        operand = self.read(tensor, row_major(tensor.rank))
+        if not operand.storage.is_image:
+            return operand
+        flat = self._new("activation", tensor.sizes, tensor.dtype, row_major(tensor.rank),
+                         raw=True)
+        copying.copy(self, flat, operand)
+        return flat
+
+    # Work
+
+    def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
+                 dtype: str | None = None, storage: str | None = None, loops: int = 0,
+                 local_size: int = 64) -> None:
+        """Adds a dispatch of `shader` (file name without .comp).
+
+        Args:
+            params: one entry per id of the shader from 0 on: int, or float (sent as its bits).
+            writes, reads: operands in binding order, the written ones first.
+            invocations: how many run, in one dimension; 0 adds nothing.
+            dtype: the variant; the first write's dtype by default. "f32_i32" for a pair.
+            storage: the variant; the work list's by default.
+            loops: iterations of all loops of one invocation together.
+            local_size: invocations per workgroup; made smaller so that at least 4 groups exist.
+        """
+        if invocations <= 0:
+            return
+        if loops > self.target.loop_limit:
+            raise UnsupportedError(
+                f"{self.where()}: {shader} would loop {loops} times in one invocation, more than "
+                f"the {self.target.loop_limit} that every driver runs")
+        storage = storage or self._variant(reads)
+        dtype = dtype or short_name(writes[0].dtype)
+        local_size, groups = self.target.cover(invocations, local_size)
+        values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
+        if any(not -1 << 31 <= value < 1 << 31 for value in values):
+            raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
+                                   f"32 bits: {list(values)}")
+        self.work.steps.append(Dispatch(
+            node=self.node, shader=f"{shader}.{storage}.{dtype}", params=values,
+            writes=tuple(writes), reads=tuple(reads), invocations=invocations,
+            local_size=local_size, groups=groups, loops=loops))
+
+    def _variant(self, reads) -> str:
+        """The storage variant for these inputs: texel views have a smaller limit than buffers."""
+        if self.storage == "texel" and any(r.texels > self.target.max_texels for r in reads):
+            return "buffer"
+        return self.storage
+
+    def room(self) -> int:
+        """Bytes of scratch memory that the current node may use to be faster."""
+        if self.target.scratch == "any":
+            return UNLIMITED
+        self.asked.add(self.node)
+        return self.rooms.get(self.node, 0)
+
+    def used(self, tensor: Tensor) -> bool:
+        """Whether anything reads this output of the current node."""
+        return self.graph.last_use(tensor) > self.node
+
+    def where(self) -> str:
+        """The current node, for messages."""
+        if 0 <= self.node < len(self.graph.nodes):
+            return str(self.graph.nodes[self.node])
+        return "the method's border"
