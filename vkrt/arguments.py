@@ -74,9 +74,14 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
         if str(array.dtype) == info.dtype and array.ndim == len(info.sizes):
             wrong = _wrong_dimension(array.shape, info)
             if not wrong:
-                return np.ascontiguousarray(array)
+                return _contiguous(array)
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
-    return np.ascontiguousarray(array)
+    return _contiguous(array)
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
+    # numpy makes a 0-d array one of one dimension here.
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _wrong_dimension(sizes: Sequence[int], info: TensorInfo) -> str:
