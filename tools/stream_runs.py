@@ -173,7 +173,8 @@ class Runner:
         """(bytes, milliseconds of reading and packing) so far."""
         # Reports have what is planned; this is measured where the bytes arrive.
         reader = self.method._reader
-        assert reader is not None
+        if reader is None:
+            return 0, 0.0
         found = reader.statistics()
         return found["bytes"], (found["read_seconds"] + found["pack_seconds"]) * 1e3
 

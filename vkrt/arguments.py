@@ -74,8 +74,12 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
         if str(array.dtype) == info.dtype and array.ndim == len(info.sizes):
             wrong = _wrong_dimension(array.shape, info)
             if not wrong:
-                return np.ascontiguousarray(array).reshape(array.shape)
+                return _contiguous(array)
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
+    return _contiguous(array)
+
+
+def _contiguous(array: np.ndarray) -> np.ndarray:
     # numpy's function gives a 0-d array one dimension.
     return np.ascontiguousarray(array).reshape(array.shape)
 

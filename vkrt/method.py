@@ -109,6 +109,8 @@ class Method:
         self._closed = False
         self._has_run = False
         self._owned: list[Any] = []
+        # Of what streamed weights are read by
+        self._reader: Reader | None = None
         # Those of the largest sizes, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
