@@ -33,6 +33,7 @@ from vkrt.graph.tuning import Tuning
 from vkrt.memory.source import Source
 from vkrt.method import Method
 from vkrt.options import LoadOptions
+from vkrt.reshaping import Shape
 from vkrt.vk.device import Device
 
 TABLE = Path(policy.__file__).with_name("drivers.py")
@@ -115,18 +116,20 @@ class Bench:
         """Median seconds of one operator of a graph's chain, with these changes of the tuning."""
         with self._tuned(**changes):
             method = Method(graph, [Source.wrap(self.zeros)], self.device,
-                            options=LoadOptions(storage=storage), specialize=specialize)
+                            options=LoadOptions(storage=storage, winograd="off"),
+                            specialize=specialize)
         try:
             inputs = [np.zeros(value.sizes, np.float32) for value in graph.inputs]
             method.execute(inputs)
             if not self.on_cpu:
                 profile = method.profile(inputs, repeat=REPEAT)
                 return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
+            compute = method._ready(Shape.of(graph, inputs)).compute
             taken = []
             for _ in range(REPEAT):
                 # Without the copies of inputs and outputs that `execute` makes as well.
                 start = time.process_time()
-                method._compute.run(host.run_kernel)
+                compute.run(host.run_kernel)
                 taken.append(time.process_time() - start)
             return float(np.median(taken)) / CHAIN
         finally:
