@@ -97,7 +97,7 @@ def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case
     expected = sample.expect
     if callable(expected):
         with np.errstate(all="ignore"):
-            expected = expected(*each(_doubled, args))
+            expected = expected(*each(doubled, args))
     expected = list(expected) if isinstance(expected, (list, tuple)) else [expected]
     builder = _CaseBuilder(layout)
     nodes_args = tuple(builder.argument(arg, index in sample.constants)
@@ -118,7 +118,8 @@ def _halved(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float16) if array.dtype == np.float32 else array
 
 
-def _doubled(array: np.ndarray) -> np.ndarray:
+def doubled(array: np.ndarray) -> np.ndarray:
+    """The array, floats in double precision."""
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
