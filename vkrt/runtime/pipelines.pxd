@@ -18,6 +18,8 @@ cdef class Pipelines:
     cdef dict modules
     cdef dict layouts
     cdef dict pipelines
+    # Names of shaders whose sizes are pushed, too many to compile for each
+    cdef set pushed
     # In the making: keys in the order of the batch, and the threads at work on it
     cdef PipelineBatch batch
     cdef list keys

@@ -7,6 +7,7 @@ destroys it. What a program needs beyond that is created by threads, while it is
 
 import threading
 import weakref
+from collections import Counter
 
 from vkrt.graph.records import Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER
@@ -24,6 +25,10 @@ LOCAL_SIZE_ID = 100
 # The default of a PARAM's specialization constant: "read the push constant".
 cdef long UNSET = -0x80000000
 PUSH_CONSTANT_BYTES = 128
+
+# A shader that a work list would specialize for more dispatches than these has its sizes pushed
+# instead: compiling it so often takes longer than many runs gain.
+MOST_SPECIALIZED = 96
 
 # Threads that create pipelines beside the one that loads the program
 MOST_THREADS = 3
@@ -61,6 +66,7 @@ cdef class Pipelines:
         self.modules = {}
         self.layouts = {}
         self.pipelines = {}
+        self.pushed = set()
         self.keys = []
         self.threads = []
         if device.shared is None:
@@ -75,12 +81,15 @@ cdef class Pipelines:
         cdef PipelineBatch batch
         wanted = {}
         shaders = catalog()
-        for step in work.steps:
-            if isinstance(step, Dispatch):
-                shader = shaders.get(step.shader)
-                key = self._key(shader, step.params, step.local_size, self.specialize)
-                if key not in wanted and self._find(key) is None:
-                    wanted[key] = shader
+        steps = [step for step in work.steps if isinstance(step, Dispatch)]
+        kinds = {(step.shader, step.params, step.local_size) for step in steps}
+        self.pushed = {name for name, count in Counter(kind[0] for kind in kinds).items()
+                       if count > MOST_SPECIALIZED}
+        for step in steps:
+            shader = shaders.get(step.shader)
+            key = self._key(shader, step.params, step.local_size, self.specialize)
+            if key not in wanted and self._find(key) is None:
+                wanted[key] = shader
         if not wanted:
             return
         open_cache(self.device)
@@ -135,6 +144,7 @@ cdef class Pipelines:
         return pipeline
 
     def _key(self, shader, params, local_size, specialize):
+        specialize = specialize and shader.name not in self.pushed
         constants = [(LOCAL_SIZE_ID, local_size)]
         for spec in shader.specs:
             if spec.id != LOCAL_SIZE_ID and (specialize or as_int32(spec.default) != UNSET):
