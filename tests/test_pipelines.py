@@ -53,6 +53,19 @@ def test_only_what_is_new_is_created(device):
     assert pipelines() == none
 
 
+def test_shaders_of_many_sizes_have_them_pushed(device, monkeypatch):
+    """They are fewer pipelines then, and give the same results."""
+    none, x = pipelines(), np.load(MODELS / "conv_mix.npz")["in0"]
+    with vkrt.load(MODELS / "conv_mix.pte", device) as program:
+        specialized = pipelines() - none
+        expected = program.run(x)
+    monkeypatch.setattr("vkrt.runtime.pipelines.MOST_SPECIALIZED", 0)
+    with vkrt.load(MODELS / "conv_mix.pte", device) as program:
+        assert pipelines() - none < specialized
+        for result, wanted in zip(program.run(x), expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_storage_has_pipelines_of_its_own(device):
     x, y = reference()
     with vkrt.load(MLP, device) as one, vkrt.load(MLP, device, storage="buffer") as two:
