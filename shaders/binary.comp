@@ -13,6 +13,10 @@ IN(2, b)
 OPERAND(6, a)
 OPERAND(13, b)
 CASE(20, kind)
+// What is done to the result; only for floats.
+CASE(22, tail)
+PARAM_FLOAT(23, low)
+PARAM_FLOAT(24, high)
 
 #if defined(DTYPE_i32)
 
@@ -82,11 +86,24 @@ vec4 apply(vec4 u, vec4 v) {
   return u;
 }
 
+vec4 finish(vec4 v) {
+  switch (tail) {
+    case 1: return limit(v, low, high);
+    case 2: return sigmoid_(v);
+    case 3: return tanh_(v);
+    case 4: return hardswish_(v);
+  }
+  return v;
+}
+
 #endif
 
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   T4 v = apply(OPERAND_TEXEL(a, i, DTYPE), OPERAND_TEXEL(b, i, DTYPE));
+#if !defined(DTYPE_i32)
+  v = finish(v);
+#endif
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
 }

@@ -46,12 +46,6 @@ ivec4 apply(ivec4 v) {
 PARAM_FLOAT(5, low)
 PARAM_FLOAT(6, high)
 
-// Written so that a NaN stays one.
-vec4 limit(vec4 v, float least, float most) {
-  v = mix(v, vec4(least), lessThan(v, vec4(least)));
-  return mix(v, vec4(most), greaterThan(v, vec4(most)));
-}
-
 // v^n for whole |n| <= 16 (`low`).
 vec4 whole_power(vec4 v) {
   int n = int(abs(low));
@@ -78,7 +72,7 @@ vec4 apply(vec4 v) {
     case 9: return tanh_(v);
     case 10: return roundEven(v);
     case 11: return log10_(v);
-    case 12: return v * limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
+    case 12: return hardswish_(v);
     case 13: return limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
     case 14: return gelu_(v);
     case 15: return gelu_tanh_(v);

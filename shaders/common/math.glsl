@@ -4,6 +4,16 @@
 // Sources: the polynomials of the Cephes library (expf, logf, sinf, cosf, tanhf) and the rational
 // Chebyshev fit of erfc in Numerical Recipes, section 6.2.
 
+// Written so that a NaN stays one.
+vec4 limit(vec4 v, float least, float most) {
+  v = mix(v, vec4(least), lessThan(v, vec4(least)));
+  return mix(v, vec4(most), greaterThan(v, vec4(most)));
+}
+
+vec4 hardswish_(vec4 v) {
+  return v * limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
+}
+
 // 2^n for whole n in [-252, 252]: in two halves, each of which is a normal number or zero.
 vec4 scale_by_power(vec4 v, vec4 n) {
   ivec4 whole = ivec4(n);

@@ -100,3 +100,43 @@ def test_sizes_that_contradict_each_other_are_left_to_the_checks():
     nodes = silu(x)
     nodes[1] = Node(nodes[1].op, nodes[1].args, (Tensor((9, 9), "float32"),))
     assert not fusions_of(graph_of(x, nodes)).nodes
+
+
+def tailed(x: Tensor, head: str, tail: str, *args) -> list[Node]:
+    """tail(x head -x) as three nodes."""
+    other, between, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
+    return [Node("aten.neg.default", (x,), (other,)),
+            Node(f"aten.{head}.Tensor", (x, other, *([1] if head in ("add", "sub") else [])),
+                 (between,)),
+            Node(f"aten.{tail}.default", (between, *args), (out,))]
+
+
+TAILS = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",),
+         ("tanh",), ("hardswish",)]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("tail", TAILS, ids=str)
+@pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
+def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
+    """With the same bits as by two kernels, which run where what is between is an output too."""
+    x = value(*SIZES)
+    nodes = tailed(x, head, *tail)
+    array = normal(*SIZES) * 5
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    results = []
+    for more, names in (((), ["unary", "binary"]), (nodes[1].outs, ["unary", "binary", "unary"])):
+        assert kernels(graph_of(x, nodes, *more)) == names
+        method = Method(graph_of(x, nodes, *more), [Source.wrap(b"")], device, specialize=False,
+                        options=LoadOptions(storage=storage))
+        try:
+            results.append(method.execute([array])[0])
+        finally:
+            method.close()
+    np.testing.assert_array_equal(*results)
+
+
+def test_tails_of_integers_stay():
+    x = value(*SIZES, dtype="int32")
+    assert kernels(graph_of(x, tailed(x, "add", "relu"))) == ["unary", "binary", "unary"]

@@ -25,6 +25,9 @@ INT_FMOD_BY, INT_REMAINDER_BY = 9, 10
 ADD, MUL, DIV, DIV_FLOOR, DIV_TRUNC, MINIMUM, MAXIMUM, POW = range(8)
 FMOD, REMAINDER = 11, 12
 
+# What binary.comp does to its result.
+TAIL_CLAMP, TAIL_SIGMOID, TAIL_TANH, TAIL_HARDSWISH = range(1, 5)
+
 # Largest exponent that is done by multiplying.
 MULTIPLIED_POWERS = 8
 
@@ -104,24 +107,21 @@ def _limits(dtype: str, low: float, high: float) -> tuple[float, float]:
         math.floor(high) if math.isfinite(high) else high)
 
 
-def _clamp(cx, node: Node, low: float, high: float) -> None:
-    unary(cx, node, CLAMP, *_limits(node.outs[0].dtype, low, high))
+# Operators that keep values within bounds, and these where a node does not say them.
+BOUNDS = {"aten.relu.default": (0.0, math.inf), "aten.clamp.default": (-math.inf, math.inf),
+          "aten.hardtanh.default": (-1.0, 1.0)}
 
 
-@op("aten.relu.default")
-def _relu(cx, node):
-    _clamp(cx, node, 0.0, math.inf)
+def _bounds(node: Node) -> tuple[float, float]:
+    low, high = BOUNDS[node.op]
+    if node.op == "aten.relu.default":
+        return low, high
+    return as_float(argument(node, 1, low)), as_float(argument(node, 2, high))
 
 
-@op("aten.clamp.default")
-def _clamp_default(cx, node):
-    low, high = argument(node, 1, -math.inf), argument(node, 2, math.inf)
-    _clamp(cx, node, as_float(low), as_float(high))
-
-
-@op("aten.hardtanh.default")
-def _hardtanh(cx, node):
-    _clamp(cx, node, as_float(argument(node, 1, -1.0)), as_float(argument(node, 2, 1.0)))
+@op(*BOUNDS)
+def _clamp(cx, node):
+    unary(cx, node, CLAMP, *_limits(node.outs[0].dtype, *_bounds(node)))
 
 
 @op("aten.hardshrink.default")
@@ -156,6 +156,15 @@ def _pow_scalar(cx, node):
     return unary(cx, node, WHOLE_POWER if whole else POWER, exponent)
 
 
+def _tail(node: Node | None) -> tuple[int, float, float]:
+    """Parameters of binary.comp for an activation (see `vkrt.ops.fusing`) or for none."""
+    kinds = {"aten.sigmoid.default": TAIL_SIGMOID, "aten.tanh.default": TAIL_TANH,
+             "aten.hardswish.default": TAIL_HARDSWISH}
+    if node is None or node.op in kinds:
+        return kinds[node.op] if node else 0, 0.0, 0.0
+    return TAIL_CLAMP, *_bounds(node)
+
+
 def binary(cx, node: Node, kind: int, alpha: float = 1) -> None:
     """Lowers a node to one kind of binary.comp."""
     tensors = [tensor_argument(node, 0), tensor_argument(node, 1)]
@@ -169,7 +178,8 @@ def binary(cx, node: Node, kind: int, alpha: float = 1) -> None:
     result = (cx.write(out, inputs.order, over=inputs.over) if direct
               else cx.temporary(out.sizes, dtype, inputs.order))
     cx.dispatch("binary", [*result.grid, result.packed, *params, kind,
-                           float(alpha) if is_float(dtype) else as_int(alpha)],
+                           float(alpha) if is_float(dtype) else as_int(alpha),
+                           *_tail(cx.fusions.tails.get(cx.node))],
                 [result], inputs.operands, result.texels,
                 loops=32 * 4 if kind in (POW, FMOD, REMAINDER) else 0)
     if not direct:

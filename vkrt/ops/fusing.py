@@ -1,17 +1,24 @@
-"""Nodes that are one kernel: x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`.
+"""Nodes that are one kernel, found in a graph before it is lowered.
 
-Found in a graph before it is lowered. The numbers are those of the separate kernels, but that in
-half precision nothing is rounded in between.
+x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
+that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
+are those of the separate kernels, but that in half precision nothing is rounded in between.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.broadcast import is_float
+
+# What may have a tail, and what may be one
+HEADS = ("aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor")
+TAILS = ("aten.relu.default", "aten.hardtanh.default", "aten.clamp.default",
+         "aten.sigmoid.default", "aten.tanh.default", "aten.hardswish.default")
 
 
 @dataclass
@@ -20,31 +27,57 @@ class Fusions:
 
     Attributes:
         nodes: to lower in the place of the one there.
+        tails: activations that the node there does as well.
         done: nodes that others do.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
+    tails: dict[int, Node] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
 
 
 def fusions_of(graph: Graph) -> Fusions:
     """Everything in a graph that can be fused."""
     uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
-    uses.update(value for value in graph.outputs if isinstance(value, Tensor))
-    gates = {node.outs[0]: index for index, node in enumerate(graph.nodes)
-             if node.op == "aten.sigmoid.default" and node.outs}
+    made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     found = Fusions()
+
+    def only(tensor: Tensor, ops: tuple[str, ...], index: int) -> int | None:
+        """The node of these operators that makes a tensor which only the node `index` reads."""
+        maker = made.get(tensor)
+        if (maker is None or graph.nodes[maker].op not in ops or uses[tensor] != 1
+                or graph.last_use(tensor) != index):
+            return None
+        return maker
+
     for index, node in enumerate(graph.nodes):
-        if node.op != "aten.mul.Tensor" or len(node.args) < 2 or not node.outs:
+        if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
+            _find_silu(graph, found, index, only)
+    for index, node in enumerate(graph.nodes):
+        if node.op not in TAILS or not node.outs or index in found.done:
             continue
-        for source, gate in (node.args[:2], node.args[1::-1]):
-            if (isinstance(source, Tensor) and isinstance(gate, Tensor) and gate in gates
-                    and uses[gate] == 1 and graph.nodes[gates[gate]].args[:1] == (source,)
-                    and _alike(source, gate, node.outs[0])):
-                found.done.add(gates[gate])
-                found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
-                break
+        source = node.args[0] if node.args else None
+        if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
+            continue
+        head = only(source, HEADS, index)
+        if head is not None and head not in found.nodes:
+            found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
+            found.tails[head] = node
+            found.done.add(index)
     return found
+
+
+def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    node = graph.nodes[index]
+    for source, gate in (node.args[:2], node.args[1::-1]):
+        if not isinstance(source, Tensor) or not isinstance(gate, Tensor):
+            continue
+        maker = only(gate, ("aten.sigmoid.default",), index)
+        if (maker is not None and graph.nodes[maker].args[:1] == (source,)
+                and _alike(source, gate, node.outs[0])):
+            found.done.add(maker)
+            found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
+            return
 
 
 def _alike(first: Tensor, *others: Tensor) -> bool:
