@@ -73,6 +73,10 @@ def main() -> int:
         return 2
     results = {}
     for model in models:
+        if options.check or options.update:
+            # Compiling shaders takes memory too, where the driver's cache does not have them yet.
+            for way in options.ways.split(","):
+                _spawn(model, way, options)
         results[_name(model)] = {way: _spawn(model, way, options)
                                  for way in options.ways.split(",")}
     if options.json:
