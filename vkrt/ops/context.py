@@ -17,6 +17,7 @@ from vkrt.graph.room import UNLIMITED
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import (
     DTYPES,
+    LEAST_BYTES,
     NOWHERE,
     Operand,
     Storage,
@@ -196,7 +197,7 @@ class Lowering:
             raise UnsupportedError(
                 f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
                 f"buffers of this device have at most {self.target.max_buffer_range:,}")
-        storage = self._storages.new(role, max(shape.nbytes, 16), dtype,
+        storage = self._storages.new(role, max(shape.nbytes, LEAST_BYTES), dtype,
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
 

@@ -17,8 +17,8 @@ cdef int write_set(DescriptorPool pool, uint32_t index, shader, operands,
         operand = operands[binding.binding]
         if binding.type == "storage_buffer":
             buffer = resources.handles[operand.storage.id]
-            pool.write_buffer(index, binding.binding, buffer, resources.offset_of(operand),
-                              operand.nbytes)
+            offset, nbytes = resources.range_of(operand)
+            pool.write_buffer(index, binding.binding, buffer, offset, nbytes)
         elif binding.type == "uniform_texel_buffer":
             pool.write_texel(index, binding.binding, resources.texel_view(operand))
         else:

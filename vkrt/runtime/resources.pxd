@@ -16,6 +16,6 @@ cdef class Resources:
     cdef set borrowed
     cdef object storages
 
-    cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF
+    cdef tuple range_of(self, operand)
     cdef BufferView texel_view(self, operand)
     cdef void* host_address(self, operand) except NULL

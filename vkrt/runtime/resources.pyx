@@ -1,8 +1,7 @@
 # cython: language_level=3
 """The buffers and images behind a work list's storages, created unallocated."""
 
-from libc.stdint cimport uint64_t
-
+from vkrt.graph.tensor import LEAST_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
@@ -94,17 +93,24 @@ cdef class Resources:
             raise RuntimeError(f"storage {storage} is not host-visible")
         return <size_t>buffer.block.mapped + buffer.offset
 
-    cdef uint64_t offset_of(self, operand) except? 0xFFFFFFFF:
-        """Where an operand starts in its storage's buffer."""
-        return self.offsets[operand.storage.id] + operand.offset
+    cdef tuple range_of(self, operand):
+        """(offset, bytes) of an operand in its storage's buffer.
+
+        Descriptors cannot be empty: one without elements, of which nothing is read, has the first
+        bytes of its storage, which is never smaller.
+        """
+        if not operand.nbytes:
+            return self.offsets[operand.storage.id], LEAST_BYTES
+        return self.offsets[operand.storage.id] + operand.offset, operand.nbytes
 
     cdef BufferView texel_view(self, operand):
         """A view of a buffer operand as texels of its dtype."""
         key = (operand.storage.id, operand.offset, operand.nbytes, operand.dtype)
         view = self.views.get(key)
         if view is None:
+            offset, nbytes = self.range_of(operand)
             view = BufferView(self.handles[operand.storage.id], TEXEL_FORMATS[operand.dtype],
-                              self.offset_of(operand), operand.nbytes)
+                              offset, nbytes)
             self.views[key] = view
         return view
 
