@@ -8,19 +8,7 @@
 
 OUT(0, result)
 IN(1, source)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
-PARAM(6, channels)
-PARAM(7, kernel_x)
-PARAM(8, kernel_y)
-PARAM(9, stride_x)
-PARAM(10, stride_y)
-PARAM(11, padding_x)
-PARAM(12, padding_y)
+#include "windows.glsl"
 // What the sum is divided by: > 0: this; 0: elements of the window inside the image;
 // -1: those inside the image or its padding.
 PARAM(13, divisor)

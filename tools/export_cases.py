@@ -11,13 +11,11 @@ Needs Python 3.10 to 3.12 with
     pip install torch==2.13.0 executorch==1.5.1
 """
 
-import argparse
-from pathlib import Path
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import SEED, lower, run_eager, save_arrays
+from export_models import SEED, lower, run_eager, run_tool, save_arrays
 
 MAX_BYTES = 60_000  # the limit for one program or one .npz file
 
@@ -229,28 +227,5 @@ def export(name, folder):
         raise SystemExit(f"{name}: larger than {MAX_BYTES} bytes")
 
 
-def main(argv=None):
-    """Read the command line and export the programs."""
-    parser = argparse.ArgumentParser(description="Make the programs of tests/models/cases.")
-    parser.add_argument("name", nargs="*", help="programs to make (default: all)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(__file__).resolve().parent.parent / "tests" / "models" / "cases",
-        help="folder for the files (default: tests/models/cases of this repository)",
-    )
-    parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
-    options = parser.parse_args(argv)
-    if options.list:
-        print("\n".join(PROGRAMS))
-        return
-    unknown = [name for name in options.name if name not in PROGRAMS]
-    if unknown:
-        parser.error(f"no such program: {', '.join(unknown)}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name in options.name or PROGRAMS:
-        export(name, options.out)
-
-
 if __name__ == "__main__":
-    main()
+    run_tool("Make the programs of tests/models/cases.", PROGRAMS, export, "tests/models/cases")

@@ -8,14 +8,12 @@ call0_in0, call0_in1, ... and the outputs call0_out0, ... that eager PyTorch com
 What is needed is what tools/export_models.py needs.
 """
 
-import argparse
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import SEED, describe, lower, print_steps, run_eager
+from export_models import SEED, describe, lower, print_steps, run_eager, run_tool
 from torch.export import Dim
 
 
@@ -131,16 +129,5 @@ def export(name, folder):
     print_steps(describe(pte))
 
 
-def main(argv=None):
-    """Read the command line and export the programs."""
-    parser = argparse.ArgumentParser(description="Make the test programs with dynamic shapes.")
-    parser.add_argument("name", nargs="*", help="programs to make (default: all)")
-    parser.add_argument("--out", type=Path,
-                        default=Path(__file__).resolve().parent.parent / "tests" / "models")
-    options = parser.parse_args(argv)
-    for name in options.name or PROGRAMS:
-        export(name, options.out)
-
-
 if __name__ == "__main__":
-    main()
+    run_tool("Make the test programs with dynamic shapes.", PROGRAMS, export, "tests/models")

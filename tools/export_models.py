@@ -479,28 +479,36 @@ def export(name, folder):
         raise SystemExit(f"{name}: an output is not finite")
 
 
-def main(argv=None):
-    """Read the command line and export the programs."""
-    parser = argparse.ArgumentParser(description="Make the small test programs.")
+def run_tool(what, programs, make, folder, argv=None):
+    """Read the command line of a tool that makes programs, and make them.
+
+    Args:
+        what: the tool's description.
+        programs: by name.
+        make: called with a name and the folder for its files.
+        folder: of this repository's programs, such as "tests/models".
+        argv: the arguments; the process's by default.
+    """
+    parser = argparse.ArgumentParser(description=what)
     parser.add_argument("name", nargs="*", help="programs to make (default: all)")
     parser.add_argument(
         "--out",
         type=Path,
-        default=Path(__file__).resolve().parent.parent / "tests" / "models",
-        help="folder for the files (default: tests/models of this repository)",
+        default=Path(__file__).resolve().parent.parent / folder,
+        help=f"folder for the files (default: {folder} of this repository)",
     )
     parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
     options = parser.parse_args(argv)
     if options.list:
-        print("\n".join(PROGRAMS))
+        print("\n".join(programs))
         return
-    unknown = [name for name in options.name if name not in PROGRAMS]
+    unknown = [name for name in options.name if name not in programs]
     if unknown:
         parser.error(f"no such program: {', '.join(unknown)}")
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in options.name or PROGRAMS:
-        export(name, options.out)
+    for name in options.name or programs:
+        make(name, options.out)
 
 
 if __name__ == "__main__":
-    main()
+    run_tool("Make the small test programs.", PROGRAMS, export, "tests/models")

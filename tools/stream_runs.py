@@ -5,7 +5,6 @@ and with an eye on what other processes use.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from results import cpu_ms
 
 import vkrt
 from vkrt.graph.stream_records import Reload, StreamPlan
@@ -33,12 +33,6 @@ TICK = os.sysconf("SC_CLK_TCK")
 def processors() -> int:
     """How many this process may use."""
     return len(os.sched_getaffinity(0))
-
-
-def cpu_ms() -> float:
-    """User and system milliseconds of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
 def busy_ms() -> float:

@@ -10,19 +10,7 @@ IN(2, source)
 #else
 IN(1, source)
 #endif
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
-PARAM(6, channels)
-PARAM(7, kernel_x)
-PARAM(8, kernel_y)
-PARAM(9, stride_x)
-PARAM(10, stride_y)
-PARAM(11, padding_x)
-PARAM(12, padding_y)
+#include "windows.glsl"
 PARAM(13, dilation_x)
 PARAM(14, dilation_y)
 

@@ -78,11 +78,6 @@ cdef class Timeline:
         return check(self.device.vk.vkWaitSemaphores(self.device.handle, &info, timeout),
                      b"vkWaitSemaphores") == VK_SUCCESS
 
-    def signal(self, uint64_t value):
-        """Brings it to `value`, which has to be above the one it has, as the host."""
-        with nogil:
-            self.raise_to(value)
-
     cdef int raise_to(self, uint64_t value) except -1 nogil:
         cdef VkSemaphoreSignalInfo info
         if self.handle == NULL:

@@ -87,10 +87,25 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
     return reference.conv2d(x, weight, bias, stride, padding, dilation, groups)
 
 
-def conv_with_clamp(*args):
-    *args, low, high = args
-    return np.clip(convolution(*args), -math.inf if low is None else low,
-                   math.inf if high is None else high)
+def sample(expect, args, name, clamp=None, computed=False) -> Sample:
+    """A sample of a convolution, or of one with its result between the bounds of `clamp`.
+
+    Args:
+        expect: what the convolution gives.
+        args: of the operator; the second and third are weight and bias.
+        computed: weight and bias are inputs, not constants.
+    """
+    def clamped(*args):
+        *args, low, high = args
+        return np.clip(expect(*args), -math.inf if low is None else low,
+                       math.inf if high is None else high)
+
+    constants = () if computed else (1,) if args[2] is None else (1, 2)
+    if clamp:
+        return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], clamped,
+                      constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
+    return Sample("aten.convolution.default", args, expect, constants=constants, rtol=RTOL,
+                  name=name)
 
 
 def _one(row, clamp=None, computed=False) -> Sample:
@@ -101,13 +116,7 @@ def _one(row, clamp=None, computed=False) -> Sample:
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, False, [0] * spatial,
             groups]
     name = f"{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
-    constants = () if computed else (1, 2) if has_bias else (1,)
-    name += "-computed" * computed
-    if clamp:
-        return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
-                      constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
-    return Sample("aten.convolution.default", args, convolution, constants=constants, rtol=RTOL,
-                  name=name)
+    return sample(convolution, args, name + "-computed" * computed, clamp, computed)
 
 
 # Bounds as the exporter writes them: relu6, relu, one side, ints for floats.

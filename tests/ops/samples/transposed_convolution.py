@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import reference
 from harness import Sample, normal
 
-RTOL = 2e-6
+from samples.convolution import sample
 
 # x, weight, stride, padding, dilation, output padding, groups, bias
 CONV2D = [
@@ -58,11 +57,6 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
                                       groups)
 
 
-def conv_with_clamp(*args):
-    *args, low, high = args
-    return np.clip(convolution(*args), low, high)
-
-
 def _one(row, clamp=None, computed=False) -> Sample:
     sizes, weight_sizes, stride, padding, dilation, extra, groups, has_bias = row
     pairs = [list(p) if isinstance(p, tuple) else [p] for p in (stride, padding, dilation)]
@@ -70,13 +64,11 @@ def _one(row, clamp=None, computed=False) -> Sample:
     bias = normal(weight_sizes[1] * groups, seed=2) if has_bias else None
     args = [normal(*sizes), normal(*weight_sizes, seed=1), bias, *pairs, True, extra, groups]
     name = f"transposed-{'x'.join(map(str, sizes))}-{'x'.join(map(str, weight_sizes))}"
-    constants = () if computed else (1, 2) if has_bias else (1,)
     name += "-computed" * computed
-    if clamp:
-        return Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
-                      constants=constants, rtol=RTOL, name=f"{name}-{clamp[0]}-{clamp[1]}")
-    return Sample("aten.convolution.default", args, convolution, constants=constants, rtol=RTOL,
-                  name=f"{name}-{stride}-{dilation}")
+    if not clamp:
+        name += f"-{stride}-{dilation}"
+    return sample(convolution, args, name, clamp, computed)
+
 
 
 SAMPLES = [
