@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from harness import Sample, check, make_case, normal
-from samples.convolution import RTOL, conv_with_clamp, convolution
+from harness import check, make_case, normal
+from samples.convolution import convolution, sample
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.plan import plan
@@ -35,14 +35,8 @@ def layer_case(sizes, channels, padding, has_bias, clamp):
     args = [normal(*sizes), normal(channels, sizes[1], 3, 3, seed=1),
             normal(channels, seed=2) if has_bias else None, [1, 1], list(padding), [1, 1], False,
             [0, 0], 1]
-    constants = (1, 2) if has_bias else (1,)
-    if clamp is None:
-        sample = Sample("aten.convolution.default", args, convolution, constants=constants,
-                        rtol=RTOL)
-    else:
-        sample = Sample("et_vk.conv_with_clamp.default", [*args, *clamp], conv_with_clamp,
-                        constants=constants, rtol=RTOL)
-    return make_case(sample, layout="channels_last")
+    layer = sample(convolution, args, "layer", clamp)
+    return make_case(layer, layout="channels_last")
 
 
 def shaders_of(work) -> list[str]:
@@ -138,9 +132,9 @@ def test_few_pixels_are_summed_directly():
 
 @pytest.mark.driver
 def test_half_precision_is_summed_directly(anyway, device):
-    case = make_case(Sample("aten.convolution.default",
-                            [normal(1, 8, 8, 8), normal(8, 8, 3, 3, seed=1), None, [1, 1], [1, 1],
-                             [1, 1], False, [0, 0], 1], convolution, constants=(1,)), half=True)
+    args = [normal(1, 8, 8, 8), normal(8, 8, 3, 3, seed=1), None, [1, 1], [1, 1], [1, 1], False,
+            [0, 0], 1]
+    case = make_case(sample(convolution, args, "half"), half=True)
     method = Method(case.graph, [Source.wrap(case.data)], device,
                     options=LoadOptions(winograd="always"))
     try:
