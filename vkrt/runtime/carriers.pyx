@@ -177,7 +177,7 @@ cdef class UploadCarrier(Carrier):
                 commands.copy_buffer(self.staging.handle, start, target.handle, to, size)
                 commands.end()
                 submit_in_order(self.device, commands, None, 0, self.arrivals, self.submitted + 1,
-                                True)
+                                True, None)
             self.submitted += 1
             self.slots[slot][1] = self.submitted
         return self.submitted

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline
 
@@ -14,6 +14,9 @@ cdef class Streamer:
     cdef list needed
     cdef int sections
     cdef Timeline computed
+    # Signaled by the last section of a run; whether that is submitted and not waited for
+    cdef Fence finished
+    cdef bint finishing
     # Raised when weights have arrived; whether by one for each reload, so that sections which wait
     # for it may be submitted before.
     cdef Timeline arrivals
@@ -51,4 +54,5 @@ cdef class Streamer:
     cdef int _submit(self, CommandBuffer commands, int section, uint64_t needed,
                      uint64_t value) except -1
     cdef int _complete(self, uint64_t value) except -1
+    cdef int _finish(self) except -1
     cdef int _restart(self) except -1

@@ -22,7 +22,7 @@ import threading
 from libc.stdint cimport uint64_t
 
 from vkrt.runtime.host_calls cimport HostStep
-from vkrt.vk.command cimport FOREVER, CommandBuffer
+from vkrt.vk.command cimport FOREVER, CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
@@ -64,6 +64,7 @@ cdef class Streamer:
         self.thread = None
         self.error = None
         self.computed = Timeline(device)
+        self.finished = Fence(device)
 
     def start(self):
         """Starts the thread, which begins with what the first run needs first."""
@@ -173,7 +174,7 @@ cdef class Streamer:
                     self._complete(submitted)
                     self._check(needed)
                     (<HostStep>host_step).run(run_kernel)
-            self._complete(submitted)
+            self._finish()
             self._check(needed)
         except BaseException:
             self._restart()
@@ -199,21 +200,31 @@ cdef class Streamer:
         cdef int mine = self.needed[section]
         cdef Timeline arrivals = self.arrivals if mine else None
         cdef uint64_t arrival = self.first + needed
+        cdef bint last = section == self.sections - 1
+        cdef Fence fence = self.finished if last else None
         if not self.foretold:
             self._arrival(needed)
             arrival = self.values[mine - 1] if mine else 0
-        elif self.keeps and section == self.sections - 1:
+        elif self.keeps and last:
             self._arrival(needed)
         elif self.error is not None:
             # Raised by `_check` if it is needed; nobody would let this section go.
             self._check(needed)
         with nogil:
-            submit_in_order(self.device, commands, arrivals, arrival, self.computed, value, False)
+            submit_in_order(self.device, commands, arrivals, arrival, self.computed, value, False,
+                            fence)
+        self.finishing = last
         return 0
 
     cdef int _complete(self, uint64_t value) except -1:
         with nogil:
             self.computed.reached(value, FOREVER)
+        return 0
+
+    cdef int _finish(self) except -1:
+        """Waits for the last section of a run, which wakes nobody for the others."""
+        self.finished.wait()
+        self.finishing = False
         return 0
 
     cdef int _restart(self) except -1:
@@ -229,6 +240,8 @@ cdef class Streamer:
             if self.submitted > self.base:
                 self._complete(self.submitted)
                 self.base = self.submitted
+            if self.finishing:
+                self._finish()
             self.first = self.told
             if self.foretold:
                 # Layers of validation take a value that was skipped for one that is to come.
@@ -251,4 +264,5 @@ cdef class Streamer:
             self.thread.join()
             self.thread = None
         self.carrier.close()
+        self.finished.close()
         self.computed.close()

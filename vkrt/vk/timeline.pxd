@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from vkrt.vk.api cimport VkSemaphore
-from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 
 
@@ -22,7 +22,8 @@ cdef class Timeline:
 
 
 # Submits commands that begin once `before` has reached its value (None: at once) and bring `after`
-# to its value when they are done; on the queue for copies or on the compute queue.
+# to its value when they are done; on the queue for copies or on the compute queue. Then `fence`, if
+# any, is signaled too.
 cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
                          uint64_t before_value, Timeline after, uint64_t after_value,
-                         bint upload) except -1 nogil
+                         bint upload, Fence fence) except -1 nogil

@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport SEMAPHORE, check
-from vkrt.vk.command cimport CommandBuffer
+from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 
 from vkrt.errors import UnsupportedError
@@ -108,10 +108,11 @@ cdef class Timeline:
 
 cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
                          uint64_t before_value, Timeline after, uint64_t after_value,
-                         bint upload) except -1 nogil:
+                         bint upload, Fence fence) except -1 nogil:
     cdef VkTimelineSemaphoreSubmitInfo values
     cdef VkSubmitInfo info
     cdef VkFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
+    cdef VkFence signaled = NULL
     if commands.handle == NULL or after.handle == NULL:
         with gil:
             raise ValueError("an object of this submission is closed")
@@ -132,5 +133,8 @@ cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
     info.pCommandBuffers = &commands.handle
     info.signalSemaphoreCount = 1
     info.pSignalSemaphores = &after.handle
-    return check(device.submit(device.upload_queue if upload else device.queue, &info, NULL),
+    if fence is not None:
+        signaled = fence.handle
+        check(device.vk.vkResetFences(device.handle, 1, &signaled), b"vkResetFences")
+    return check(device.submit(device.upload_queue if upload else device.queue, &info, signaled),
                  b"vkQueueSubmit")
