@@ -31,19 +31,18 @@ beside the program is not used. With --patience a turn during which other proces
 5 % of the processors is repeated, for at most so many seconds each; how many were disturbed all the
 same is printed.
 
-What is hidden:
+What is hidden, of what could be, by two counts:
 
-    t0 = a run in turns
+    t0 = a run in turns: T of transfers (as the reader measures them) and C, the rest
     tn = a run with look-ahead
     t1 = transfers and computing side by side
 
-    hidden = t0 - tn               could be hidden = t0 - t1
-    hidden share = (t0 - tn) / (t0 - t1)
+    share = (t0 - tn) / min(T, C)      share side by side = (t0 - tn) / (t0 - t1)
 
-Where transfers cost the processors and their memory nothing, t1 is the longer of the time T of the
-transfers alone and the rest C = t0 - T of a run in turns, and the share is that of
-`vkrt.graph.stream_time`. Where the driver computes on the very processors that copy, both get
-slower side by side, and t1 says by how much. T is what the reader measures in a run in turns.
+The first is that of `vkrt.graph.stream_time` and takes transfers to cost the device nothing. Where
+the driver computes on the very processors that copy, both get slower side by side, and t1 says by
+how much: the second is the share of what this machine allows. --device-threads 1 leaves a processor
+to transfers.
 
 With --cold as little as possible of the file stays in the system's cache: every turn begins with
 its pages dropped, and keep_cached=False drops again what was read. (To drop all of them before
@@ -145,19 +144,20 @@ class Row:
         return self.turns.samples.wall - self.transfer
 
     @property
-    def could(self) -> float:
-        """What could be hidden."""
-        return self.turns.samples.wall - self.side.samples.wall
-
-    @property
     def hidden(self) -> float:
         """What is."""
         return self.turns.samples.wall - self.ahead.samples.wall
 
     @property
-    def share(self) -> str:
-        """The hidden share; nothing where nothing could be."""
-        return f"{self.hidden / self.could:.0%}" if self.could > 0 else "-"
+    def could(self) -> tuple[float, float]:
+        """What could be hidden: of transfers that cost nothing, and side by side."""
+        turns = self.turns.samples.wall
+        return min(self.transfer, self.compute), turns - self.side.samples.wall
+
+    @property
+    def shares(self) -> str:
+        """The hidden shares; nothing where nothing could be."""
+        return " | ".join(f"{self.hidden / most:.0%}" if most > 0 else "-" for most in self.could)
 
 
 class Bench:
@@ -286,15 +286,15 @@ class Bench:
             f"| resident | {full.peak / 1e6:.2f} | 0 | 0 | 0 | {full.samples} | | | |",
             "",
             "What is hidden of the transfers, in ms:", "",
-            "| budget | weights, layers ahead | T (MB/s) | C | t0 | t1 | tn | could be: t0 - t1 "
-            "| hidden: t0 - tn | share |",
+            "| budget | weights, layers ahead | T (MB/s) | C | t0 | t1 | tn | hidden: t0 - tn "
+            "| of min(T, C) | of t0 - t1 |",
             "| --- |" + " --- |" * 9]
         lines += [
             f"| {row.budget / 1e6:.2f} | {len(row.ahead.stream.streamed)}, "
             f"{row.ahead.stream.lookahead} | {row.transfer:.1f} "
             f"({row.turns.bytes_per_run / row.transfer / 1e3:.0f}) | {row.compute:.1f} "
             f"| {row.turns.samples.wall:.1f} | {row.side.samples.wall:.1f} "
-            f"| {row.ahead.samples.wall:.1f} | {row.could:.1f} | {row.hidden:.1f} | {row.share} |"
+            f"| {row.ahead.samples.wall:.1f} | {row.hidden:.1f} | {row.shares} |"
             for row in self.rows]
         return "\n".join(lines) + "\n"
 

@@ -222,7 +222,11 @@ cdef class Streamer:
         return 0
 
     cdef int _finish(self) except -1:
-        """Waits for the last section of a run, which wakes nobody for the others."""
+        """Waits for the last section of a run."""
+        # By a fence: where timelines are the driver's own work, one that is waited for wakes its
+        # waiter at every value. The host awake for a moment at every section made a system with two
+        # processors put the driver's thread behind the transfer thread on one of them, and what
+        # should overlap took turns.
         self.finished.wait()
         self.finishing = False
         return 0
