@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from pathlib import Path
 
@@ -251,6 +252,31 @@ def test_truncation_under_a_streaming_program(device, tmp_path):
                 program.run(*inputs)
         path.write_bytes(content)  # the same file again
         same_bits(program.run(*inputs), expected)
+
+
+class Interrupted(Exception):
+    """What Ctrl-C does, without ending the tests."""
+
+
+def test_a_run_that_is_interrupted_leaves_the_program_usable(device):
+    def interrupt(*_):
+        raise Interrupted
+
+    path = MODELS / "conv_mix.pte"
+    expected, _ = run(path, device, weights="direct")
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with vkrt.load(path, device, weights="stream") as program:
+            inputs = inputs_of(program)
+            for number in range(20):
+                signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0003 * number)
+                with pytest.raises(Interrupted):
+                    while True:
+                        program.run(*inputs)
+                same_bits(program.run(*inputs), expected)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_two_programs_stream_from_one_file(device):

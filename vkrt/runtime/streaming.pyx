@@ -160,11 +160,11 @@ cdef class Streamer:
         cdef uint64_t submitted = 0
         cdef uint64_t needed = 0
         cdef int number
-        with self.changed:
-            run = self.started
-            self.started += 1
-            self.changed.notify_all()
         try:
+            with self.changed:
+                run = self.started
+                self.started += 1
+                self.changed.notify_all()
             for number, (commands, host_step) in enumerate(sections):
                 needed = run * len(self.reloads) + self.needed[number]
                 submitted = self.base + run * self.sections + number + 1
