@@ -7,6 +7,13 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline
 
 
+cdef class Bell:
+    cdef object lock
+
+    cdef int ring(self) except -1
+    cdef int wait(self) except -1
+
+
 cdef class Streamer:
     cdef Device device
     cdef object carrier
@@ -17,6 +24,8 @@ cdef class Streamer:
     # Signaled by the last section of a run; whether that is submitted and not waited for
     cdef Fence finished
     cdef bint finishing
+    # A run has begun and not ended well, nor has `_restart` made up for it.
+    cdef bint broken
     # Raised when weights have arrived; whether by one for each reload, so that sections which wait
     # for it may be submitted before.
     cdef Timeline arrivals
@@ -25,8 +34,9 @@ cdef class Streamer:
     cdef bint asks
     cdef bint keeps
     cdef object thread
-    # Guards everything below, and tells of its changes.
-    cdef object changed
+    # What is below has changed: for the thread, for a run
+    cdef Bell go
+    cdef Bell news
     # Reloads carried out and runs begun, in this epoch
     cdef uint64_t arrived
     cdef uint64_t started
@@ -56,3 +66,4 @@ cdef class Streamer:
     cdef int _complete(self, uint64_t value) except -1
     cdef int _finish(self) except -1
     cdef int _restart(self) except -1
+    cdef int _come_to_rest(self) except -1

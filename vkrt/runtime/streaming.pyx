@@ -30,6 +30,28 @@ from vkrt.vk.timeline cimport Timeline, submit_in_order
 cdef uint64_t PATIENCE = 50_000_000
 
 
+cdef class Bell:
+    """Wakes the one thread that waits for it, and does not forget if none does yet.
+
+    What changes is guarded by the GIL, which nothing here lets go of between looking and waiting.
+    A `threading.Condition` is made of Python code: a signal's handler that raises within it can
+    leave its lock taken. A lock's `acquire` is interrupted without a trace.
+    """
+
+    def __cinit__(self):
+        self.lock = threading.Lock()
+        self.lock.acquire()
+
+    cdef int ring(self) except -1:
+        if self.lock.locked():
+            self.lock.release()
+        return 0
+
+    cdef int wait(self) except -1:
+        self.lock.acquire()
+        return 0
+
+
 cdef class Streamer:
     """Runs the sections of a plan with streamed weights.
 
@@ -60,7 +82,7 @@ cdef class Streamer:
                 most = max(most, places[weight] + 1)
             self.needed.append(most)
         self.values = [0] * len(self.reloads)
-        self.changed = threading.Condition()
+        self.go, self.news = Bell(), Bell()
         self.thread = None
         self.error = None
         self.computed = Timeline(device)
@@ -74,20 +96,17 @@ cdef class Streamer:
     def _work(self):
         """The thread: one epoch after the other, until it is to stop."""
         while True:
-            with self.changed:
-                while self.idle and not self.stopping:
-                    self.changed.wait()
-                if self.stopping:
-                    return
+            while self.idle and not self.stopping:
+                self.go.wait()
+            if self.stopping:
+                return
             try:
                 self._carry_on()
             except BaseException as error:  # for the run that needs it
-                with self.changed:
-                    self.error = error
-                    self._let_go()
-            with self.changed:
-                self.idle = True
-                self.changed.notify_all()
+                self.error = error
+                self._let_go()
+            self.idle = True
+            self.news.ring()
 
     cdef int _carry_on(self) except -1:
         """Reloads, in order, until this epoch ends."""
@@ -101,16 +120,15 @@ cdef class Streamer:
             if not self._may_start(place, run, reload.ahead, reload.after):
                 return 0
             upload = self.carrier.carry(place)
-            with self.changed:
-                if self.stopping or self.ending:
-                    return 0
-                number += 1
-                self.arrived = number
-                if self.foretold:
-                    self._tell(self.first + number)
-                else:
-                    self.values[place] = upload
-                self.changed.notify_all()
+            if self.stopping or self.ending:
+                return 0
+            number += 1
+            self.arrived = number
+            if self.foretold:
+                self._tell(self.first + number)
+            else:
+                self.values[place] = upload
+            self.news.ring()
 
     cdef int _let_go(self) except -1:
         """Lets the device go on where it waits for reloads that will not come."""
@@ -136,9 +154,8 @@ cdef class Streamer:
             reached = self.computed.reached(value, 0)
         if not reached and self.asks:
             self.carrier.ask(place)
-        with self.changed:
-            while self.started <= run - ahead and not self.stopping and not self.ending:
-                self.changed.wait()
+        while self.started <= run - ahead and not self.stopping and not self.ending:
+            self.go.wait()
         while not reached:
             if self.stopping or self.ending:
                 return False
@@ -160,11 +177,13 @@ cdef class Streamer:
         cdef uint64_t submitted = 0
         cdef uint64_t needed = 0
         cdef int number
+        if self.broken:
+            self._restart()
+        self.broken = True
         try:
-            with self.changed:
-                run = self.started
-                self.started += 1
-                self.changed.notify_all()
+            run = self.started
+            self.started += 1
+            self.go.ring()
             for number, (commands, host_step) in enumerate(sections):
                 needed = run * len(self.reloads) + self.needed[number]
                 submitted = self.base + run * self.sections + number + 1
@@ -176,22 +195,21 @@ cdef class Streamer:
                     (<HostStep>host_step).run(run_kernel)
             self._finish()
             self._check(needed)
+            self.broken = False
         except BaseException:
             self._restart()
             raise
 
     cdef int _check(self, uint64_t number) except -1:
         """Raises what went wrong with one of so many reloads."""
-        with self.changed:
-            if self.arrived < number:
-                raise self.error or RuntimeError("the transfer thread has ended")
+        if self.arrived < number:
+            raise self.error or RuntimeError("the transfer thread has ended")
         return 0
 
     cdef int _arrival(self, uint64_t number) except -1:
         """Waits until so many reloads have been carried out; raises what went wrong with one."""
-        with self.changed:
-            while self.arrived < number and not self.idle:
-                self.changed.wait()
+        while self.arrived < number and not self.idle:
+            self.news.wait()
         return self._check(number)
 
     cdef int _submit(self, CommandBuffer commands, int section, uint64_t needed,
@@ -232,41 +250,49 @@ cdef class Streamer:
         return 0
 
     cdef int _restart(self) except -1:
-        """Ends the epoch: device and thread come to rest, and everything is reloaded."""
-        with self.changed:
-            self.ending = True
-            self.changed.notify_all()
-            while not self.idle:
-                self.changed.wait()
-        try:
-            self._let_go()
-            self.carrier.settle()
-            if self.submitted > self.base:
-                self._complete(self.submitted)
-                self.base = self.submitted
-            if self.finishing:
-                self._finish()
-            self.first = self.told
-            if self.foretold:
-                # Layers of validation take a value that was skipped for one that is to come.
-                self.arrivals = self.carrier.renew()
-                self.first = self.told = 0
-        finally:
-            with self.changed:
-                self.error = None
-                self.started = self.arrived = 0
-                self.ending = self.idle = False
-                self.changed.notify_all()
+        """Ends the epoch: device and thread come to rest, and everything is reloaded.
+
+        Interrupted itself, it is done again before the next run.
+        """
+        self.ending = True
+        self.go.ring()
+        while not self.idle:
+            self.news.wait()
+        self._come_to_rest()
+        self.first = self.told
+        if self.foretold:
+            # Layers of validation take a value that was skipped for one that is to come.
+            self.arrivals = self.carrier.renew()
+            self.first = self.told = 0
+        self.error = None
+        self.started = self.arrived = 0
+        self.ending = self.idle = self.broken = False
+        self.go.ring()
+        return 0
+
+    cdef int _come_to_rest(self) except -1:
+        """Lets the device finish what was submitted, and waits for it. The thread rests."""
+        self._let_go()
+        self.carrier.settle()
+        if self.submitted > self.base:
+            self._complete(self.submitted)
+            self.base = self.submitted
+        if self.finishing:
+            self._finish()
         return 0
 
     def close(self):
         """Ends the thread; idempotent. No run may be in progress."""
-        with self.changed:
-            self.stopping = True
-            self.changed.notify_all()
+        self.stopping = True
+        self.go.ring()
         if self.thread is not None:
             self.thread.join()
             self.thread = None
-        self.carrier.close()
-        self.finished.close()
-        self.computed.close()
+        try:
+            if self.broken:
+                self._come_to_rest()
+                self.broken = False
+        finally:
+            self.carrier.close()
+            self.finished.close()
+            self.computed.close()
