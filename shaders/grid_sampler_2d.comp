@@ -10,12 +10,7 @@
 OUT(0, result)
 IN(1, source)
 IN(2, grid)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
+#include "image_sides.glsl"
 CASE(6, mode)
 CASE(7, padding)
 // Whether -1 and 1 are the centres of the corner pixels, else their outer edges.

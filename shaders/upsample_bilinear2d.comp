@@ -8,12 +8,7 @@
 
 OUT(0, result)
 IN(1, source)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
+#include "image_sides.glsl"
 // Source pixels per pixel of the result.
 PARAM_FLOAT(6, scale_x)
 PARAM_FLOAT(7, scale_y)

@@ -11,12 +11,7 @@ OUT(0, result)
 IN(1, source)
 WEIGHT(2, weight)
 FLAT(3, bias)
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
+#include "image_sides.glsl"
 PARAM(6, channels)
 // Cases, so that the loop over kx unrolls and compilers see which pixels share loads (measured: as
 // fast as sharing by hand).

@@ -1,10 +1,5 @@
-// Sizes of what slides windows over images: of the source and the result, and of a window's steps.
-PARAM(0, X)
-PARAM(1, H)
-PARAM(2, Z)
-PARAM(3, out_X)
-PARAM(4, out_H)
-PARAM(5, out_Y)
+// Sizes of what slides windows over images, and of a window and its steps.
+#include "image_sides.glsl"
 PARAM(6, channels)
 PARAM(7, kernel_x)
 PARAM(8, kernel_y)
