@@ -11,11 +11,10 @@ Needs Python 3.10 to 3.12 with
     pip install torch==2.13.0 executorch==1.5.1
 """
 
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import SEED, lower, run_eager, run_tool, save_arrays
+from exporting import SEED, lower, run_eager, run_tool, save_arrays
 
 MAX_BYTES = 60_000  # the limit for one program or one .npz file
 

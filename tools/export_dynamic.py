@@ -8,12 +8,11 @@ call0_in0, call0_in1, ... and the outputs call0_out0, ... that eager PyTorch com
 What is needed is what tools/export_models.py needs.
 """
 
-
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import SEED, describe, lower, print_steps, run_eager, run_tool
+from exporting import SEED, describe, lower, print_steps, run_eager, run_tool
 from torch.export import Dim
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 import torch.nn as nn
-from export_models import SEED, describe, lower, print_steps, run_eager, save_arrays
+from exporting import SEED, describe, lower, print_steps, run_eager, save_arrays
 
 
 def stack(layers, width):

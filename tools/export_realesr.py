@@ -32,7 +32,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import describe, lower, print_steps, run_eager
+from exporting import describe, lower, print_steps, run_eager
 from PIL import Image
 
 SCALE = 4

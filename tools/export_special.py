@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn as nn
-from export_models import MAX_BYTES, SEED, lower, run_eager
+from export_models import MAX_BYTES
+from exporting import SEED, lower, run_eager
 
 
 class Buffers(nn.Module):

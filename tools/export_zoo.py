@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from export_models import SEED, lower, run_eager, save_arrays
+from exporting import SEED, lower, run_eager, save_arrays
 
 
 class Unet(nn.Module):
