@@ -25,8 +25,9 @@ INT_FMOD_BY, INT_REMAINDER_BY = 9, 10
 ADD, MUL, DIV, DIV_FLOOR, DIV_TRUNC, MINIMUM, MAXIMUM, POW = range(8)
 FMOD, REMAINDER = 11, 12
 
-# What binary.comp does to its result.
-TAIL_CLAMP, TAIL_SIGMOID, TAIL_TANH, TAIL_HARDSWISH = range(1, 5)
+# What binary.comp does to its result: keeps it within bounds (those of `BOUNDS`), or one of these.
+TAIL_CLAMP = 1
+TAIL_KINDS = {"aten.sigmoid.default": 2, "aten.tanh.default": 3, "aten.hardswish.default": 4}
 
 # Largest exponent that is done by multiplying.
 MULTIPLIED_POWERS = 8
@@ -158,11 +159,11 @@ def _pow_scalar(cx, node):
 
 def _tail(node: Node | None) -> tuple[int, float, float]:
     """Parameters of binary.comp for an activation (see `vkrt.ops.fusing`) or for none."""
-    kinds = {"aten.sigmoid.default": TAIL_SIGMOID, "aten.tanh.default": TAIL_TANH,
-             "aten.hardswish.default": TAIL_HARDSWISH}
-    if node is None or node.op in kinds:
-        return kinds[node.op] if node else 0, 0.0, 0.0
-    return TAIL_CLAMP, *_bounds(node)
+    if node is None:
+        return 0, 0.0, 0.0
+    if node.op in BOUNDS:
+        return TAIL_CLAMP, *_bounds(node)
+    return TAIL_KINDS[node.op], 0.0, 0.0
 
 
 def binary(cx, node: Node, kind: int, alpha: float = 1) -> None:

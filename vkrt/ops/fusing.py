@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.broadcast import is_float
+from vkrt.ops.elementwise import BOUNDS, TAIL_KINDS
 
 # What may have a tail, and what may be one
 HEADS = ("aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor")
-TAILS = ("aten.relu.default", "aten.hardtanh.default", "aten.clamp.default",
-         "aten.sigmoid.default", "aten.tanh.default", "aten.hardswish.default")
+TAILS = (*BOUNDS, *TAIL_KINDS)
 
 
 @dataclass
