@@ -113,7 +113,8 @@ cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
     cdef VkSubmitInfo info
     cdef VkFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
     cdef VkFence signaled = NULL
-    if commands.handle == NULL or after.handle == NULL:
+    if (commands.handle == NULL or after.handle == NULL
+            or fence is not None and fence.handle == NULL):
         with gil:
             raise ValueError("an object of this submission is closed")
     memset(&values, 0, sizeof(values))

@@ -70,7 +70,6 @@ def _one(row, clamp=None, computed=False) -> Sample:
     return sample(convolution, args, name, clamp, computed)
 
 
-
 SAMPLES = [
     *(_one(row) for row in (*CONV2D, *CONV1D)),
     *(_one(row, computed=True) for row in (CONV2D[2], CONV2D[15], CONV2D[17], CONV2D[20],
