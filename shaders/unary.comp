@@ -77,7 +77,7 @@ vec4 apply(vec4 v) {
     case 14: return gelu_(v);
     case 15: return gelu_tanh_(v);
     case 16: return mix(v, vec4(0), lessThanEqual(abs(v), vec4(low)));
-    case 17: return mix(v, v * low, lessThan(v, vec4(0)));
+    case 17: return mix(v * low, v, greaterThan(v, vec4(0)));
     case 18: return floor(v);
     case 19: return log_(v);
     case 20: return whole_power(v);

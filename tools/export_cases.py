@@ -126,6 +126,18 @@ class Accumulator(nn.Module):
         return self.total * 2.0
 
 
+def masked(module, q, k, v, mask):
+    """Attention whose mask is the least finite number: added, put in the place of scores, as bounds
+    of scores that are infinite, and torch's own with a mask of bools."""
+    limits = torch.finfo(q.dtype)
+    scores, seen = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, mask > 0
+    infinite = scores.masked_fill(~seen, -torch.inf)
+    return (torch.softmax(scores + (1.0 - mask) * limits.min, -1) @ v,
+            torch.softmax(scores.masked_fill(~seen, limits.min), -1) @ v,
+            torch.softmax(infinite.clamp(limits.min, limits.max), -1) @ v,
+            F.scaled_dot_product_attention(q, k, v, attn_mask=seen))
+
+
 def with_statistics(norm):
     """The batch norm with moments that are not the initial zeros and ones."""
     with torch.no_grad():
@@ -151,6 +163,13 @@ def floats(*sizes):
     return torch.randn(*sizes)
 
 
+def some(rows, columns):
+    """A mask of 0 and 1: nothing of row 0, all of row 1, parts of the others."""
+    mask = (torch.rand(rows, columns) < 0.6).float()
+    mask[0], mask[1] = 0, 1
+    return mask
+
+
 def whole(*sizes):
     return torch.randint(-2, 3, sizes, dtype=torch.int32)
 
@@ -160,6 +179,8 @@ PROGRAMS = {
     "attention": lambda: (
         Module(lambda m, q, k, v: F.scaled_dot_product_attention(q, k, v)),
         (floats(1, 3, 7, 8), floats(1, 3, 7, 8), floats(1, 3, 7, 8))),
+    "masked": lambda: (
+        Module(masked), (floats(1, 3, 7, 8), floats(1, 3, 6, 8), floats(1, 3, 6, 8), some(7, 6))),
     "multihead": lambda: (Attention(), (floats(1, 9, 24),)),
     "gpt_block": lambda: (GptBlock(), (floats(1, 9, 24),)),
     "swin_block": lambda: (SwinBlock(), (floats(1, 8, 8, 12),)),

@@ -187,24 +187,32 @@ vec4 product_error(vec4 a, vec4 b, vec4 product) {
   return e + low_a * low_b;
 }
 
-// What is left of u when the largest whole multiple of v not beyond it is taken away, with u's sign
-// (for magnitudes below 2^100). Multiples of v by powers of two go first, so that every quotient is
-// a whole number that fp32 holds.
+// What is left of u when the largest whole multiple of v not beyond it is taken away, with u's sign.
+// Multiples of v by powers of two go first, so that every quotient is a whole number that fp32
+// holds.
 vec4 fmod_(vec4 u, vec4 v) {
   vec4 r = abs(u);
   vec4 m = abs(v);
+  vec4 mantissa, exponent_m, exponent_r;
+  split_exponent(m, mantissa, exponent_m);
   for (int pass = 0; pass < 16 && any(greaterThanEqual(r, m)); pass++) {
-    vec4 power = clamp(floor(log2(max(r / m, vec4(1)))) - 20.0, vec4(0), vec4(200));
-    vec4 scaled = scale_by_power(m, power);
-    vec4 q = floor(r / scaled);
+    split_exponent(r, mantissa, exponent_r);
+    vec4 power = max(exponent_r - exponent_m - 21.0, vec4(0));
+    // By 2^-28 or 2^60, so that no part of a product is infinite or denormal.
+    bvec4 huge = greaterThanEqual(r, vec4(1.2676506e30)), small = lessThan(r, vec4(1e-12));
+    vec4 near = mix(mix(vec4(0), vec4(-28), huge), vec4(60), small);
+    vec4 from = scale_by_power(r, near);
+    vec4 scaled = scale_by_power(m, power + near);
+    vec4 q = floor(from / scaled);
     precise vec4 product = q * scaled;
-    vec4 rest = (r - product) - product_error(q, scaled, product);
+    vec4 rest = (from - product) - product_error(q, scaled, product);
     rest = mix(rest, rest + scaled, lessThan(rest, vec4(0)));
-    r = mix(r, rest, greaterThanEqual(r, m));
+    r = mix(r, scale_by_power(rest, -near), greaterThanEqual(r, m));
   }
   r = mix(r, abs(u), equal(m, vec4(INFINITY)));
   r = mix(r, vec4(NOT_A_NUMBER), equal(m, vec4(0)));
   r = mix(r, vec4(NOT_A_NUMBER), equal(abs(u), vec4(INFINITY)));
+  r = mix(r, v, isnan(v));
   return mix(r, -r, lessThan(u, vec4(0)));
 }
 
@@ -219,7 +227,7 @@ vec4 remainder_(vec4 u, vec4 v) {
 vec4 pow_positive(vec4 a, vec4 b) {
   vec4 m, e;
   split_exponent(a, m, e);
-  vec4 power = clamp(b, vec4(-1e9), vec4(1e9));
+  vec4 power = clamp(b, vec4(-1e30), vec4(1e30));
   vec4 l = log_near_one(m - 1.0) * 1.44269504088896341;
   precise vec4 p = power * e;
   precise vec4 q = power * l;
@@ -238,11 +246,11 @@ vec4 pow_(vec4 a, vec4 b) {
   vec4 toward_infinity = mix(vec4(INFINITY), vec4(0), falls);
   v = mix(v, toward_zero, equal(a, vec4(0)));
   v = mix(v, toward_infinity, equal(abs(a), vec4(INFINITY)));
-  // A negative base: minus for odd exponents, NaN for those that are not whole.
+  // A negative base: minus for odd exponents, NaN of a finite one for those that are not whole.
   vec4 half_ = 0.5 * b;
   vec4 odd = mix(v, -v, notEqual(floor(half_), half_));
-  odd = mix(vec4(NOT_A_NUMBER), odd, equal(floor(b), b));
-  v = mix(v, odd, lessThan(a, vec4(0)));
+  vec4 broken = mix(vec4(NOT_A_NUMBER), v, equal(a, vec4(-INFINITY)));
+  v = mix(v, mix(broken, odd, equal(floor(b), b)), lessThan(a, vec4(0)));
   v = mix(v, a + b, isnan(a));
   v = mix(v, a + b, isnan(b));
   v = mix(v, vec4(1), equal(b, vec4(0)));

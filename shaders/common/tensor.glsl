@@ -57,13 +57,22 @@ ivec4 unpack_i8(uint w) {
 uvec4 unpack_u8(uint w) { return uvec4(w & 255u, (w >> 8) & 255u, (w >> 16) & 255u, w >> 24); }
 
 vec4 pack_f32(vec4 v) { return v; }
-// Values that a half cannot hold are infinite; packHalf2x16 makes NaN of them in SwiftShader.
+// To the nearest half, ties to even, whatever the driver's own conversions do: packHalf2x16 rounds
+// "correctly" in a direction that the implementation chooses (truncation made the errors of networks
+// 3 to 30 times larger), and makes NaN of infinities in SwiftShader. Everything here is exact: whole
+// numbers, a product by a power of two, roundEven. Infinite from 65520 on.
 uvec2 pack_f16(vec4 v) {
-  uvec4 infinite = (floatBitsToUint(v) >> 16 & 0x8000u) | 0x7c00u;
-  uvec2 pairs = uvec2(packHalf2x16(v.xy), packHalf2x16(v.zw));
-  uvec4 halves = uvec4(pairs.x & 0xffffu, pairs.x >> 16, pairs.y & 0xffffu, pairs.y >> 16);
-  halves = mix(halves, infinite, greaterThanEqual(abs(v), vec4(65520.0)));
-  return halves.xz | halves.yw << 16;
+  uvec4 word = floatBitsToUint(v);
+  uvec4 magnitude = word & 0x7fffffffu;
+  // From 2^-14 on: the exponent's bias is 112 less, and what rounds up to 2^16 is an infinity.
+  uvec4 finite = min(magnitude, uvec4(0x47800000u));
+  uvec4 half_ = (finite + (finite >> 13 & 1u) - 0x37fff001u) >> 13;
+  // Below they are the multiples of 2^-24.
+  uvec4 tiny = uvec4(ivec4(roundEven(uintBitsToFloat(magnitude) * 16777216.0)));
+  half_ = mix(half_, tiny, lessThan(magnitude, uvec4(0x38800000u)));
+  half_ = mix(half_, uvec4(0x7e00u), greaterThan(magnitude, uvec4(0x7f800000u)));
+  half_ |= word >> 16 & 0x8000u;
+  return half_.xz | half_.yw << 16;
 }
 ivec4 pack_i32(ivec4 v) { return v; }
 uint pack_i8(ivec4 v) {
@@ -111,11 +120,20 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
   layout(set = 0, binding = b, PASTE(FORMAT_, dt)) uniform writeonly PASTE(IMAGE_3D_, dt) name;
 #define FLAT_AS(b, name, dt) TEXEL_IN(b, name, dt)
 #define LOAD_AS(name, at, dt) texelFetch(name, at, 0)
-// Rounded to nearest here: lavapipe converts to half precision towards zero, which
-// made the errors of networks 3 to 30 times larger.
+// Rounded to nearest here, as in buffers: how an image's format rounds is the driver's choice, and
+// lavapipe truncates. What a half can hold it takes as it is.
 #define STORE_AS(name, at, value, dt) imageStore(name, at, PASTE(rounded_, dt)(value))
 vec4 rounded_f32(vec4 v) { return v; }
-vec4 rounded_f16(vec4 v) { return unpack_f16(pack_f16(v)); }
+vec4 rounded_f16(vec4 v) {
+  uvec4 word = floatBitsToUint(v);
+  uvec4 magnitude = word & 0x7fffffffu;
+  uvec4 near = magnitude + 0xfffu + (magnitude >> 13 & 1u) & 0xffffe000u;
+  near = mix(near, uvec4(0x7f800000u), greaterThanEqual(near, uvec4(0x47800000u)));
+  vec4 tiny = roundEven(uintBitsToFloat(magnitude) * 16777216.0) * (1.0 / 16777216.0);
+  near = mix(near, floatBitsToUint(tiny), lessThan(magnitude, uvec4(0x38800000u)));
+  near = mix(near, magnitude, greaterThan(magnitude, uvec4(0x7f800000u)));
+  return uintBitsToFloat(near | word & 0x80000000u);
+}
 ivec4 rounded_i32(ivec4 v) { return v; }
 ivec4 rounded_i8(ivec4 v) { return v; }
 uvec4 rounded_u8(uvec4 v) { return v; }

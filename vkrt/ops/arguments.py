@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,13 +51,20 @@ def dimensions(value: Any, rank: int) -> tuple[int, ...]:
 
 
 def limited(value: float) -> int:
-    """A number as a 32-bit int, infinities as the ends of the range.
-
-    The least int is left out: as a parameter it would mean "not set" (shaders/common/params.glsl).
-    """
+    """A number as a 32-bit int, infinities as the ends of the range."""
     if value >= INT_MAX:
         return INT_MAX
-    return max(int(value), INT_MIN + 1) if value > INT_MIN else INT_MIN + 1
+    return int(value) if value > INT_MIN else INT_MIN
+
+
+def rounded(value: float, dtype: str) -> float:
+    """A number in the precision of `dtype`, in which torch compares and divides by it."""
+    if dtype != "float16":
+        return value
+    try:
+        return struct.unpack("<e", struct.pack("<e", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def slice_end(value: Any, size: int, default: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import short_name
-from vkrt.ops.arguments import INT_MAX, INT_MIN, tensor_argument
+from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded, tensor_argument
 from vkrt.ops.broadcast import broadcast, convert, is_float
 from vkrt.ops.copying import variant
 from vkrt.ops.elementwise import INT_NOT, binary, unary
@@ -52,7 +52,7 @@ def compare_scalar(cx, node: Node, kind: int, scalar: float) -> None:
     source = cx.read(tensor)
     if source.dtype == "int8":
         source = convert(cx, source, "int32")
-    value: float = scalar
+    value = rounded(scalar, source.dtype)
     if not is_float(source.dtype):
         kind, value = _whole(kind, scalar)
         if not 0 <= value <= 255 and short_name(source.dtype) == "u8":
@@ -67,12 +67,12 @@ def _whole(kind: int, scalar: float) -> tuple[int, int]:
 
     Those that are always true or false become one with a limit of int32.
     """
-    always, never = (GE, INT_MIN + 1), (LT, INT_MIN + 1)
+    always, never = (GE, INT_MIN), (LT, INT_MIN)
     if kind in (EQ, NE):
-        if abs(scalar) <= INT_MAX and scalar == math.floor(scalar):
+        if INT_MIN <= scalar <= INT_MAX and scalar == math.floor(scalar):
             return kind, int(scalar)
         return always if kind == NE else never
-    if not abs(scalar) <= INT_MAX:
+    if not INT_MIN <= scalar <= INT_MAX:
         # Beyond every int, or NaN, to which nothing compares.
         return always if (kind in (LT, LE) and scalar > 0 or kind in (GT, GE) and scalar < 0
                           ) else never

@@ -29,6 +29,7 @@ from vkrt.graph.tensor import (
 from vkrt.ops import copying
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Journal
+from vkrt.pte.coerce import as_float
 
 
 class ImageTooLarge(Exception):
@@ -36,9 +37,8 @@ class ImageTooLarge(Exception):
 
 
 def bits(value: float) -> int:
-    """The bits of a float as the int that carries it in a dispatch's parameters."""
-    # -0.0 has the bits that mean "not set"; no kernel tells it from 0.0 in a parameter.
-    return struct.unpack("<i", struct.pack("<f", value if value else 0.0))[0]
+    """The bits of the nearest float32 as the int that carries it in a dispatch's parameters."""
+    return struct.unpack("<i", struct.pack("<f", as_float(value)))[0]
 
 
 class Lowering:

@@ -107,7 +107,11 @@ def _read_arguments(cx, node: Node) -> Convolution:
     if node.op == "et_vk.conv_with_clamp.default":
         low = as_float(argument(node, 9, -math.inf))
         high = as_float(argument(node, 10, math.inf))
-        clamp = (low, high)
+        if math.isnan(low) or math.isnan(high):
+            raise UnsupportedError(f"{cx.where()}: bounds {low} and {high}; vkrt limits the "
+                                   "results of convolutions to numbers")
+        # Where the bounds cross torch gives the upper one, and GLSL's clamp anything.
+        clamp = (min(low, high), high)
     return Convolution(
         kernel=_pair(cx, weight.sizes[2:], spatial, "kernel", 1),
         stride=_pair(cx, ints(argument(node, 3, 1)), spatial, "stride", 1),

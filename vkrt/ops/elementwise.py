@@ -8,7 +8,7 @@ from collections.abc import Callable
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Tensor
-from vkrt.ops.arguments import argument, limited, tensor_argument
+from vkrt.ops.arguments import argument, limited, rounded, tensor_argument
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float, as_int, as_str
@@ -113,7 +113,8 @@ BOUNDS = {"aten.relu.default": (0.0, math.inf), "aten.clamp.default": (-math.inf
           "aten.hardtanh.default": (-1.0, 1.0)}
 
 
-def _bounds(node: Node) -> tuple[float, float]:
+def bounds_of(node: Node) -> tuple[float, float]:
+    """The bounds of one of the operators in `BOUNDS`."""
     low, high = BOUNDS[node.op]
     if node.op == "aten.relu.default":
         return low, high
@@ -122,13 +123,19 @@ def _bounds(node: Node) -> tuple[float, float]:
 
 @op(*BOUNDS)
 def _clamp(cx, node):
-    unary(cx, node, CLAMP, *_limits(node.outs[0].dtype, *_bounds(node)))
+    dtype, bounds = node.outs[0].dtype, bounds_of(node)
+    if is_float(dtype) and any(map(math.isnan, bounds)):
+        # To torch everything is NaN then.
+        unary(cx, node, TIMES, math.nan)
+    else:
+        unary(cx, node, CLAMP, *_limits(dtype, *bounds))
 
 
 @op("aten.hardshrink.default")
 def _hardshrink(cx, node):
     _float_only(cx, node)
-    unary(cx, node, HARDSHRINK, as_float(argument(node, 1, 0.5)))
+    limit = as_float(argument(node, 1, 0.5))
+    unary(cx, node, HARDSHRINK, rounded(limit, node.outs[0].dtype))
 
 
 @op("aten.leaky_relu.default")
@@ -162,7 +169,7 @@ def _tail(node: Node | None) -> tuple[int, float, float]:
     if node is None:
         return 0, 0.0, 0.0
     if node.op in BOUNDS:
-        return TAIL_CLAMP, *_bounds(node)
+        return TAIL_CLAMP, *bounds_of(node)
     return TAIL_KINDS[node.op], 0.0, 0.0
 
 
@@ -236,10 +243,14 @@ def _declare_scalar(name: str) -> Callable:
         alpha = argument(node, 2, 1) if name in ("add", "sub", "rsub") else 1
         if name in ("add", "sub"):
             number *= alpha if name == "add" else -alpha
-        if is_float(node.outs[0].dtype):
-            unary(cx, node, kind, as_float(number), as_float(alpha))
+        dtype = node.outs[0].dtype
+        if is_float(dtype):
+            number = as_float(number)
+            if name in ("fmod", "remainder"):
+                number = rounded(number, dtype)
+            unary(cx, node, kind, number, as_float(alpha))
         elif int_kind is None:
-            raise UnsupportedError(f"{cx.where()}: a result of dtype {node.outs[0].dtype}")
+            raise UnsupportedError(f"{cx.where()}: a result of dtype {dtype}")
         elif number == 0 and int_kind in (INT_FMOD_BY, INT_REMAINDER_BY):
             raise UnsupportedError(f"{cx.where()}: whole numbers divided by 0")
         else:

@@ -7,6 +7,7 @@ are those of the separate kernels, but that in half precision nothing is rounded
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.elementwise import BOUNDS, TAIL_KINDS
+from vkrt.ops.elementwise import BOUNDS, TAIL_KINDS, bounds_of
 
 # What may have a tail, and what may be one
 HEADS = ("aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor")
@@ -55,6 +56,8 @@ def fusions_of(graph: Graph) -> Fusions:
             _find_silu(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
         if node.op not in TAILS or not node.outs or index in found.done:
+            continue
+        if node.op in BOUNDS and any(map(math.isnan, bounds_of(node))):
             continue
         source = node.args[0] if node.args else None
         if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):

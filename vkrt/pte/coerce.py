@@ -16,8 +16,9 @@ from vkrt.pte.values import BoolList, DoubleList, kind_of
 
 T = TypeVar("T")
 
-# Fused clamps write DBL_MAX for "no bound", and float32 cannot hold more than this anyway.
-FLOAT_LIMIT = 3.4e38
+# 3.4028235677973366e38, half way from float32's largest number to 2^128: what float32 rounds to
+# infinity begins here. Fused clamps write DBL_MAX for "no bound".
+FLOAT_LIMIT = float.fromhex("0x1.ffffffp+127")
 
 
 def _refuse(what: str, expected: str, value: object) -> NoReturn:
@@ -34,7 +35,11 @@ def as_int(value: object, what: str = "argument") -> int:
 
 
 def as_float(value: object, what: str = "argument") -> float:
-    """A Double or an Int; magnitudes of 3.4e38 and more are infinity."""
+    """A Double or an Int; one that float32 would round to infinity is infinity.
+
+    The others stay as they are, also between two numbers of float32: `torch.finfo(...).min`, which
+    attention masks are made of, is finite.
+    """
     if type(value) is not float and type(value) is not int:
         _refuse(what, "a Double", value)
     if value >= FLOAT_LIMIT:

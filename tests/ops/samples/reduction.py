@@ -69,6 +69,25 @@ def log_softmax(x, dim, _=False):
     return shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
 
 
+def masked(value, *sizes):
+    """Numbers of which `value` takes the place of all of index 0 and of every other of index 1."""
+    x = normal(*sizes, scale=3.0)
+    x[0] = value
+    x[1].flat[::2] = value
+    return x
+
+
+def masked_samples():
+    """Rows masked wholly and partly. To torch wholly masked ones are the mean where the mask is the
+    least finite number (in half precision it is -inf), and NaN where it is -inf."""
+    least = float(np.finfo(np.float32).min)
+    for name, function in (("_softmax", softmax), ("_log_softmax", log_softmax)):
+        for value in (least, -math.inf):
+            for sizes, dim in (((3, 9), 1), ((3, 7, 6), 1), ((3, 9002), 1), ((3, 2500, 5), 1)):
+                yield Sample(f"aten.{name}.default", [masked(value, *sizes), dim, False], function,
+                             name=f"{value} {sizes}")
+
+
 def any_samples(name, function):
     rare = np.random.default_rng(3).random((2, 6, 5, 7)) < (0.1 if name == "any" else 0.9)
     yield from (Sample(f"aten.{name}.dim", [rare, dim, keepdim],
@@ -176,4 +195,5 @@ SAMPLES = [
     Sample("aten._softmax.default", [mostly_masked(2, 9002), 1, False], softmax,
            name="masked parts"),
     Sample("aten._softmax.default", [with_nan(2, 8200), 1, False], softmax, name="NaN in parts"),
+    *masked_samples(),
 ]

@@ -81,7 +81,7 @@ def scalar(_value):
 @rule("start:f end:f step:f *:*", "aten.arange.start_step")
 def arange(start, end, step):
     for name, value in (("start", start), ("end", end), ("step", step)):
-        if math.isinf(value):
+        if not math.isfinite(value):
             fail(name, f"expected a finite number, got {value}")
     if not step:
         fail("step", "expected a number other than 0")

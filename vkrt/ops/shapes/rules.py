@@ -18,7 +18,6 @@ left out at the end. A tensor's dtypes can be demanded: "T.int8" or "T.int8|uint
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -53,15 +52,8 @@ def _number(value: Any, what: str) -> float:
     return float(value) if isinstance(value, bool) else as_float(value, what)
 
 
-def _finite_kind(value: Any, what: str) -> float:
-    number = as_float(value, what)
-    if math.isnan(number):
-        raise FormatError(f"{what}: expected a number, got nan")
-    return number
-
-
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    "i": as_int, "f": _finite_kind, "n": _number, "b": as_bool, "s": as_str,
+    "i": as_int, "f": as_float, "n": _number, "b": as_bool, "s": as_str,
 }
 
 
