@@ -77,6 +77,22 @@ BY_HAND = [
     ("aten::roll.out", [X, [1], [1]], [f([2, 3, 1], [3, 1, 3])]),
     ("aten::roll.out", [X, [2], []], [f([3, 3, 3], [1, 2, 1])]),
 ]
+# Numbers that float32 rounds, or rounds to infinity: with finfo.min masks are made.
+LARGEST = float(np.finfo(np.float32).max)
+BY_HAND += [
+    ("aten::masked_fill.Scalar_out", [X, X > 2, -LARGEST], [f([-LARGEST, 1, 2],
+                                                               [1, -LARGEST, -LARGEST])]),
+    ("aten::masked_fill.Scalar_out", [X, X > 2, 1e300], [f([math.inf, 1, 2],
+                                                            [1, math.inf, math.inf])]),
+    ("aten::scatter.value_out", [f(1, 2, 3), 0, i(0, 2), -LARGEST], [f(-LARGEST, 2, -LARGEST)]),
+    ("aten::scatter.value_out", [f(1, 2, 3), 0, i(1), -1e300], [f(1, -math.inf, 3)]),
+    ("aten::elu.out", [f(-math.inf, 1), LARGEST, 1, 1], [f(-LARGEST, 1)]),
+    ("aten::elu.out", [f(-math.inf, 1), 1e300, 1, 1], [f(-math.inf, 1)]),
+    ("aten::div.Scalar_mode_out", [f(-LARGEST, LARGEST), -LARGEST, "floor"], [f(1, -1)]),
+    ("aten::div.Scalar_mode_out", [f(7, -7), 1e300, "trunc"], [f(0, 0)]),
+    ("aten::pow.Scalar_out", [LARGEST, f(1, 2, -1)], [f(LARGEST, math.inf, 1 / LARGEST)]),
+    ("aten::pow.Scalar_out", [1e300, f(0.5, -1)], [f(math.inf, 0)]),
+]
 UNARY = {
     "acos": math.acos, "acosh": math.acosh, "asin": math.asin, "asinh": math.asinh,
     "atan": math.atan, "atanh": math.atanh, "cosh": math.cosh, "exp2": lambda v: 2.0 ** v,
@@ -95,6 +111,7 @@ def node_of(name, args, results):
                 tuple(Tensor(r.shape, str(r.dtype)) for r in results), is_host=True, kernel=name)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("name", "args", "results"), BY_HAND,
                          ids=[f"{n}-{name}" for n, (name, *_) in enumerate(BY_HAND)])
 def test_kernel(name, args, results):

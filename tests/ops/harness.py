@@ -115,7 +115,8 @@ def make_case(sample: Sample, half: bool = False, layout: str = "plain") -> Case
 
 
 def _halved(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float16) if array.dtype == np.float32 else array
+    with np.errstate(over="ignore"):
+        return array.astype(np.float16) if array.dtype == np.float32 else array
 
 
 def doubled(array: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from harness import normal
@@ -134,6 +136,15 @@ def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
     assert kernels(apart) == ["unary", "binary", "unary"]
     np.testing.assert_array_equal(result_of(fused, array, storage, device),
                                   result_of(apart, array, storage, device))
+
+
+@pytest.mark.driver
+def test_bounds_that_are_no_numbers(device):
+    """To torch everything is NaN then."""
+    x = value(*SIZES)
+    graph = graph_of(x, tailed(x, "add", "clamp", None, math.nan))
+    assert kernels(graph) == ["unary", "binary", "unary"]
+    assert np.isnan(result_of(graph, normal(*SIZES), "texel", device)).all()
 
 
 def test_tails_of_integers_stay():

@@ -14,7 +14,6 @@ from vkrt.memory.source import Source
 from vkrt.method import Method
 from vkrt.options import LoadOptions
 
-
 STORAGES = ("texel", "buffer", "texture3d")
 
 

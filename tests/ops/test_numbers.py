@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from harness import Sample, make_case, merged
 from number_samples import NUMBERS, OPERATORS, Operator, agrees, expectations
 
+from vkrt.errors import UnsupportedError
 from vkrt.graph.policy import SWIFTSHADER
+from vkrt.graph.target import Target
 from vkrt.memory.source import Source
 from vkrt.method import Method
+from vkrt.ops.lowering import lower
 from vkrt.options import LoadOptions
 
 DTYPES = {"single": np.float32, "half": np.float16}
@@ -70,3 +75,13 @@ def test_filled_bits(operator: Operator, specialize: bool, device):
         if number == number:
             np.testing.assert_array_equal(result.view(np.int32), expected.view(np.int32),
                                           err_msg=f"{number!r}")
+
+
+def test_convolutions_with_bounds_that_are_no_numbers():
+    """The exporter could make them of a clamp, whose result torch says is NaN everywhere."""
+    convolution = next(o for o in OPERATORS if o.op == "et_vk.conv_with_clamp.default")
+    expected = next(expectations(convolution, 0.0, np.float32))
+    case = make_case(Sample(convolution.op, convolution.args(math.nan), [expected],
+                            dtype="float32", constants=convolution.constants))
+    with pytest.raises(UnsupportedError, match="bounds nan and inf"):
+        lower(case.graph, Target())

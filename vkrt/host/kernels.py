@@ -66,10 +66,10 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
     try:
         with np.errstate(all="ignore"):
             results = _KERNELS[name](*args)
-        results = results if isinstance(results, tuple) else (results,)
-        for out, result in zip(outs, results):
-            # Into the dtype of the program's tensor, which is 32 bits wide where that is 64.
-            out[...] = result
+            results = results if isinstance(results, tuple) else (results,)
+            for out, result in zip(outs, results):
+                # Into the dtype of the program's tensor, which is 32 bits wide where that is 64.
+                out[...] = result
     except IndexError as error:
         raise InputError(f"{name}: {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

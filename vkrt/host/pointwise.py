@@ -39,7 +39,9 @@ def divided(x, number, mode=None):
 
 @kernel("aten::pow.Scalar_out")
 def power(number, exponent):
-    return np.power(np.float64(number), exponent)
+    # To torch the number has the dtype of floats beside it.
+    base = np.asarray(number).astype(exponent.dtype) if exponent.dtype.kind == "f" else number
+    return np.power(np.float64(base), exponent)
 
 
 @kernel("aten::clamp.Tensor_out")

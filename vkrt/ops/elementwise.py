@@ -113,8 +113,7 @@ BOUNDS = {"aten.relu.default": (0.0, math.inf), "aten.clamp.default": (-math.inf
           "aten.hardtanh.default": (-1.0, 1.0)}
 
 
-def bounds_of(node: Node) -> tuple[float, float]:
-    """The bounds of one of the operators in `BOUNDS`."""
+def _bounds(node: Node) -> tuple[float, float]:
     low, high = BOUNDS[node.op]
     if node.op == "aten.relu.default":
         return low, high
@@ -123,7 +122,7 @@ def bounds_of(node: Node) -> tuple[float, float]:
 
 @op(*BOUNDS)
 def _clamp(cx, node):
-    dtype, bounds = node.outs[0].dtype, bounds_of(node)
+    dtype, bounds = node.outs[0].dtype, _bounds(node)
     if is_float(dtype) and any(map(math.isnan, bounds)):
         # To torch everything is NaN then.
         unary(cx, node, TIMES, math.nan)
@@ -169,7 +168,7 @@ def _tail(node: Node | None) -> tuple[int, float, float]:
     if node is None:
         return 0, 0.0, 0.0
     if node.op in BOUNDS:
-        return TAIL_CLAMP, *bounds_of(node)
+        return TAIL_CLAMP, *_bounds(node)
     return TAIL_KINDS[node.op], 0.0, 0.0
 
 

@@ -11,6 +11,7 @@ LOGIC = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 SPECIAL = np.array([0, 1, -1, math.inf, -math.inf, math.nan, 2.5], np.float32)
+INT_ENDS = np.array([-2**31, 1 - 2**31, -1, 0, 2**31 - 2, 2**31 - 1], np.int32)
 
 
 def bool_sample(op, args, function, **options):
@@ -31,6 +32,9 @@ SAMPLES = [
     *(bool_sample(f"aten.{name}.Scalar", [integers(3, 5, 9), number], function,
                   name=f"int32 {number}")
       for name, function in COMPARISONS.items() for number in (-3, 2.5, -math.inf, math.inf)),
+    *(bool_sample(f"aten.{name}.Scalar", [INT_ENDS, number], function, name=f"int32 ends {number}")
+      for name, function in COMPARISONS.items()
+      for number in (-2**31, 2**31 - 1, -math.inf, math.nan)),
     bool_sample("aten.eq.Scalar", [booleans(3, 9), 0], np.equal, name="bool"),
     bool_sample("aten.gt.Scalar", [booleans(3, 9), -1], np.greater, name="bool"),
     *(bool_sample(f"aten.logical_{name}.default", [booleans(2, 5, 6, 7),

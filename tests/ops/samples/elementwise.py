@@ -14,6 +14,10 @@ EDGES = np.array([0, -1, 1, 0.5, 1.5, 2.5, -2.5, 3, -3, 6, 20, -20, 100, -100, I
                  np.float32)
 
 
+# The ends of what int32 holds
+INT_ENDS = np.array([-2**31, 1 - 2**31, 0, 2**31 - 1], np.int32)
+
+
 def gelu(x, form="none"):
     if form == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
@@ -89,6 +93,8 @@ SAMPLES = [
     *(Sample(f"aten.{name}.default", [integers(3, 4, 5)], UNARY[name], name="int32")
       for name in ("abs", "neg", "relu")),
     Sample("aten.round.default", [integers(7)], lambda x: x, name="int32"),
+    Sample("aten.clamp.default", [INT_ENDS, None, 5], lambda x, a, b: np.minimum(x, b),
+           name="int32 ends"),
     Sample("aten.bitwise_not.default", [integers(5, 6)], np.invert, name="int32"),
     Sample("aten.neg.default", [normal()], np.negative, name="0-d"),
     Sample("aten.relu.default", [normal(1, 4, 6, 8)], UNARY["relu"], name="dense input"),

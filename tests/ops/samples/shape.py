@@ -169,8 +169,8 @@ SAMPLES = [
     pad_sample((3, 5), [1, 1], 7, integers(3, 5)), pad_sample((3, 5), [1, 1], True, booleans(3, 5)),
     *(Sample("aten.full.default", [[3, 5], value, None], lambda s, v, _: np.full(s, v),
              dtype=dtype, name=dtype)
-      for value, dtype in ((0.1, "float32"), (-7, "int32"), (True, "bool"), (-3, "int8"),
-                           (7, "uint8"), (-math.inf, "float32"), (0.5, "float16"))),
+      for value, dtype in ((0.1, "float32"), (-7, "int32"), (-2**31, "int32"), (True, "bool"),
+                           (-3, "int8"), (7, "uint8"), (-math.inf, "float32"), (0.5, "float16"))),
     Sample("aten.full_like.default", [normal(2, 3, 5), 2, None],
            lambda x, v, _: np.full_like(x, v)),
     Sample("aten.zeros.default", [[3, 5], None], lambda s, _: np.zeros(s), dtype="float32"),
