@@ -187,9 +187,9 @@ vec4 product_error(vec4 a, vec4 b, vec4 product) {
   return e + low_a * low_b;
 }
 
-// What is left of u when the largest whole multiple of v not beyond it is taken away, with u's sign.
-// Multiples of v by powers of two go first, so that every quotient is a whole number that fp32
-// holds.
+// What is left of u when the largest whole multiple of v not beyond it is taken away, with the sign
+// of u. Multiples of v by powers of two go first, so that every quotient is a whole number that
+// fp32 holds.
 vec4 fmod_(vec4 u, vec4 v) {
   vec4 r = abs(u);
   vec4 m = abs(v);

@@ -57,10 +57,10 @@ ivec4 unpack_i8(uint w) {
 uvec4 unpack_u8(uint w) { return uvec4(w & 255u, (w >> 8) & 255u, (w >> 16) & 255u, w >> 24); }
 
 vec4 pack_f32(vec4 v) { return v; }
-// To the nearest half, ties to even, whatever the driver's own conversions do: packHalf2x16 rounds
-// "correctly" in a direction that the implementation chooses (truncation made the errors of networks
-// 3 to 30 times larger), and makes NaN of infinities in SwiftShader. Everything here is exact: whole
-// numbers, a product by a power of two, roundEven. Infinite from 65520 on.
+// To the nearest half, ties to even, infinite from 65520 on, whatever the driver's own conversions
+// do: the direction in which packHalf2x16 rounds is the implementation's choice (truncation made
+// the errors of networks 3 to 30 times larger), and SwiftShader's makes NaN of infinities.
+// Everything here is exact: whole numbers, a product by a power of two, roundEven.
 uvec2 pack_f16(vec4 v) {
   uvec4 word = floatBitsToUint(v);
   uvec4 magnitude = word & 0x7fffffffu;

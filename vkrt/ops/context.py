@@ -37,7 +37,11 @@ class ImageTooLarge(Exception):
 
 
 def bits(value: float) -> int:
-    """The bits of the nearest float32 as the int that carries it in a dispatch's parameters."""
+    """The bits of the nearest float32 as the int that carries it in a dispatch's parameters.
+
+    Those of -0.0 mean "not set" in a specialization constant: the shader then reads them from the
+    push constant, where every parameter is too.
+    """
     return struct.unpack("<i", struct.pack("<f", as_float(value)))[0]
 
 
