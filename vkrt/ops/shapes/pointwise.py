@@ -78,10 +78,10 @@ def scalar(_value):
     return ((),)
 
 
-@rule("start:f end:f step:f *:*", "aten.arange.start_step")
+@rule("start:n end:n step:n *:*", "aten.arange.start_step")
 def arange(start, end, step):
     for name, value in (("start", start), ("end", end), ("step", step)):
-        if math.isinf(value):
+        if not math.isfinite(value):
             fail(name, f"expected a finite number, got {value}")
     if not step:
         fail("step", "expected a number other than 0")
