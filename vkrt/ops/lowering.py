@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
@@ -61,8 +62,8 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
     cx.work.traces = traces
     for number, tensor in enumerate(graph.inputs):
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
-            if tensor.dtype not in DTYPES:
-                cx.missing[f"{tensor.dtype} of input {number}"] += 1
+            if strange := _strange([tensor]):
+                cx.missing[f"{strange} of input {number}"] += 1
                 cx.stand_in(tensor)
                 continue
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.
@@ -92,13 +93,19 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
     return cx.work
 
 
+def _strange(tensors: Iterable[Tensor]) -> str:
+    """The dtypes of tensors, there or at the border, that the device does not have, as text."""
+    return " and ".join(sorted({dtype for tensor in tensors
+                                for dtype in (tensor.dtype, Graph.staging_dtype(tensor))
+                                if dtype not in DTYPES}))
+
+
 def _lower_or_refuse(cx: Lowering, node: Node) -> None:
     """Lowers a node, or notes what of it vkrt does not have: all of that is said at once."""
     steps = len(cx.work.steps)
-    strange = sorted({t.dtype for t in (*node.tensors(), *node.outs)} - set(DTYPES))
     try:
-        if strange:
-            cx.missing[f"{node.kernel or node.op} of {' and '.join(strange)}"] += 1
+        if strange := _strange((*node.tensors(), *node.outs)):
+            cx.missing[f"{node.kernel or node.op} of {strange}"] += 1
         elif not (has_kernel(node.op) if node.is_host else declaration(node.op)):
             cx.missing[node.op] += 1
         else:
