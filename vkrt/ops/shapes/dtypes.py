@@ -13,14 +13,15 @@ floats are right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.tensor import Tensor
 
-# The dtypes that a result may have, or `ANY`
+# The dtypes that a result may have, or `ANY`.
 Allowed = frozenset[str] | None
 DtypeRule = Callable[[Sequence[Any]], Allowed]
+Declared = TypeVar("Declared", bound=DtypeRule)
 
 ANY: Allowed = None
 FLOATS = frozenset({"float32", "float16"})
@@ -38,10 +39,10 @@ FURTHER: dict[str, Sequence[Allowed]] = {
 }
 
 
-def dtype_rule(*families: Iterable[str]) -> Callable[[DtypeRule], DtypeRule]:
+def dtype_rule(*families: Iterable[str]) -> Callable[[Declared], Declared]:
     """Declares a function as the dtype rule of the operators named in `families`."""
 
-    def declare(function: DtypeRule) -> DtypeRule:
+    def declare(function: Declared) -> Declared:
         for name in (name for family in families for name in family):
             if name in DTYPE_RULES:
                 raise ValueError(f"operator {name} has two dtype rules")
@@ -141,7 +142,7 @@ def one(args):
     _named("aten.{}.Tensor", "add sub mul fmod remainder"),
     _named("aten.{}.default", "minimum maximum cat"),
     ["aten.pow.Tensor_Tensor"])
-def promoted(args):
+def promoted(args: Sequence[Any]) -> frozenset[str]:
     """A dtype of the highest category among the tensors.
 
     torch takes the wider one, unless only 0-d tensors have it; a delegate may know those as 1-d
@@ -168,8 +169,9 @@ def whole(args):
 
 
 @dtype_rule(_named("aten.{}.default", (
-    "cos exp log log10 reciprocal rsqrt sigmoid sin sqrt tanh erf")), ["aten.div.Tensor"])
-def floats(args):
+    "cos exp log log10 reciprocal rsqrt sigmoid sin sqrt tanh erf")),
+    ["aten.div.Tensor", "aten.div.Scalar"])
+def floats(args: Sequence[Any]) -> frozenset[str]:
     """A float: that of the arguments, promoted, or either where they are none."""
     return promoted(args) & FLOATS or FLOATS
 
@@ -182,8 +184,8 @@ def divided(args):
 
 @dtype_rule(["aten.mean.dim"], _named("aten.{}.default", "_softmax _log_softmax"))
 def floats_asked_for(args):
-    """A float that may have been asked for: that of the argument or a wider one."""
-    return promoted(args) & FLOATS | {"float32"} if promoted(args) & FLOATS else FLOATS
+    """A float, which may have been asked for: that of the argument, or the wider one."""
+    return floats(args) | {"float32"}
 
 
 @dtype_rule(_named("aten.{}.Scalar", "add sub rsub mul fmod remainder"),
@@ -200,11 +202,6 @@ def with_numbers(args):
     if any(isinstance(number, float) and not number.is_integer() for number in numbers):
         return FLOATS
     return allowed | INT32 | FLOATS if allowed == BOOL else allowed | FLOATS
-
-
-@dtype_rule(["aten.div.Scalar"])
-def divided_by_number(args):
-    return floats(args)
 
 
 # What is counted, found or compared
