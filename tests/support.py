@@ -1,9 +1,10 @@
-"""Where test programs are, and how far results are off."""
+"""Where test programs are, how far results are off, and what reaches beyond its memory."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,3 +27,22 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
     expected = expected.astype(np.float64)
     norm = np.linalg.norm(expected)
     return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
+
+
+def outside(work: Any) -> list[str]:
+    """The operands of a work list that do not lie within their storages, in words."""
+    records = [*work.steps, *({"writes": (p.target,), "reads": ()} for p in work.prepacks),
+               {"writes": [o for o in (*work.inputs, *work.outputs) if hasattr(o, "storage")],
+                "reads": [state.operand for state in work.states]}]
+    found = []
+    for record in records:
+        fields = record if isinstance(record, dict) else vars(record)
+        for operand in (*fields["writes"], *fields["reads"]):
+            storage = operand.storage
+            if storage.is_image:
+                fits = all(side <= most for side, most in zip(operand.grid, storage.extents))
+            else:
+                fits = 0 <= operand.offset <= storage.nbytes - operand.nbytes
+            if not fits:
+                found.append(f"{record}: {operand}")
+    return found

@@ -37,6 +37,7 @@ NAMES = {
     "softmax": "a shader returns before a barrier",
     "bools": "8-bit features of the device are not checked",
     "group_norm": "groups of channels that share texels",
+    "promoted": "tensors of several dtypes in one operator",
 }
 
 
@@ -55,6 +56,18 @@ def test_case(name, storage, device):
                 assert relative_l2(result, expected) < 1e-5, f"output {index}"
             else:
                 np.testing.assert_array_equal(result, expected)
+
+
+def test_all_that_is_missing_is_named_at_once(device):
+    """What is not supported is not damaged: operators, ranks and dtypes in one list."""
+    with pytest.raises(vkrt.UnsupportedError) as caught:
+        vkrt.load(CASES / "not_there.pte", device)
+    text = str(caught.value)
+    assert "needs 4 things" in text
+    for words in ("aten::_fft_r2c.out of complex64 x1", "aten::abs.out of complex64 x1",
+                  "aten::max_pool3d_with_indices.out x1",
+                  "aten::convolution.out, kernel of 'forward'): argument 'input': 3 spatial"):
+        assert words in text
 
 
 def test_accumulator_names_the_option_to_export_with(device):

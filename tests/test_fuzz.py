@@ -7,9 +7,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from support import MODELS
+
+from vkrt.ops.shapes import DTYPE_RULES
 
 TOOLS = Path(__file__).parent.parent / "tools"
 sys.path.insert(0, str(TOOLS))
@@ -38,6 +41,17 @@ def test_damaged_programs(models, device, tmp_path):
         except Exception as error:
             raise AssertionError(f"file {index}: {'; '.join(done)}") from error
     assert outcomes["ran"] and outcomes["FormatError"]
+
+
+@pytest.mark.driver
+def test_a_reach_beyond_memory_is_a_finding(device, tmp_path, monkeypatch):
+    """It is none of the exceptions that a program may be refused with."""
+    data = bytearray((MODELS / "elementwise.pte").read_bytes())
+    data[7950] = 0  # the dtype of a weight becomes bool
+    assert fuzz.attempt(bytes(data), Random(1), device, tmp_path) == "FormatError"
+    monkeypatch.setitem(DTYPE_RULES, "et_vk.prepack.default", lambda args: None)
+    with pytest.raises(AssertionError, match="cannot be a view"):
+        fuzz.attempt(bytes(data), Random(1), device, tmp_path)
 
 
 def test_the_same_seed_gives_the_same_files(models):

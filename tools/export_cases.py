@@ -159,6 +159,17 @@ def convolutions():
         spread=nn.ConvTranspose2d(6, 6, 3, stride=2, groups=6, output_padding=1))
 
 
+def promoted(m, x, y, z):
+    """Operators on tensors of several dtypes, which the exporter leaves to the runtime."""
+    joined = torch.cat([x, y, z], 1)
+    return joined, torch.cat([y, z.int()], 1), torch.cat([z, x]), joined[:, 4:11] * y.float()
+
+
+def not_there(m, x):
+    """Right programs of which vkrt lacks much: an operator, a rank and complex numbers."""
+    return m.conv(x), torch.fft.rfft(x).abs(), F.max_pool3d(x, 2)
+
+
 def floats(*sizes):
     return torch.randn(*sizes)
 
@@ -227,6 +238,9 @@ PROGRAMS = {
     "group_norm": lambda: (
         Module(lambda m, x: torch.relu(m.norm(m.conv(x))), conv=nn.Conv2d(3, 12, 3, padding=1),
                norm=nn.GroupNorm(4, 12)), (floats(1, 3, 9, 10),)),
+    "promoted": lambda: (Module(promoted), (
+        floats(3, 4), torch.randint(-9, 9, (3, 7), dtype=torch.int32), floats(3, 4).half())),
+    "not_there": lambda: (Module(not_there, conv=nn.Conv3d(2, 3, 3)), (floats(1, 2, 4, 5, 6),)),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
 }
 

@@ -18,7 +18,7 @@ class Maker:
         self.file_end = 0
 
     def storage(self, role: str, nbytes: int, image: bool = False) -> Storage:
-        return self.storages.new(role, nbytes, "float32", (nbytes // 16, 1, 1) if image else None)
+        return self.storages.new(role, nbytes, "float32", (1, 1, nbytes // 16) if image else None)
 
     def operand(self, storage: Storage, offset: int = 0, nbytes: int | None = None) -> Operand:
         count = (storage.nbytes - offset if nbytes is None else nbytes) // 4

@@ -154,8 +154,10 @@ def test_rows_dtypes_and_raw():
     assert layout((8, 16), (0, 1), dtype="int32") == ("packed", 0)
     assert layout((8, 16), (0, 1), dtype="float16", constant="float16") == ("file", 0)
     assert layout((3, 5), (0, 1), raw=True) == ("file", 4)
-    # A constant shorter than its tensor is not what the kernel would read.
-    assert layout((8, 16), (0, 1), nbytes=256) == ("packed", 0)
+    # A constant of another size than its tensor is not what the kernel would read.
+    assert layout((8, 16), (0, 1), nbytes=1024) == ("packed", 0)
+    with pytest.raises(AssertionError, match="elements 0 to 127 of 64"):
+        layout((8, 16), (0, 1), nbytes=256)
 
 
 def test_nothing_lies_in_the_file():

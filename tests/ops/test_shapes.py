@@ -13,6 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops import shapes
+from vkrt.ops.registry import supported
 
 MODELS = Path(__file__).parent.parent / "models"
 INT64_MAX = (1 << 63) - 1
@@ -24,6 +25,10 @@ def t(*sizes, dtype="float32"):
 
 def i(*sizes):
     return t(*sizes, dtype="int32")
+
+
+def h(*sizes):
+    return t(*sizes, dtype="float16")
 
 
 def q(*sizes):
@@ -153,7 +158,6 @@ WRONG = [
     ("aten.add.Tensor", [t(3), t(5), 1], "cannot be broadcast"),
     ("aten.add.Tensor", [t(3), 1.0, 1], "argument 'other'"),
     ("aten.gelu.default", [t(3), "quick"], "approximate"),
-    ("aten.where.self", [t(3), t(3), t(3)], "bool"),
     ("aten.full.default", [[2, -1], 0], "argument 'size'"),
     ("aten.arange.start_step", [0, 5, 0], "argument 'step'"),
     ("aten.arange.start_step", [0, 5, -1], "argument 'step'"),
@@ -184,7 +188,6 @@ WRONG = [
     ("aten.constant_pad_nd.default", [t(3), [1], 0], "pairs"),
     ("aten.constant_pad_nd.default", [t(3), [-2, -2], 0], "takes more away"),
     ("aten.pixel_shuffle.default", [t(1, 6, 2, 2), 2], "channels"),
-    ("aten.embedding.default", [t(11, 3), t(2), -1, False, False], "int32"),
     ("aten.gather.default", [t(3, 5), 1, i(4, 5), False], "argument 'index'"),
     ("aten.index_select.default", [t(3), 0, i(2, 2)], "argument 'index'"),
     ("aten.index.Tensor", [t(3), [None, i(2)]], "argument 'indices'"),
@@ -282,12 +285,17 @@ def test_check_accepts_what_follows():
     ("aten.relu.default", [t(3)], [t(3), t(3)], "expected 1 results, the file has 2"),
     ("aten.relu.default", [t(3)], [t(3, dtype="float16")], "expected dtype float32"),
     ("aten.relu.default", [7], [t(3)], "argument 'self'"),
-    ("aten.add.Tensor", [t(3), i(3), 1], [t(3)], "one dtype"),
+    ("aten.add.Tensor", [t(3), i(3), 1], [i(3)], "expected dtype float32"),
+    ("aten.add.Scalar", [i(3), 1.5], [i(3)], "expected dtype float16 or float32"),
+    ("aten.exp.default", [i(3)], [i(3)], "expected dtype float16 or float32"),
+    ("et_vk.prepack.default", [t(3)], [t(3, dtype="bool")], "expected dtype float32"),
+    ("aten.native_layer_norm.default", [t(2, 3), [3], None, None, 1e-5],
+     [t(2, 3), t(2, 1), i(2, 1)], "result 2: expected dtype"),
     ("aten.eq.Scalar", [t(3), 1], [t(3)], "expected dtype bool"),
     ("aten.where.self", [t(3, dtype="bool"), t(3), t(3)], [i(3)], "expected dtype float32"),
     ("aten.argmax.default", [t(3, 5), 1, False], [t(3)], "expected dtype int32"),
     ("aten.view_copy.default", [t(4), [2, 2]], [q(2, 2)], "expected dtype float32"),
-    ("aten.cat.default", [[t(3), t(3, dtype="float16")], 0], [t(6)], "one dtype"),
+    ("aten.cat.default", [[t(3), i(3)], 0], [i(6)], "expected dtype float32"),
 ])
 def test_check_refuses(name, args, outs, message):
     with pytest.raises(FormatError, match=message) as caught:
@@ -295,9 +303,62 @@ def test_check_refuses(name, args, outs, message):
     assert str(caught.value).startswith(f"{name} (delegate 0 node 7): ")
 
 
-def test_check_refuses_what_torch_promotes():
-    with pytest.raises(UnsupportedError, match="delegate 0 node 7"):
-        shapes.check(node("aten.div.Tensor", [i(3), i(3)], [t(3)]))
+@pytest.mark.parametrize("name, args, out", [
+    ("aten.cat.default", [[i(3), t(3)], 0], t(6)),
+    ("aten.cat.default", [[t(3), h(3)], 0], t(6)),
+    ("aten.add.Tensor", [i(3), t(3), 1], t(3)),
+    ("aten.mul.Tensor", [t(3, dtype="bool"), i(3)], i(3)),
+    # Only a 0-d tensor is wider.
+    ("aten.mul.Tensor", [h(3), t()], h(3)),
+    ("aten.minimum.default", [i(3), t(3)], t(3)),
+    ("aten.where.self", [t(3, dtype="bool"), i(3), t(3)], t(3)),
+    ("aten.gt.Tensor", [i(3), t(3)], t(3, dtype="bool")),
+    ("aten.logical_and.default", [t(3, dtype="bool"), t(3)], t(3, dtype="bool")),
+    ("aten.div.Tensor", [i(3), i(3)], t(3)),
+    ("aten.div.Tensor", [i(3), i(3)], h(3)),
+    ("aten.div.Tensor_mode", [i(3), i(3), "floor"], i(3)),
+    ("aten.div.Tensor_mode", [i(3), i(3), None], t(3)),
+    ("aten.add.Scalar", [i(3), 1.5], t(3)),
+    # 1.0 may be written as the Int 1.
+    ("aten.add.Scalar", [i(3), 1], t(3)),
+    ("aten.mul.Scalar", [t(3, dtype="bool"), 3], i(3)),
+    ("aten.exp.default", [i(3)], t(3)),
+    ("aten.slice_scatter.default", [t(3), i(2), 0, 0, 2, 1], t(3)),
+    ("aten.mean.dim", [h(3, 5), [1], False, None], t(3)),
+    ("aten._softmax.default", [h(3), 0, True], t(3)),
+])
+def test_check_accepts_what_torch_promotes(name, args, out):
+    shapes.check(node(name, args, [out]))
+
+
+@pytest.mark.parametrize("name, args, message", [
+    ("aten.convolution.default", conv((1, 2, 4, 5, 6), (3, 2, 1, 1, 1), [1], [0], [1]),
+     "argument 'input': 3 spatial dimensions"),
+    ("aten.convolution.default", conv((1, 2, 4, 5), (0, 2, 1, 1), [1], [0], [1]),
+     "argument 'weight': no elements"),
+    ("aten.linear.default", [t(3, 5), t(5), None], "argument 'weight': a vector"),
+    ("aten.embedding.default", [t(11, 3), t(2), -1, False, False], "takes tensors of int32"),
+    ("aten.index.Tensor", [t(3), [t(3, dtype="bool")]], "takes tensors of int32"),
+    ("aten.where.self", [t(3), t(3), t(3)], "takes tensors of bool"),
+    ("aten.clamp.default", [t(3), math.nan, None], "nan"),
+    ("aten.mm.default", [t(3, 5), i(5, 7)], "tensors of float32 and int32"),
+    ("aten.native_layer_norm.default", [h(2, 3), [3], t(3), None, 1e-5],
+     "tensors of float16 and float32"),
+    ("aten.bitwise_and.Tensor", [t(3), t(3)], "tensors of float32"),
+])
+def test_check_says_what_is_only_not_supported(name, args, message):
+    """No byte of these contradicts another."""
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        shapes.check(node(name, args, [t(3)]))
+    assert str(caught.value).startswith(f"{name} (delegate 0 node 7): ")
+
+
+def test_every_operator_has_a_dtype_rule():
+    """None may be left out: without one any dtype would pass, and kernels trust dtypes."""
+    assert set(supported()) <= set(shapes.DTYPE_RULES)
+    assert set(shapes.DTYPE_RULES) == set(shapes.SHAPE_RULES)
+    with pytest.raises(UnsupportedError, match=r"no dtype rule for operator aten\.nothing"):
+        shapes.result_dtypes("aten.nothing", [t(3)], 1)
 
 
 @pytest.mark.parametrize("path", sorted(MODELS.glob("*.pte")), ids=lambda path: path.stem)

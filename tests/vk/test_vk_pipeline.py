@@ -7,7 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from vk_bench import SAMPLED_IMAGE, STORAGE_BUFFER, STORAGE_IMAGE, UNIFORM_TEXEL, Bench
+from vk_bench import (
+    RGBA32F,
+    SAMPLED_IMAGE,
+    STORAGE_BUFFER,
+    STORAGE_IMAGE,
+    UNIFORM_TEXEL,
+    Bench,
+)
 from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 
 from vkrt.errors import UnsupportedError, VulkanError
@@ -15,7 +22,7 @@ from vkrt.vk import live_objects
 from vkrt.vk.capability import check_capabilities, required_capabilities
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
-from vkrt.vk.resource import Buffer
+from vkrt.vk.resource import Buffer, BufferView
 
 pytestmark = pytest.mark.driver
 
@@ -24,6 +31,21 @@ pytestmark = pytest.mark.driver
 def bench(device):
     with Bench(device) as opened:
         yield opened
+
+
+@pytest.mark.parametrize(("offset", "nbytes"), [
+    (0, 272), (256, 16), (240, 32), (1 << 63, 16), (16, 2**64 - 16), (0, 0)])
+def test_a_descriptor_ends_with_its_buffer(device, bench, offset, nbytes):
+    """Kernels do not look where a buffer ends, and drivers need not."""
+    buffer = bench.buffer(256)
+    sets = bench.own(DescriptorPool(device, [bench.own(
+        DescriptorLayout(device, [STORAGE_BUFFER]))]))
+    before = live_objects()
+    for make in (lambda: BufferView(buffer, RGBA32F, offset, nbytes),
+                 lambda: sets.write_buffer(0, 0, buffer, offset, nbytes)):
+        with pytest.raises(ValueError, match=f"{nbytes} bytes at {offset} of a buffer of 256"):
+            make()
+    assert live_objects() == before
 
 
 def floats(count):

@@ -15,7 +15,7 @@ from vkrt.graph.symbols import (
     Symbol,
     bounded,
 )
-from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype
+from vkrt.graph.tensor import Constant, Tensor, device_dtype
 from vkrt.pte.plan import IntList as IdList
 
 
@@ -108,8 +108,6 @@ class _Builder:
     def _program_tensor(self, index: int, meta: pte.TensorMeta) -> Tensor:
         dtype = device_dtype(meta.dtype)
         name = meta.name or f"value {index}"
-        if dtype not in DTYPES:
-            self.unsupported[f"dtype {meta.dtype} of {name}"] += 1
         constant = None
         if meta.external_key is not None:
             constant = self._external_constant(meta, name)

@@ -7,7 +7,7 @@ delegate hands to the next is one tensor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,14 +150,16 @@ class Graph:
         """How often each operator occurs."""
         return Counter(node.kernel or node.op for node in self.nodes)
 
-    def check_supported(self, on_device: Callable[[str], bool],
-                        on_host: Callable[[str], bool]) -> None:
-        """Raises UnsupportedError naming every operator that is missing, with counts."""
-        missing = Counter(node.op for node in self.nodes
-                          if not (on_host if node.is_host else on_device)(node.op))
-        missing += self.unsupported
-        if missing:
-            names = ", ".join(f"{name} x{count}" for name, count in sorted(missing.items()))
-            raise UnsupportedError(
-                f"method '{self.name}' needs {len(missing)} things that vkrt does not have: "
-                f"{names}")
+    def refuse(self, missing: Counter[str], refused: Mapping[str, int]) -> None:
+        """Raises UnsupportedError naming everything at once that vkrt does not have.
+
+        Args:
+            missing: names of operators and the like, with counts.
+            refused: what else of the graph vkrt does not do, in words, with counts.
+        """
+        missing = missing + self.unsupported
+        names = ", ".join(f"{name} x{count}" for name, count in sorted(missing.items()))
+        others = (f"{text} x{count}" if count > 1 else text for text, count in refused.items())
+        raise UnsupportedError(
+            f"method '{self.name}' needs {len(missing) + len(refused)} things that vkrt does not "
+            f"have: {'; '.join(filter(None, (names, *others)))}")

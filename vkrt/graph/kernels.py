@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vkrt.graph.graph import Node, node_of
-from vkrt.graph.tensor import Tensor
+from vkrt.graph.tensor import DTYPES, Tensor
 from vkrt.pte import TensorList
 
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
@@ -146,7 +146,8 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
 def on_device(node: Node) -> Iterator[Node]:
     """The nodes that do on the device what a kernel does; the node itself if the device cannot."""
     kernel = KERNELS.get(node.op) if node.is_host else None
-    if kernel is None:
+    known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
+    if kernel is None or not known:
         yield node
         return
     conversions: dict[Tensor, Node] = {}

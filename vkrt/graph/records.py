@@ -2,15 +2,24 @@
 
 `ops` writes them, `graph.plan` places their storages in memory and orders them with barriers,
 `runtime` turns them into pipelines, descriptor sets and commands.
+
+A record of which an operand does not lie within its storage cannot be made, whoever makes it
+(AssertionError): what a program says never makes a kernel read or write beyond its memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import Constant, Operand, Storage, Tensor
+
+
+def _check_places(operands: Iterable[Operand]) -> None:
+    for operand in operands:
+        operand.check_place()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +48,9 @@ class Dispatch:
     groups: tuple[int, int, int]
     loops: int = 0
 
+    def __post_init__(self):
+        _check_places((*self.writes, *self.reads))
+
 
 @dataclass(frozen=True, eq=False)
 class HostCall:
@@ -60,6 +72,9 @@ class HostCall:
     writes: tuple[Operand, ...]
     outs: tuple[Tensor, ...]
 
+    def __post_init__(self):
+        _check_places((*self.writes, *self.reads))
+
 
 @dataclass(frozen=True, eq=False)
 class Move:
@@ -75,6 +90,12 @@ class Move:
     kind: str
     writes: tuple[Operand]
     reads: tuple[Operand]
+
+    def __post_init__(self):
+        _check_places((*self.writes, *self.reads))
+        nbytes = self.reads[0].nbytes
+        if self.writes[0].nbytes != nbytes:
+            raise AssertionError(f"a copy of {nbytes} bytes to {self.writes[0]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +123,9 @@ class Prepack:
     rows: int
     name: str = ""
 
+    def __post_init__(self):
+        self.target.check_place()
+
 
 @dataclass(frozen=True, eq=False)
 class StateRecord:
@@ -116,6 +140,11 @@ class StateRecord:
     operand: Operand
     constant: Constant
     name: str = ""
+
+    def __post_init__(self):
+        self.operand.check_place()
+        if self.constant.nbytes > self.operand.nbytes:
+            raise AssertionError(f"{self.constant.nbytes} bytes for {self.operand}")
 
 
 @dataclass

@@ -151,6 +151,8 @@ class Operand:
         sizes: logical sizes.
         dtype: dtype of the elements.
         order: permutation of the logical dimensions, outermost first.
+        placeholder: bound where a shader has a binding that it does not read this time; nothing
+            is ever written there.
     """
 
     storage: Storage
@@ -160,6 +162,7 @@ class Operand:
     raw: bool = False
     rows: int | None = None
     offset: int = 0
+    placeholder: bool = False
 
     @property
     def physical(self) -> tuple[int, ...]:
@@ -190,6 +193,21 @@ class Operand:
     def nbytes(self) -> int:
         """Bytes of all texels, padding included."""
         return self.texels * 4 * itemsize(self.dtype)
+
+    def check_place(self) -> None:
+        """Makes sure that all of it lies within its storage.
+
+        Raises:
+            AssertionError: it does not. Kernels do not look where an operand ends: this is a fault
+                of vkrt, whatever a program says.
+        """
+        extents = self.storage.extents
+        if extents is None:
+            inside = self.offset >= 0 and self.offset + self.nbytes <= self.storage.nbytes
+        else:
+            inside = all(side <= most for side, most in zip(self.grid, extents))
+        if not inside:
+            raise AssertionError(f"{self} reaches beyond its storage")
 
     def strides(self) -> tuple[int, ...]:
         """Stride of every logical dimension, in elements of the padded memory."""

@@ -8,6 +8,7 @@ nodes share. Constants become weights when first asked for, once per layout.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from dataclasses import replace
 
 from vkrt.errors import FormatError, UnsupportedError
@@ -71,6 +72,11 @@ class Lowering:
         self.journal = Journal(self.work)
         self._tenants: dict[Storage, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
+        # What vkrt does not have of what the graph asks for: names, and what takes more words, each
+        # with counts. Something else stands in for the results of that.
+        self.missing: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.is_complete = not graph.unsupported
 
     # Tensors -> operands
 
@@ -182,10 +188,17 @@ class Lowering:
         return operand
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
-        """Makes a tensor a view of another operand's bytes, `offset` bytes further on."""
-        return self.place(tensor, Operand(source.storage, tensor.sizes, tensor.dtype,
-                                          tuple(order), raw=source.raw,
-                                          offset=source.offset + offset))
+        """Makes a tensor a view of another operand's bytes, `offset` bytes further on.
+
+        Raises:
+            AssertionError: it has another dtype, or reaches beyond the operand's storage.
+        """
+        if short_name(tensor.dtype) != short_name(source.dtype):
+            raise AssertionError(f"{tensor} cannot be a view of {source.dtype} elements")
+        view = Operand(source.storage, tensor.sizes, tensor.dtype, tuple(order),
+                       raw=source.raw, offset=source.offset + offset)
+        view.check_place()
+        return self.place(tensor, view)
 
     def temporary(self, sizes, dtype: str, order=None) -> Operand:
         """An operand of a new activation storage (an image where the storage policy is images)."""
@@ -208,6 +221,15 @@ class Lowering:
     def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
         """A new raw operand that the host can read and write."""
         return self._new(role, tensor.sizes, dtype, row_major(tensor.rank), raw=True)
+
+    def stand_in(self, tensor: Tensor) -> Operand:
+        """Puts a tensor that vkrt cannot make anywhere, so that the nodes behind it are looked at
+        too. Nothing of such a work list is ever run."""
+        dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
+        self.is_complete = False
+        shape = Operand(NOWHERE, tensor.sizes, dtype, row_major(tensor.rank))
+        storage = self._storages.new("activation", max(shape.nbytes, LEAST_BYTES), dtype)
+        return self.place(tensor, replace(shape, storage=storage))
 
     # Weights
 
@@ -268,7 +290,8 @@ class Lowering:
                 return self.weight(tensor, row_major(tensor.rank), flat=True)
             return self._flat(tensor)
         if dtype not in self._placeholders:
-            self._placeholders[dtype] = self._new("activation", (4,), dtype, (0,), flat=True)
+            bound = self._new("activation", (4,), dtype, (0,), flat=True)
+            self._placeholders[dtype] = replace(bound, placeholder=True)
         return self._placeholders[dtype]
 
     def _flat(self, tensor: Tensor) -> Operand:

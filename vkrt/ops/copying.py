@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.records import Prepack
-from vkrt.graph.tensor import Constant, Operand, short_name
+from vkrt.graph.tensor import Constant, Operand, itemsize, short_name
 
 MAX_DIMS = 8
 
@@ -23,7 +24,7 @@ LAYOUT_VERSION = 1
 WIDE = "int64"
 
 # ids of the copy shaders' parameters
-DIMS, MODE, FIRST, COUNT, BASE = 0, 1, 6, 7, 11
+DIMS, MODE, FIRST, COUNT, RUN, GAP, OFFSET, BASE = 0, 1, 6, 7, 8, 9, 10, 11
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,24 @@ class Walk:
                 dims.append((size, stride))
         dims = dims or [(1, 1)]
         return Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims), self.base)
+
+    def reach(self) -> tuple[int, int]:
+        """The lowest and the highest element it reads, for a walk over at least one."""
+        steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides)]
+        return (self.base + sum(step for step in steps if step < 0),
+                self.base + sum(step for step in steps if step > 0))
+
+    def check_within(self, elements: int, what: Any) -> None:
+        """Makes sure that a walk stays within the first `elements` of what it goes over.
+
+        Raises:
+            AssertionError: it does not: a fault of vkrt, whatever a program says.
+        """
+        if 0 in self.sizes:
+            return
+        low, high = self.reach()
+        if low < 0 or high >= elements:
+            raise AssertionError(f"a copy of elements {low} to {high} of {elements}: {what}")
 
 
 def walk_of(destination: Operand, source: Operand) -> Walk:
@@ -100,6 +119,8 @@ def params(destination: Operand, source: Operand | None, walk: Walk, *, first: i
 def emit(cx, destination: Operand, source: Operand, walk: Walk, **part) -> None:
     """Adds the dispatch of a walk from `source` to `destination` (see `params`)."""
     values = params(destination, source, walk, **part)
+    walk.check_within(4 * source.texels, source)
+    _check_target(values, destination)
     to_image, from_image = destination.storage.is_image, source.storage.is_image
     shader, storage = "copy", None
     if to_image != from_image:
@@ -108,6 +129,16 @@ def emit(cx, destination: Operand, source: Operand, walk: Walk, **part) -> None:
         storage = "buffer"
     cx.dispatch(shader, values, [destination], [source], values[COUNT],
                 dtype=variant(source.dtype, destination.dtype), storage=storage)
+
+
+def _check_target(values: list[int], destination: Operand) -> None:
+    """Makes sure that a walk's texels lie within what it fills (AssertionError)."""
+    last = values[FIRST] + values[COUNT] - 1
+    if last < 0:
+        return
+    place = values[OFFSET] + last + last // values[RUN] * values[GAP]
+    if values[OFFSET] < 0 or place >= destination.texels:
+        raise AssertionError(f"a copy to texel {place} of {destination}")
 
 
 def variant(source: str, destination: str) -> str:
@@ -134,6 +165,7 @@ def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> 
     if constant.dtype == WIDE:
         walk = Walk(walk.sizes, tuple(2 * stride for stride in walk.strides))
         source = replace(source, dtype="int32")
+    walk.check_within(constant.nbytes // itemsize(source.dtype), f"{constant} for {target}")
     image = target.storage.is_image
     shader = (f"copy_from_buffer.texture3d.{variant(source.dtype, target.dtype)}" if image else
               f"copy.buffer.{variant(source.dtype, target.dtype)}")

@@ -133,7 +133,7 @@ def _slice_scatter(cx, node):
     if not part.numel:
         cx.alias(out, source, order)
         return
-    patch = cx.read(part, order)
+    patch = convert(cx, cx.read(part, order), out.dtype)
     result = cx.write(out, order, over=(source,))
     packed = order[-1] == dim
     inner = 1 if packed else math.prod(

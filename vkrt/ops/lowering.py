@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
@@ -9,7 +10,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.records import HostCall, WorkList
 from vkrt.graph.room import rooms_of
 from vkrt.graph.target import Target
-from vkrt.graph.tensor import Operand, Tensor, row_major
+from vkrt.graph.tensor import DTYPES, Operand, Tensor, row_major
 from vkrt.host import has_kernel
 from vkrt.ops import copying, shapes, states
 from vkrt.ops.context import ImageTooLarge, Lowering
@@ -30,7 +31,6 @@ def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkLis
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
     """
-    graph.check_supported(lambda name: declaration(name) is not None, has_kernel)
     if like is not None:
         target = like.target
     try:
@@ -48,6 +48,8 @@ def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkLis
 def _lower(graph: Graph, target: Target, like: WorkList | None) -> WorkList:
     cx = Lowering(graph, target, like)
     work = _walk(cx, like)
+    if not cx.is_complete:
+        graph.refuse(cx.missing, cx.refused)
     if target.scratch == "spare" and cx.asked:
         # What is unused is known when everything has been placed once.
         work = _walk(Lowering(graph, target, like, rooms_of(work, cx.asked)), like)
@@ -58,8 +60,12 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
     graph = cx.graph
     reuse, traces = Reuse(like.traces if like is not None else None), Traces()
     cx.work.traces = traces
-    for tensor in graph.inputs:
+    for number, tensor in enumerate(graph.inputs):
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
+            if strange := _strange([tensor]):
+                cx.missing[f"{strange} of input {number}"] += 1
+                cx.stand_in(tensor)
+                continue
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.
             dtype = graph.staging_dtype(tensor)
             operand = cx.place(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
@@ -73,16 +79,47 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
         cx.journal.begin()
         trace = reuse.trace(index, node)
         if trace is None:
-            _lower_node(cx, node)
+            _lower_or_refuse(cx, node)
         else:
             repeat(cx, trace)
         traces.nodes.append(cx.journal.trace(node))
     cx.node = len(graph.nodes)
+    if not cx.is_complete:
+        return cx.work
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
     states.store(cx)
     cx.work.prepacks.sort(key=lambda p: (p.constant.source, p.constant.offset))
     return cx.work
+
+
+def _strange(tensors: Iterable[Tensor]) -> str:
+    """The dtypes of tensors, there or at the border, that the device does not have, as text."""
+    return " and ".join(sorted({dtype for tensor in tensors
+                                for dtype in (tensor.dtype, Graph.staging_dtype(tensor))
+                                if dtype not in DTYPES}))
+
+
+def _lower_or_refuse(cx: Lowering, node: Node) -> None:
+    """Lowers a node, or notes what of it vkrt does not have: all of that is said at once."""
+    steps = len(cx.work.steps)
+    try:
+        if strange := _strange((*node.tensors(), *node.outs)):
+            cx.missing[f"{node.kernel or node.op} of {strange}"] += 1
+        elif not (has_kernel(node.op) if node.is_host else declaration(node.op)):
+            cx.missing[node.op] += 1
+        else:
+            _lower_node(cx, node)
+            return
+    except UnsupportedError as error:
+        cx.refused[str(error)] += 1
+    except FormatError:
+        # Where a number is not known, another one is in its place.
+        if not cx.graph.unsupported:
+            raise
+    del cx.work.steps[steps:]
+    for tensor in node.outs:
+        cx.stand_in(tensor)
 
 
 def _lower_node(cx: Lowering, node: Node) -> None:
@@ -96,7 +133,7 @@ def _lower_node(cx: Lowering, node: Node) -> None:
             _host_call(cx, node)
             return
         declared = declaration(node.op)
-        assert declared is not None  # check_supported saw to it
+        assert declared is not None  # `_lower_or_refuse` saw to it
         declared(cx, node)
     except (VkrtError, ImageTooLarge):
         raise
@@ -120,7 +157,9 @@ def _to_raw(cx: Lowering, tensor: Tensor, role: str, dtype: str) -> Operand:
             and operand.storage.role in ("activation", "output") and not operand.offset
             and (operand.raw or (operand.lies_as(order) and dense))):
         operand.storage.role = role
-        return Operand(operand.storage, tensor.sizes, dtype, order, raw=True)
+        result = Operand(operand.storage, tensor.sizes, dtype, order, raw=True)
+        result.check_place()
+        return result
     result = cx.raw(tensor, role, dtype)
     copying.copy(cx, result, operand)
     return result

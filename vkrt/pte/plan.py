@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
-from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, OTHER_SCALAR_TYPES, SCALAR_TYPES, nbytes_of, numel_of
+from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, SCALAR_TYPES, nbytes_of, numel_of
 from vkrt.pte.flatbuffer import Table
 from vkrt.pte.instruction import (
     DelegateCall,
@@ -230,9 +230,6 @@ def _read_value(table: Table, storage: Storage, buffers: tuple[int, ...]) -> Val
 
 def _read_tensor(table: Table, storage: Storage, buffers: tuple[int, ...]) -> TensorMeta:
     scalar_type = table.i8(0, "scalar_type")
-    if scalar_type in OTHER_SCALAR_TYPES:
-        raise UnsupportedError(f"Tensor.scalar_type at file offset {table.at(0)}: element type "
-                               f"{OTHER_SCALAR_TYPES[scalar_type]} is not supported")
     if scalar_type not in SCALAR_TYPES:
         table.fail(0, "scalar_type", "an element type", scalar_type)
     dtype = SCALAR_TYPES[scalar_type]

@@ -20,7 +20,7 @@ from vkrt.runtime.resources cimport Resources
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
-from vkrt.vk.resource cimport Buffer
+from vkrt.vk.resource cimport Buffer, check_range
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
 
@@ -155,6 +155,8 @@ cdef class UploadCarrier(Carrier):
                 transfer = make_transfer(weight.source, piece.offset, piece.nbytes,
                                          address % 2**64, packing, piece.first_row,
                                          piece.rows if packing is not None else None, weight.name)
+                check_range(resources.handles[weight.storage], piece.target, piece.target_bytes)
+                check_range(self.staging, slot * self.slot_bytes, piece.target_bytes)
                 pieces.append((slot, transfer, piece.target, piece.target_bytes))
                 slot = (slot + 1) % SLOTS
             self.pieces.append(pieces)

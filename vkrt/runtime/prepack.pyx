@@ -29,7 +29,7 @@ from vkrt.vk.api cimport (
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
-from vkrt.vk.resource cimport Buffer, Image
+from vkrt.vk.resource cimport Buffer, Image, check_range
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 
@@ -173,6 +173,8 @@ cdef class Prepacker:
         cdef Buffer target = self.resources.handles[record.target.storage.id]
         cdef size_t offset = item.file_offset - record.constant.offset
         cdef size_t whole = copied_bytes(record, offset, nbytes)
+        check_range(target, offset, whole)
+        check_range(self.staging, place, whole)
         memset(<char*>self.block.mapped + place + nbytes, 0, whole - nbytes)
         self.commands.copy_buffer(self.staging.handle, place, target.handle, offset, whole)
         return 0

@@ -99,6 +99,10 @@ cdef class Resources:
         Descriptors cannot be empty: one without elements, of which nothing is read, has the first
         bytes of its storage, which is never smaller.
         """
+        storage = self.storages[operand.storage.id]
+        # A buffer may hold more than the storage: a mapped file, the pool of streamed weights.
+        if operand.offset + operand.nbytes > storage.nbytes:
+            raise AssertionError(f"{operand} reaches beyond its storage")
         if not operand.nbytes:
             return self.offsets[operand.storage.id], LEAST_BYTES
         return self.offsets[operand.storage.id] + operand.offset, operand.nbytes

@@ -11,7 +11,7 @@ from vkrt.vk.api cimport (
     VkWriteDescriptorSet,
 )
 from vkrt.vk.device cimport Device
-from vkrt.vk.resource cimport Buffer, BufferView, Image
+from vkrt.vk.resource cimport Buffer, BufferView, Image, check_range
 
 
 @cython.final

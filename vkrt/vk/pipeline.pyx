@@ -323,8 +323,7 @@ cdef class DescriptorPool:
         cdef VkDescriptorBufferInfo info
         if buffer is None or not buffer.bound:
             raise ValueError("the buffer is not bound")
-        if offset > buffer.size or range > buffer.size - offset:
-            raise ValueError(f"bytes {offset} to {offset + range} of a buffer of {buffer.size}")
+        check_range(buffer, offset, range)
         self.start_write(&write, index, binding, BUFFERS)
         info.buffer = buffer.handle
         info.offset = offset

@@ -24,6 +24,10 @@ cdef class Buffer:
     cdef void destroy(self) noexcept
 
 
+# Makes sure that a part is in the buffer and not empty.
+cdef int check_range(Buffer buffer, uint64_t offset, uint64_t range) except -1
+
+
 @cython.final
 cdef class BufferView:
     cdef Buffer buffer

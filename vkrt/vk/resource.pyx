@@ -106,6 +106,13 @@ cdef class Buffer:
         self.destroy()
 
 
+cdef int check_range(Buffer buffer, uint64_t offset, uint64_t range) except -1:
+    # Kernels trust the range of a descriptor, and drivers need not check it.
+    if not range or offset > buffer.size or range > buffer.size - offset:
+        raise ValueError(f"{range} bytes at {offset} of a buffer of {buffer.size}")
+    return 0
+
+
 @cython.no_gc_clear
 cdef class BufferView:
     """A part of a bound buffer, seen as texels.
@@ -115,6 +122,9 @@ cdef class BufferView:
         format: VkFormat of a texel.
         offset: bytes, a multiple of `minTexelBufferOffsetAlignment`.
         range: bytes, a multiple of the texel's size.
+
+    Raises:
+        ValueError: the buffer is not bound, or the part is empty or reaches beyond its end.
     """
 
     def __cinit__(self, Buffer buffer not None, int format, uint64_t offset, uint64_t range):
@@ -123,6 +133,7 @@ cdef class BufferView:
         cdef Device device = buffer.device
         if not buffer.bound:
             raise ValueError("the buffer is not bound")
+        check_range(buffer, offset, range)
         device.retain()
         self.device = device
         self.buffer = buffer

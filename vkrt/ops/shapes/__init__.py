@@ -23,10 +23,11 @@ from vkrt.ops.shapes import (  # noqa: F401 (importing declares the rules)
     reduction,
     windows,
 )
-from vkrt.ops.shapes.dtypes import result_dtypes
+from vkrt.ops.shapes.dtypes import DTYPE_RULES, result_dtypes
 from vkrt.ops.shapes.rules import SHAPE_RULES, Rule, Sizes
 
-__all__ = ["SHAPE_RULES", "Rule", "Sizes", "arguments", "check", "infer", "result_dtypes"]
+__all__ = ["DTYPE_RULES", "SHAPE_RULES", "Rule", "Sizes", "arguments", "check", "infer",
+           "result_dtypes"]
 
 
 def _rule(name: str) -> Rule:
@@ -46,7 +47,8 @@ def infer(name: str, args: Sequence[Any],
 
     Raises:
         FormatError: arguments that the operator does not take.
-        UnsupportedError: an operator without a rule.
+        UnsupportedError: arguments that torch takes and vkrt does not, or an operator without a
+            rule.
     """
     return _rule(name)(args, sizes_of)
 
@@ -62,7 +64,8 @@ def check(node: Node) -> None:
     Raises:
         FormatError: arguments that the operator does not take, or results with other sizes or
             dtypes than follow from the arguments.
-        UnsupportedError: an operator without a rule.
+        UnsupportedError: arguments that torch takes and vkrt does not, or an operator without a
+            rule.
     """
     try:
         expected = infer(node.op, node.args)
@@ -76,6 +79,6 @@ def check(node: Node) -> None:
         if tuple(out.sizes) != sizes:
             raise FormatError(f"{node}: result {index}: expected sizes {list(sizes)}, the file "
                               f"says {list(out.sizes)}")
-        if dtype is not None and out.dtype != dtype:
-            raise FormatError(f"{node}: result {index}: expected dtype {dtype}, the file says "
-                              f"{out.dtype}")
+        if dtype is not None and out.dtype not in dtype:
+            raise FormatError(f"{node}: result {index}: expected dtype "
+                              f"{' or '.join(sorted(dtype))}, the file says {out.dtype}")

@@ -78,7 +78,7 @@ def scalar(_value):
     return ((),)
 
 
-@rule("start:f end:f step:f *:*", "aten.arange.start_step")
+@rule("start:n end:n step:n *:*", "aten.arange.start_step")
 def arange(start, end, step):
     for name, value in (("start", start), ("end", end), ("step", step)):
         if not math.isfinite(value):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from vkrt.ops.shapes.rules import broadcast, fail, need_broadcast, need_rank, need_sizes, rule
+from vkrt.ops.shapes.rules import (
+    broadcast,
+    fail,
+    need_broadcast,
+    need_rank,
+    need_sizes,
+    rule,
+    unsupported,
+)
 
 
 def product(x, y, name="mat2"):
@@ -50,6 +58,8 @@ def matmul(x, y):
 
 @rule("self:T weight:T bias:T?", "aten.linear.default")
 def linear(x, weight, bias):
+    if len(weight) == 1:
+        unsupported("weight", f"a vector (sizes {list(weight)}); vkrt takes matrices")
     need_rank(weight, 2, "weight")
     if not x or x[-1] != weight[1]:
         fail("weight", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "

@@ -14,6 +14,9 @@ kind, and returns the sizes of each result. Kinds:
 
 `?` behind a kind allows Null ("[T?]": Null items); such arguments, and those of kind -, may also be
 left out at the end. A tensor's dtypes can be demanded: "T.int8" or "T.int8|uint8".
+
+What cannot be in any program that torch has run is a FormatError (`fail`); what vkrt lacks is an
+UnsupportedError (`unsupported`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from vkrt.errors import FormatError
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.tensor import Tensor
 from vkrt.pte.coerce import as_bool, as_float, as_int, as_str
 
@@ -34,12 +37,17 @@ def fail(name: str, text: str) -> NoReturn:
     raise FormatError(f"argument '{name}': {text}")
 
 
+def unsupported(name: str, text: str) -> NoReturn:
+    """Refuses what torch takes as the argument `name` and vkrt does not."""
+    raise UnsupportedError(f"argument '{name}': {text}")
+
+
 def _tensor(value: Any, what: str, dtypes: frozenset[str]) -> Tensor:
     if not isinstance(value, Tensor):
         raise FormatError(f"{what}: expected a tensor, got {_shown(value)}")
     if dtypes and value.dtype not in dtypes:
-        raise FormatError(f"{what}: expected a tensor of {' or '.join(sorted(dtypes))}, "
-                          f"got {value!r}")
+        raise UnsupportedError(f"{what}: {value!r}; vkrt takes tensors of "
+                               f"{' or '.join(sorted(dtypes))} there")
     return value
 
 
@@ -122,6 +130,7 @@ class Rule:
 
         Raises:
             FormatError: too few or too many arguments, or one of the wrong kind.
+            UnsupportedError: a tensor of a dtype that vkrt does not take there.
         """
         parameters = self.parameters
         if parameters and parameters[-1].kind == "*":

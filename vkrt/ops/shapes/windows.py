@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops.shapes.rules import at_least, fail, need_rank, need_sizes, rule, spread
+from vkrt.ops.shapes.rules import (
+    at_least,
+    fail,
+    need_rank,
+    need_sizes,
+    rule,
+    spread,
+    unsupported,
+)
 
 # Convolution
 
@@ -42,10 +50,14 @@ def deconvolved(spatial, kernel, stride, padding, dilation, output_padding):
       "output_padding:[i] groups:i min:f? max:f?", "et_vk.conv_with_clamp.default")
 def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
                 *_clamp):
-    need_rank(x, (3, 4), "input")
+    if len(x) < 3:
+        fail("input", f"expected at least rank 3, got sizes {list(x)}")
     need_rank(weight, len(x), "weight")
+    if len(x) > 4:
+        unsupported("input", f"{len(x) - 2} spatial dimensions (sizes {list(x)}); vkrt has "
+                    "convolutions of one and of two")
     if 0 in weight:
-        fail("weight", f"expected elements, got sizes {list(weight)}")
+        unsupported("weight", f"no elements (sizes {list(weight)})")
     count = len(x) - 2
     stride = spread(stride, count, "stride", 1)
     padding = spread(padding, count, "padding", 0)
