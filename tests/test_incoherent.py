@@ -25,12 +25,12 @@ SHARED = ((0, ("device_local", "host_visible", "host_coherent")),
           (0, ("device_local", "host_visible", "host_cached")))
 OWN = ((0, ("device_local",)), (0, ("host_visible", "host_coherent")),
        (0, ("host_visible", "host_cached")))
-# Atoms in which neighbours in the arena meet, and larger than any alignment
-ATOMS = (64, 1024)
+# Larger than any alignment: neighbours meet in atoms
+ATOM = 1024
 
 
 @contextmanager
-def incoherent(own: bool = False, atom: int = 1024):
+def incoherent(own: bool = False, atom: int = ATOM):
     """A device that looks like that."""
     with pretend(discrete=own, heaps=HEAP, memory_types=OWN if own else SHARED,
                  limits={"nonCoherentAtomSize": atom}), Device.open() as device:
@@ -72,16 +72,15 @@ def test_a_block_shows_what_was_carried_over():
                 assert coherent or block.read(0, 10) == b"\x5A" * 10
 
 
-@pytest.mark.parametrize("atom", ATOMS)
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 @pytest.mark.parametrize("name", ["mlp", "places", "buffers", "conv-dyn"])
-def test_programs(name, weights, own, atom, device):
+def test_programs(name, weights, own, device):
     """Inputs, outputs, weights, kernels on the host, states and dynamic sizes."""
     path = MODELS / f"{name}.pte"
     calls = calls_of(path)
     expected = results(path, device, calls, weights="copy")
-    with incoherent(own, atom) as opened:
+    with incoherent(own) as opened:
         assert results(path, opened, calls, weights=weights) == expected
 
 

@@ -1,4 +1,4 @@
-"""Mapped weights with drivers of which nothing is known: a trial decides, and its verdict is kept."""
+"""Mapped weights with drivers of which nothing is known: a trial decides, its verdict is kept."""
 
 from __future__ import annotations
 

@@ -60,13 +60,14 @@ def pooled(*sizes: int) -> Graph:
 def test_long_loops_are_refused_only_where_the_driver_ends_them():
     (step,) = [s for s in lower(pooled(1, 4, 300, 300), Target()).steps if "pool" in s.shader]
     assert step.loops > 65535
-    with pytest.raises(UnsupportedError, match=r"loop \d+ times .* than the 60000 that this driver"):
+    with pytest.raises(UnsupportedError, match=r"loop \d+ times .* the 60000 that this driver"):
         lower(pooled(1, 4, 300, 300), Target(loop_limit=60000))
 
 
 @pytest.mark.parametrize(("driver", "version", "limit"), [
     (13, "Mesa 22.3.6 (LLVM 15.0.6)", 60000), (13, "Mesa 24.2.8", 60000),
-    (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None), (3, "Mesa 22", None)])
+    (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None),
+    (3, "Mesa 22.3", None)])
 def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
     assert policy_of(driver).loop_limit_of(version) == limit
 

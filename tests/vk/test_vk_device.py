@@ -211,7 +211,6 @@ def families():
         return library.vkGetInstanceProcAddr(instance, name)
 
     yield ctypes.cast(find, ctypes.c_void_p).value
-    del find, describe
 
 
 @pytest.mark.parametrize(("family", "bits"), [(0, 64), (1, 36)])

@@ -82,6 +82,7 @@ def test_other_memory_where_the_device_s_own_is_full(types, discrete):
         with allocator.allocate(4097, 16, ANY_TYPE, DEVICE) as block:
             assert types[block.memory_type][0] == 1
             assert block.is_mapped
+            assert allocator.displaced_bytes == 4097
             assert allocator.statistics()["block_bytes"] == 4097
         with pytest.raises(DeviceMemoryError, match="of heap 0"):
             allocator.allocate((1 << 30) + 1, 16, ANY_TYPE, DEVICE)

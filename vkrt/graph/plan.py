@@ -47,7 +47,8 @@ ORDERS = ("lazy", "eager")
 # What needs a block, in messages
 WORDS = {"pool": "the pool of streamed weights", "state": "what is kept from run to run",
          "activation": "the arena of activations (smaller inputs need less)",
-         "host": "the inputs and outputs", "spill": "the activations that wait in the host's memory",
+         "host": "the inputs and outputs",
+         "spill": "the activations that wait in the host's memory",
          "staging": "the staging buffer of one row of a weight",
          "uploads": "the staging buffer of streamed weights"}
 # Kinds of blocks of device memory that are allocated when every weight is packed

@@ -79,7 +79,7 @@ class Policy:
     maps_files: bool = False
 
     def loop_limit_of(self, driver_info: str) -> int | None:
-        """The loop limit of a version of the driver (`DeviceInfo.driver_info`, "Mesa 22.3.6 ..")."""
+        """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
         version = re.search(r"\d+(\.\d+)+", driver_info)
         if (version and self.unlimited_from
                 and tuple(map(int, version[0].split("."))) >= self.unlimited_from):

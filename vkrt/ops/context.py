@@ -331,9 +331,9 @@ class Lowering:
         """
         if not operand.storage.is_image and operand.texels > self.target.max_texels:
             raise UnsupportedError(
-                f"{self.where()}: {operand.dtype}{list(operand.sizes)} is read as {operand.texels:,}"
-                f" texels; this device sees at most {self.target.max_texels:,} at once "
-                "(maxTexelBufferElements)")
+                f"{self.where()}: {operand.dtype}{list(operand.sizes)} is read as "
+                f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
+                "at once (maxTexelBufferElements)")
         return operand
 
     def room(self) -> int:

@@ -12,7 +12,7 @@ A method with dynamic shapes has several: one for each of the sizes it was run a
 
 from time import perf_counter
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from vkrt.errors import UnsupportedError
@@ -289,7 +289,7 @@ cdef int _copy_in(Resources resources, operand, array) except -1:
     if nbytes > <size_t>operand.nbytes:
         raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
     if nbytes:
-        resources.invalidate(operand)
+        # Nothing that the device has written is alive in this memory between two runs.
         with nogil:
             memcpy(target, &data[0], nbytes)
         # The rest of the last texel is padding, which kernels take to be zero.

@@ -123,9 +123,10 @@ cdef class Resources:
         return <char*><size_t>self.address_of(operand.storage.id) + <size_t>operand.offset
 
     # Where memory is not coherent both carry whole atoms of it, and what else is in the first and
-    # the last one has to come to no harm. So the host invalidates all that it will read or write,
-    # then writes, then flushes all it wrote, and all of it while the device leaves that memory in
-    # peace: then there is nothing unflushed to drop, and nothing stale to flush.
+    # the last one has to come to no harm. So the host invalidates all that it will read, and write
+    # beside what the device wrote, then writes, then flushes all it wrote; and it does so while
+    # the device leaves that memory in peace. Then nothing unflushed is dropped, and nothing stale
+    # is flushed.
 
     cdef int invalidate(self, operand) except -1:
         cdef Buffer buffer = self.handles[operand.storage.id]

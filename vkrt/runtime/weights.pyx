@@ -133,8 +133,6 @@ cdef class Weights:
         cdef size_t nbytes, address
         transfers = []
         for state in self.work.states:
-            self.resources.invalidate(state.operand)
-        for state in self.work.states:
             nbytes, address = state.constant.nbytes, <size_t>self.resources.host_address(
                 state.operand)
             if nbytes > <size_t>state.operand.nbytes:
@@ -144,6 +142,7 @@ cdef class Weights:
             transfers.append(Transfer(state.constant.source, state.constant.offset, nbytes,
                                       address, name=state.name))
         reader.run(transfers)
+        # All of them were written: neighbours in an atom come to no harm.
         for state in self.work.states:
             self.resources.flush(state.operand)
 

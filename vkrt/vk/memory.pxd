@@ -24,6 +24,8 @@ cdef class Allocator:
     cdef int children
     cdef readonly uint64_t peak_block_bytes
     cdef readonly uint64_t peak_allocation_bytes
+    # Of blocks that should be device-local and came to lie in other memory, all that ever were
+    cdef readonly uint64_t displaced_bytes
 
     # A block of `size` bytes in a memory type of `type_bits` that suits `kind`.
     cpdef Block allocate(self, uint64_t size, uint64_t alignment, uint32_t type_bits,
@@ -50,8 +52,8 @@ cdef class Block:
     cdef readonly bint coherent
 
     # Needed (and effective) only for memory that is not coherent: `flush` after host writes,
-    # `invalidate` before host reads, and before host writes too: both carry whole atoms of memory,
-    # and what else is in the first and the last one has to be what the device wrote there.
+    # `invalidate` before host reads. Both carry whole atoms of memory, so that `invalidate` comes
+    # before host writes too where the device wrote the rest of an atom.
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1

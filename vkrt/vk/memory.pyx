@@ -76,6 +76,10 @@ cdef class Allocator:
 
     Args:
         device: an open device.
+
+    Attributes:
+        displaced_bytes: of all blocks so far that should be device-local and are not, because the
+            device had no such memory left.
     """
 
     def __cinit__(self, Device device not None):
@@ -135,9 +139,16 @@ cdef class Allocator:
                 result = self.fetch(block, size, alignment, memory_type)
                 if result != VK_ERROR_OUT_OF_DEVICE_MEMORY:
                     break
+            if result >= 0 and kind == MEMORY_DEVICE and self._is_displaced(block, types[0]):
+                self.displaced_bytes += size
         if result < 0:
             raise self._failed(result, size, types[0])
         return block
+
+    def _is_displaced(self, Block block, int best):
+        """Whether a block that should be device-local is not, though there is such memory."""
+        types = self.device.info.memory_types
+        return "device_local" in set(types[best][1]) - set(types[block.memory_type][1])
 
     cdef int fetch(self, Block block, uint64_t size, uint64_t alignment,
                    int memory_type) except? -1:
