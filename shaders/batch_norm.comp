@@ -7,6 +7,14 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
+#if defined(STORAGE_BUFFER)
+// Every device has 4 storage buffers in a kernel, many have no more: the vectors are texel views.
+#undef FLAT
+#undef LOAD_FLAT
+#define FLAT(b, name) TEXEL_IN(b, name, DTYPE)
+#define LOAD_FLAT(name, i) texelFetch(name, i)
+#endif
+
 OUT(0, result)
 IN(1, source)
 FLAT(2, mean)

@@ -3,7 +3,8 @@
 //! dtypes: f32 f16 i32 u8 i8
 #extension GL_GOOGLE_include_directive : require
 // Up to 4 tensors one after another along the packed dimension, whose sizes need not be multiples
-// of 4. The texels [first, first + texels) of each row of the result are written.
+// of 4. The texels [first, first + texels) of each row of the result are written. In storage buffers
+// they are up to 3: every device has 4 of those in a kernel, many have no more.
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -11,7 +12,9 @@ OUT(0, result)
 IN(1, a)
 IN(2, b)
 IN(3, c)
+#if !defined(STORAGE_BUFFER)
 IN(4, d)
+#endif
 PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
@@ -31,9 +34,11 @@ PARAM(13, d_Z)
 CASE(14, inputs)
 
 T4 texel(int element, int row) {
+#if !defined(STORAGE_BUFFER)
   if (inputs >= 4 && element >= start_d) {
     return LOAD(d, AT_LINEAR(row * d_Z + ((element - start_d) >> 2), X, Y, d_Z));
   }
+#endif
   if (inputs >= 3 && element >= start_c) {
     return LOAD(c, AT_LINEAR(row * c_Z + ((element - start_c) >> 2), X, Y, c_Z));
   }

@@ -9,7 +9,14 @@
 
 OUT(0, result)
 IN(1, source)
+#if defined(STORAGE_BUFFER)
+// A texel view: every device has 4 storage buffers in a kernel, many have no more.
+TEXEL_IN(2, moments, f32)
+#define LOAD_MOMENTS(at) texelFetch(moments, at)
+#else
 IN_AS(2, moments, f32)
+#define LOAD_MOMENTS(at) LOAD_AS(moments, at, f32)
+#endif
 FLAT(3, weight)
 FLAT(4, bias)
 PARAM(0, X)
@@ -27,7 +34,7 @@ PARAM(11, inner)
 PARAM(12, period)
 #include "follow.glsl"
 
-vec4 moments_of(int set) { return LOAD_AS(moments, AT_LINEAR(set, moments_X, 0, 1), f32); }
+vec4 moments_of(int set) { return LOAD_MOMENTS(AT_LINEAR(set, moments_X, 0, 1)); }
 
 void main() {
   int i = invocation();

@@ -197,6 +197,9 @@ class Method:
         if not self.graph.is_dynamic:
             self._instances.bind(instance)
         report.timeline.mark("allocate and record")
+        if displaced := self._allocator.displaced_bytes:
+            report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
+                                "has no more of its own: kernels may be slower")
         trim()
         self._phase("before execute")
 

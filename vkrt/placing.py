@@ -110,7 +110,7 @@ def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, devic
 
 def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
            held: Collection[int]) -> tuple[WorkList, MemoryPlan, Mapper]:
-    mapper = Mapper(device, sources, work.target.offset_alignment)
+    mapper = Mapper(device, sources, work.target.offset_alignment, options.weights == "map")
     try:
         placement = _placement(work, device, options, mapper, held)
         work, result = _Planner(device, options).plan(work, placement)
@@ -140,6 +140,8 @@ class _Planner:
 
     def __init__(self, device: Any, options: LoadOptions):
         self.unified = device.unified
+        self.reads_slowly = device.reads_slowly
+        self.most_at_once = device.info.limits["maxMemoryAllocationSize"]
         self.granularity = device.info.limits["bufferImageGranularity"]
         self.requirements = requirements_of(device)
         self.options = options
@@ -163,7 +165,8 @@ class _Planner:
 
     def activation_bytes(self, work: WorkList) -> int:
         """Bytes of a work list's activations in device memory."""
-        blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified)
+        blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified,
+                                      self.reads_slowly)
         return sum(block.nbytes for block in blocks if block.kind != "spill")
 
     def plan_activations(self, work: WorkList, beside: int) -> tuple[WorkList, MemoryPlan]:
@@ -188,7 +191,8 @@ class _Planner:
     def _plan(self, work: WorkList, placement: Placement, budget: Budget | None) -> MemoryPlan:
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
                     unified=self.unified, placement=placement, budget=budget,
-                    granularity=self.granularity)
+                    granularity=self.granularity, reads_slowly=self.reads_slowly,
+                    most_at_once=self.most_at_once)
 
     def _spilled(self, work: WorkList, placement: Placement, budget: Budget,
                  ) -> tuple[WorkList, tuple[str, ...]]:

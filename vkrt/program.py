@@ -282,9 +282,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
             row in `vkrt.graph.policy`).
         weights: the way of the weights from the file to the kernels. "auto" reads them in place
-            where the device can import the file's mapping and they lie there as the kernels want
-            them, and else copies them once with as few steps as the device allows; "map" is the
-            same and insists that something can be mapped; "direct" copies everything without
+            where the device can import the file's mapping, its driver is known to read that or a
+            trial shows it (once per version of the driver, in a device of its own), and they lie
+            there as the kernels want them; it else copies them once with as few steps as the device
+            allows; "map" is the same for any driver, tried or not (one that cannot loses the
+            device), and insists that something can be mapped; "direct" copies everything without
             staging where the host sees the device's memory; "copy" takes the way through staging
             that devices with memory of their own need; "stream" is "direct" with all weights
             loaded anew in every run, as far as no budget leaves room for them.

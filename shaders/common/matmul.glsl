@@ -19,8 +19,14 @@
 OUT(0, result)
 IN(1, source)
 WEIGHT(2, matrix)
+#if defined(STORAGE_TEXTURE3D)
 FLAT(3, bias)
 IN(4, addend)
+#else
+// At most one of them is there, and both are texels in their linear order.
+IN(3, bias)
+#define addend bias
+#endif
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
 PARAM(1, batches)

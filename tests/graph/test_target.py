@@ -6,6 +6,7 @@ import pytest
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.policy import policy_of
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import Tensor
 from vkrt.ops.lowering import lower
@@ -46,3 +47,40 @@ def test_images_too_large_become_buffers():
     work = lower(relu(4, 4096), Target(storage="texture3d", max_image_extent=64))
     assert work.storage == "texel"
     assert "images" in work.notes[0]
+
+
+def pooled(*sizes: int) -> Graph:
+    """The mean of each channel, as one window."""
+    source, result = Tensor(sizes, "float32"), Tensor((*sizes[:2], 1, 1), "float32")
+    args = (source, list(sizes[2:]), [1, 1], [0, 0], False, True)
+    return Graph("pool", [source], [result], [Node("aten.avg_pool2d.default", args, (result,))]
+                 ).finish()
+
+
+def test_long_loops_are_refused_only_where_the_driver_ends_them():
+    (step,) = [s for s in lower(pooled(1, 4, 300, 300), Target()).steps if "pool" in s.shader]
+    assert step.loops > 65535
+    with pytest.raises(UnsupportedError, match=r"loop \d+ times .* the 60000 that this driver"):
+        lower(pooled(1, 4, 300, 300), Target(loop_limit=60000))
+
+
+@pytest.mark.parametrize(("driver", "version", "limit"), [
+    (13, "Mesa 22.3.6 (LLVM 15.0.6)", 60000), (13, "Mesa 24.2.8", 60000),
+    (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None),
+    (3, "Mesa 22.3", None)])
+def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
+    assert policy_of(driver).loop_limit_of(version) == limit
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])
+def test_element_numbers_have_31_bits(dtype):
+    """Whatever the range of a storage buffer: kernels count elements in signed integers."""
+    def filled(rows: int) -> Graph:
+        result = Tensor((rows, 4), dtype)
+        return Graph("fill", [], [result], [Node("aten.full.default", ([rows, 4], 1), (result,))]
+                     ).finish()
+
+    target = Target(max_texels=1 << 30, max_buffer_range=1 << 40)
+    assert lower(filled((1 << 29) - 1), target).steps
+    with pytest.raises(UnsupportedError, match="2,147,483,648 elements.*at most 2,147,483,647"):
+        lower(filled(1 << 29), target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import pickle
@@ -183,6 +184,46 @@ def test_adopted_device_runs_a_shader_and_is_left_alone(foreign, form):
             assert target.block.read(0, 64) == bytes(range(64))
     assert live_objects() == before
     vk.vkDeviceWaitIdle(foreign[2])  # still the application's
+
+
+@pytest.fixture
+def families():
+    """Address of a vkGetInstanceProcAddr of a driver with three queue families: two that compute,
+    with timestamps of different lengths, and one that only copies."""
+    graphics_and_compute, compute, transfer = 0x7, 0x6, 0x4
+    has = [(graphics_and_compute, 1, 64), (compute, 1, 36), (transfer, 1, 0)]
+    library = ctypes.CDLL("libvulkan.so.1")
+    library.vkGetInstanceProcAddr.restype = ctypes.c_void_p
+    library.vkGetInstanceProcAddr.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32),
+                      ctypes.POINTER(ctypes.c_uint32))
+    def describe(_, count, properties):
+        count[0] = min(count[0], len(has))
+        for index, values in enumerate(has[:count[0]]):
+            for place, value in enumerate((*values, 1, 1, 1)):
+                properties[6 * index + place] = value
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
+    def find(instance, name):
+        if name == b"vkGetPhysicalDeviceQueueFamilyProperties":
+            return ctypes.cast(describe, ctypes.c_void_p).value
+        return library.vkGetInstanceProcAddr(instance, name)
+
+    yield ctypes.cast(find, ctypes.c_void_p).value
+
+
+@pytest.mark.parametrize(("family", "bits"), [(0, 64), (1, 36)])
+def test_timestamps_are_those_of_the_adopted_queue_s_family(foreign, families, family, bits):
+    with Device.adopt(*foreign, family, get_instance_proc_addr=families) as device:
+        assert device.queue_family == family and device.timestamp_bits == bits
+        assert device.info.features["timestamps"]
+
+
+def test_a_family_that_does_not_compute_is_refused(foreign, families):
+    for family, words in ((2, "does compute"), (3, "one of the device's 3 families")):
+        with pytest.raises(InputError, match=f"queue_family={family}: expected .*{words}"):
+            Device.adopt(*foreign, family, get_instance_proc_addr=families)
 
 
 def test_adopt_checks_its_arguments(foreign):

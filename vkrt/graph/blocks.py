@@ -46,9 +46,9 @@ class Block:
 
     Attributes:
         kind: "weight", "pool" (of streamed weights), "state" (host-visible), "activation"
-            (host-visible where the device's memory is) or, on devices with memory of their own,
-            "host" (host-visible, for inputs and outputs) and "spill" (host-visible, for activations
-            while they wait).
+            (host-visible where the device's memory is), "host" (host-visible, for inputs and
+            outputs on devices with memory of their own, for outputs where the host reads the
+            device's memory slowly) or "spill" (host-visible, for activations while they wait).
         nbytes: exactly to the end of the last place.
         alignment: the largest of its places.
         type_bits: memory types that suit all its places.
@@ -171,9 +171,17 @@ def state_blocks(work: WorkList, requirements: Requirements) -> list[Block]:
     return [Block("state", end, alignment, type_bits, tuple(places))] if places else []
 
 
-def activation_blocks(work: WorkList, requirements: Requirements, granularity: int,
-                      unified: bool) -> tuple[list[Block], list[Packing]]:
-    """The arena, and the host block where the device's memory is not host-visible.
+def _kind(role: str, unified: bool, reads_slowly: bool) -> str:
+    """The kind of block that a storage of this role lies in while a method runs."""
+    if unified:
+        return "host" if reads_slowly and role == "output" else "activation"
+    return KINDS.get(role, "activation")
+
+
+def activation_blocks(work: WorkList, requirements: Requirements, granularity: int, unified: bool,
+                      reads_slowly: bool = False) -> tuple[list[Block], list[Packing]]:
+    """The arena, and a host block where the device's memory is not host-visible, or for what the
+    host reads where it would read that slowly.
 
     Storages without a memory type in common (buffers and images of some drivers) get an arena each.
     """
@@ -182,7 +190,7 @@ def activation_blocks(work: WorkList, requirements: Requirements, granularity: i
     for storage in work.storages:
         if storage.id not in lives or storage.role in ("weight", "state"):
             continue
-        kind = "activation" if unified else KINDS.get(storage.role, "activation")
+        kind = _kind(storage.role, unified, reads_slowly)
         nbytes, alignment, bits = requirements(storage)
         for group_kind, members in groups:
             if group_kind == kind and members[-1][3] & bits:

@@ -22,6 +22,9 @@ DRIVERS: dict[str, dict[str, Any]] = {
         'speed': {'multiply_adds': 200000000000.0, 'bytes': 30000000000.0, 'dispatch': 5e-06},
         'winograd': False,
         'ceiling': None,
+        'loop_limit': None,
+        'unlimited_from': (),
+        'maps_files': False,
         'measured': 'nothing: for GPUs, which have more lanes than the drivers below',
         'why': {},
     },
@@ -37,6 +40,9 @@ DRIVERS: dict[str, dict[str, Any]] = {
         'speed': {'multiply_adds': 12000000000.0, 'bytes': 5000000000.0, 'dispatch': 1e-05},
         'winograd': True,
         'ceiling': {'flops': 22000000000.0, 'bytes': 7200000000.0, 'per_core': True},
+        'loop_limit': 60000,
+        'unlimited_from': (25, 0),
+        'maps_files': True,
         'measured': 'llvmpipe (LLVM 15.0.6, 256 bits), Mesa 22.3.6 (LLVM 15.0.6)',
         'why': {'tiles': 'GFLOP/s 8x8: 19.5, 4x8: 17.4, 4x4: 14.0, 2x4: 11.4, 1x4: 8.1',
                 'wide_depthwise': 'times of 2 pixels an invocation over those of 8, by width: 16: '
@@ -47,7 +53,10 @@ DRIVERS: dict[str, dict[str, Any]] = {
                               'constants',
                 'winograd': 'resnet18 194 -> 155 ms of CPU, an EDSR 41 -> 24 ms, in arenas of the '
                             'same size',
-                'ceiling': 'best product 22.2 GFLOP/s, product with a vector 7.2 GB/s per core'},
+                'ceiling': 'best product 22.2 GFLOP/s, product with a vector 7.2 GB/s per core',
+                'loop_limit': 'Mesa 22.3 ends every loop of an invocation, without a word, once '
+                              'all its loops together have made 65535 iterations, 25.0 does not',
+                'maps_files': 'imported pages of a read-only mapping are read in place'},
     },
     'swiftshader': {
         'driver_id': 10,
@@ -61,6 +70,9 @@ DRIVERS: dict[str, dict[str, Any]] = {
         'speed': {'multiply_adds': 3000000000.0, 'bytes': 2000000000.0, 'dispatch': 1e-05},
         'winograd': False,
         'ceiling': {'flops': 4600000000.0, 'bytes': 1200000000.0, 'per_core': True},
+        'loop_limit': None,
+        'unlimited_from': (),
+        'maps_files': True,
         'measured': 'SwiftShader Device (Subzero)',
         'why': {'max_texels': "it reports the specification's minimum of 65536 and reads larger "
                               'views right',
@@ -73,6 +85,7 @@ DRIVERS: dict[str, dict[str, Any]] = {
                               'constants',
                 'winograd': 'resnet18 1074 -> 879 ms of CPU, but without a cache of compiled '
                             'shaders every load pays 0.3 to 0.5 s for its kernels',
-                'ceiling': 'best product 4.6 GFLOP/s, product with a vector 1.2 GB/s per core'},
+                'ceiling': 'best product 4.6 GFLOP/s, product with a vector 1.2 GB/s per core',
+                'maps_files': 'imported pages of a read-only mapping are read in place'},
     },
 }

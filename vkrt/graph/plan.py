@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from vkrt.errors import InputError
+from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.arena import round_up
 from vkrt.graph.blocks import (
     ANY_TYPE,
@@ -35,6 +35,7 @@ from vkrt.graph.blocks import (
 )
 from vkrt.graph.budget import Budget, Fit, fit
 from vkrt.graph.records import HostCall, WorkList
+from vkrt.graph.room import UNLIMITED
 from vkrt.graph.schedule import Batch, chunk_for, schedule
 from vkrt.graph.stream_records import StreamPlan
 from vkrt.graph.tensor import Storage
@@ -43,6 +44,13 @@ from vkrt.graph.ways import Placement
 DEFAULT_CHUNK = 8 << 20
 BLOCK_BYTES = 2 << 20
 ORDERS = ("lazy", "eager")
+# What needs a block, in messages
+WORDS = {"pool": "the pool of streamed weights", "state": "what is kept from run to run",
+         "activation": "the arena of activations (smaller inputs need less)",
+         "host": "the inputs and outputs",
+         "spill": "the activations that wait in the host's memory",
+         "staging": "the staging buffer of one row of a weight",
+         "uploads": "the staging buffer of streamed weights"}
 # Kinds of blocks of device memory that are allocated when every weight is packed
 RUN_KINDS = ("pool", "state", "activation", "host")
 
@@ -174,7 +182,8 @@ def default_requirements(storage: Storage) -> tuple[int, int, int]:
 def plan(work: WorkList, requirements: Requirements = default_requirements, *,
          order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
          granularity: int = 1, block_bytes: int = BLOCK_BYTES,
-         placement: Placement | None = None, budget: Budget | None = None) -> MemoryPlan:
+         placement: Placement | None = None, budget: Budget | None = None,
+         reads_slowly: bool = False, most_at_once: int = UNLIMITED) -> MemoryPlan:
     """Places every storage of a work list.
 
     Args:
@@ -188,9 +197,12 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         block_bytes: the most bytes of a block that several weights share.
         placement: the ways of the weights; all staged by default.
         budget: the most that may be allocated; weights that do not fit are streamed.
+        reads_slowly: the host reads that memory past its cache, so outputs lie in other memory.
+        most_at_once: bytes of the largest block that the device allocates.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.
+        UnsupportedError: something that has to be in one block is larger than the device's largest.
     """
     if order not in ORDERS:
         raise InputError(f"order={order!r}: expected one of {', '.join(ORDERS)}")
@@ -199,7 +211,8 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         if value < 1:
             raise InputError(f"{name}={value}: expected a positive number of bytes")
     placement = placement or Placement.staged(work)
-    arena, packings = activation_blocks(work, requirements, granularity, unified)
+    block_bytes, chunk = min(block_bytes, most_at_once), min(chunk, most_at_once)
+    arena, packings = activation_blocks(work, requirements, granularity, unified, reads_slowly)
     activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
     host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
     spill_bytes = sum(block.nbytes for block in arena if block.kind == "spill")
@@ -246,8 +259,10 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
     sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
                 else sections_of(work))
+    blocks = (*weights, *pool, *states, *arena)
+    _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, most_at_once)
     return MemoryPlan(
-        order=order, placement=found.placement, blocks=(*weights, *pool, *states, *arena),
+        order=order, placement=found.placement, blocks=blocks,
         batches=batches,
         weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
@@ -255,6 +270,23 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
         upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
         spill_bytes=spill_bytes, state_bytes=_total(states))
+
+
+def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],
+                 most_at_once: int) -> None:
+    """Refuses what the device cannot allocate in one piece, before anything is allocated.
+
+    Args:
+        buffers: bytes of the staging buffers, by what they are for.
+    """
+    names = {record.target.storage.id: record.name for record in work.prepacks}
+    sizes = [(f"the weight '{names.get(block.places[0].storage, '')}'" if block.kind == "weight"
+              else WORDS[block.kind], block.nbytes) for block in blocks]
+    for what, nbytes in (*sizes, *((WORDS[name], size) for name, size in buffers.items())):
+        if nbytes > most_at_once:
+            raise UnsupportedError(f"{what} would need {nbytes:,} bytes in one block of memory; "
+                                   f"this device allocates at most {most_at_once:,} bytes at once "
+                                   "(maxMemoryAllocationSize)")
 
 
 def _total(blocks: Iterable[Block]) -> int:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.graph.cost import Speed
 from vkrt.graph.drivers import DRIVERS
-from vkrt.graph.target import LOOP_LIMIT, Target
+from vkrt.graph.target import Target
 from vkrt.graph.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -60,6 +61,10 @@ class Policy:
         speed: for choosing how far ahead weights are streamed.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         ceiling: what profiles compare with; None where nothing was measured.
+        loop_limit: iterations that an invocation may make in all its loops; None: any number.
+        unlimited_from: the first version of the driver without that limit; () where none is known.
+        maps_files: whether it reads the pages of files that are imported where they are; elsewhere
+            that is tried before it is relied on (`vkrt.runtime.map_trial`).
     """
 
     storage: str = "texel"
@@ -69,6 +74,17 @@ class Policy:
     speed: Speed = Speed()
     winograd: bool = False
     ceiling: Ceiling | None = None
+    loop_limit: int | None = None
+    unlimited_from: tuple[int, ...] = ()
+    maps_files: bool = False
+
+    def loop_limit_of(self, driver_info: str) -> int | None:
+        """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
+        version = re.search(r"\d+(\.\d+)+", driver_info)
+        if (version and self.unlimited_from
+                and tuple(map(int, version[0].split("."))) >= self.unlimited_from):
+            return None
+        return self.loop_limit
 
 
 def policy_from(row: dict[str, Any]) -> Policy:
@@ -80,7 +96,9 @@ def policy_from(row: dict[str, Any]) -> Policy:
                       wide_depthwise=row["wide_depthwise"], least_groups=row["least_groups"]),
         speed=Speed(**row["speed"]), winograd=row["winograd"],
         ceiling=None if ceiling is None else Ceiling(
-            **ceiling, why="the best of large products, measured on " + row["measured"]))
+            **ceiling, why="the best of large products, measured on " + row["measured"]),
+        loop_limit=row["loop_limit"], unlimited_from=row["unlimited_from"],
+        maps_files=row["maps_files"])
 
 
 DEFAULT = policy_from(DRIVERS["default"])
@@ -119,4 +137,5 @@ def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
                            limits["maxComputeWorkGroupSize"][0]),
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
-        loop_limit=LOOP_LIMIT, scratch=scratch[winograd], tuning=policy.tuning)
+        loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],
+        tuning=policy.tuning)

@@ -35,7 +35,7 @@ class Dispatch:
         invocations: number of invocations, one-dimensional.
         local_size: invocations per workgroup (specialization constant 100).
         groups: workgroups (x, y, 1) that cover them.
-        loops: iterations of all loops of one invocation, an upper bound (see `LOOP_LIMIT`).
+        loops: iterations of all loops of one invocation, an upper bound (see `Target.loop_limit`).
     """
 
     node: int

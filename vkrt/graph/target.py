@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from vkrt.graph.tuning import Tuning
 
-# Lavapipe 22.3 ends every loop of an invocation, without a word, once all its loops together have
-# made 65535 iterations; a margin is kept for loops the compiler adds.
-LOOP_LIMIT = 60000
+# Longer rows than this many iterations of one invocation are split, where a kernel can: into parts
+# that run side by side, and no driver has to be trusted with longer loops (see `loop_limit`).
+LONG_LOOP = 60000
+# Element numbers are signed 32-bit integers in kernels.
+MOST_ELEMENTS = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Target:
         max_groups: largest number of workgroups in x.
         max_local_size: largest workgroup, in invocations.
         offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
-        loop_limit: iterations one invocation may make in all its loops.
+        loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run) or "any".
         tuning: what kernels are chosen by.
@@ -37,7 +39,7 @@ class Target:
     max_groups: int = 65535
     max_local_size: int = 128
     offset_alignment: int = 256
-    loop_limit: int = LOOP_LIMIT
+    loop_limit: int | None = None
     scratch: str = "none"
     tuning: Tuning = Tuning()
 

@@ -86,7 +86,8 @@ def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified:
     Args:
         weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
             is the least copying for the rest; "map" maps on any device (one with memory of its own
-            then reads the host's in every run) and insists that something can be; "direct" maps
+            then reads the host's in every run, and any driver is trusted to read it) and insists
+            that something can be; "direct" maps
             nothing; "copy" goes through staging; "stream" is "direct" (which weights then stream
             is for the budget to say).
         unified: the host sees the device's memory.

@@ -6,6 +6,7 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
+from vkrt.graph.target import LONG_LOOP
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, tensor_argument
 from vkrt.ops.broadcast import convert
@@ -41,7 +42,7 @@ def _lower_arg(cx, node: Node, out: Tensor, minimum: bool) -> None:
     count = z if across else source.sizes[dim]
     inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
     lanes = max(min(result.packed, 4), 1) if across else 1
-    parts = parts_of_rows(result.texels * lanes, count, cx.target.loop_limit // (lanes + 1))
+    parts = parts_of_rows(result.texels * lanes, count, LONG_LOOP // (lanes + 1))
     chunk = -(-count // parts)
     params = [minimum, across, count, inner, source.sizes[dim], *source.grid, chunk, parts]
     dtype = variant(source.dtype, result.dtype)

@@ -15,7 +15,7 @@ from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.records import Dispatch, WorkList
 from vkrt.graph.room import UNLIMITED
-from vkrt.graph.target import Target
+from vkrt.graph.target import MOST_ELEMENTS, Target
 from vkrt.graph.tensor import (
     DTYPES,
     LEAST_BYTES,
@@ -208,6 +208,10 @@ class Lowering:
              flat: bool = False, raw: bool = False) -> Operand:
         shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
         image = self.storage == "texture3d" and not flat and not raw
+        if 4 * shape.texels > MOST_ELEMENTS:
+            raise UnsupportedError(
+                f"{self.where()}: a tensor {dtype}{list(sizes)} of {4 * shape.texels:,} elements, "
+                f"padding included; kernels number at most {MOST_ELEMENTS:,}")
         if image and max(shape.grid) > self.target.max_image_extent:
             raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
         if not image and shape.nbytes > self.target.max_buffer_range:
@@ -286,9 +290,10 @@ class Lowering:
         For None a placeholder to bind, which a shader must not read.
         """
         if tensor is not None:
-            if tensor.constant is not None:
-                return self.weight(tensor, row_major(tensor.rank), flat=True)
-            return self._flat(tensor)
+            vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
+                      if tensor.constant is not None else self._flat(tensor))
+            # Kernels of images see it as texels, others as what the rest of the variant is.
+            return self.check_view(vector) if self.storage == "texture3d" else vector
         if dtype not in self._placeholders:
             bound = self._new("activation", (4,), dtype, (0,), flat=True)
             self._placeholders[dtype] = replace(bound, placeholder=True)
@@ -322,11 +327,12 @@ class Lowering:
         """
         if invocations <= 0:
             return
-        if loops > self.target.loop_limit:
+        limit = self.target.loop_limit
+        if limit is not None and loops > limit:
             raise UnsupportedError(
                 f"{self.where()}: {shader} would loop {loops} times in one invocation, more than "
-                f"the {self.target.loop_limit} that every driver runs")
-        storage = storage or self._variant(reads)
+                f"the {limit} that this driver runs")
+        storage = storage or self.variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
         local_size, groups = self.target.cover(invocations, local_size)
         values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
@@ -338,11 +344,24 @@ class Lowering:
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
 
-    def _variant(self, reads) -> str:
+    def variant(self, reads) -> str:
         """The storage variant for these inputs: texel views have a smaller limit than buffers."""
         if self.storage == "texel" and any(r.texels > self.target.max_texels for r in reads):
             return "buffer"
         return self.storage
+
+    def check_view(self, operand: Operand) -> Operand:
+        """An operand that a kernel reads through a texel view in every storage, if it can.
+
+        Raises:
+            UnsupportedError: it is larger than the device's views.
+        """
+        if not operand.storage.is_image and operand.texels > self.target.max_texels:
+            raise UnsupportedError(
+                f"{self.where()}: {operand.dtype}{list(operand.sizes)} is read as "
+                f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
+                "at once (maxTexelBufferElements)")
+        return operand
 
     def room(self) -> int:
         """Bytes of scratch memory that the current node may use to be faster."""

@@ -21,8 +21,8 @@ from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float, as_int
 
-# Inputs of join.comp, and outer dimensions of pad.comp.
-JOINED, PADDED_DIMS = 4, 4
+# Inputs of join.comp, those of its variant for storage buffers, and outer dimensions of pad.comp.
+JOINED, JOINED_BUFFERS, PADDED_DIMS = 4, 3, 4
 
 # A beginning beyond every element: an input that is not there.
 NOWHERE = 1 << 30
@@ -58,22 +58,25 @@ def _cat(cx, node):
 
 def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
           starts: list[int]) -> None:
-    """Concatenation along the packed dimension where texels are shared, 4 inputs at a time."""
+    """Concatenation along the packed dimension where texels are shared, few inputs at a time."""
     operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
     result = cx.write(out, order)
     columns, rows, texels = result.grid
     done = 0
     while done < texels:
         first = max(i for i in range(len(tensors)) if starts[i] <= 4 * done)
-        last = min(first + JOINED, len(tensors))
+        storage = cx.variant(operands[first:first + JOINED])
+        most = JOINED_BUFFERS if storage == "buffer" else JOINED
+        last = min(first + most, len(tensors))
         # Whole texels of what these inputs hold.
         end = texels if last == len(tensors) else starts[last] // 4
         some = operands[first:last]
-        missing = JOINED - len(some)
+        unused = JOINED - len(some)
         cx.dispatch("join", [*result.grid, result.packed, done, end - done, *starts[first:last],
-                             *[NOWHERE] * missing, *(o.grid[2] for o in some), *[1] * missing,
+                             *[NOWHERE] * unused, *(o.grid[2] for o in some), *[1] * unused,
                              len(some)],
-                    [result], [*some, *some[:1] * missing], columns * rows * (end - done), loops=4)
+                    [result], [*some, *some[:1] * (most - len(some))],
+                    columns * rows * (end - done), loops=4, storage=storage)
         done = end
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
+from vkrt.graph.target import LONG_LOOP
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops import tiles
 from vkrt.ops.arguments import argument, tensor_argument
@@ -39,14 +40,17 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     low, high = clamp or (0.0, 0.0)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride,
               int(computed), bias_kind, int(clamp is not None), low, high, alpha, beta]
-    if rows == 1 and 4 * texels <= cx.target.loop_limit:
+    if rows == 1 and 4 * texels <= LONG_LOOP:
         shader, loops = "gemv", 4 * (texels + 1)
         count = tiles.invocations((1, 4), 1, columns, batches)
     else:
         tile = tiles.choose(cx.target.tuning, rows, columns, batches, least=2)
         shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, batches)
-    reads = [source, matrix, bias or cx.vector(None, result.dtype), addend or source]
+    vector = bias or cx.vector(None, result.dtype)
+    # In linear storages both have one binding.
+    extra = [vector, addend or source] if cx.storage == "texture3d" else [addend or vector]
+    reads = [source, matrix, *extra]
     cx.dispatch(shader, params, [result], reads, count, loops=loops)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
+from vkrt.graph.target import LONG_LOOP
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
@@ -90,7 +91,7 @@ def _check_float(cx, out: Tensor) -> None:
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
     """(mean, 1 / sqrt(variance + epsilon), 0, 0) of each set: sizes [.., 4]."""
     count = sets.count
-    parts = parts_of_rows(count, sets.texels, cx.target.loop_limit // 3)
+    parts = parts_of_rows(count, sets.texels, LONG_LOOP // 3)
     chunk = -(-sets.texels // parts)
     partial = cx.temporary((parts, *sets.sizes, 4), "float32")
     cx.dispatch("moments", [*source.grid, count, sets.across, sets.rows, sets.width, chunk, parts,
@@ -123,7 +124,7 @@ def _normalize(cx, source: Operand, node: Node, sets: Sets, follow: Follow, weig
     cx.dispatch("normalize", [*result.grid, result.packed, sets.across, sets.rows, sets.width,
                               moments.grid[0], weights is not None, biases is not None,
                               *follow.params()],
-                [result], [source, moments, scale, shift], result.texels, loops=4)
+                [result], [source, cx.check_view(moments), scale, shift], result.texels, loops=4)
     _extract(cx, moments, node.outs[1:])
 
 
@@ -142,7 +143,7 @@ def _layer_norm(cx, node):
     rows = source.texels // count if count else 0
     loops = 3 * count + count // 32 + 2
     if (any(map(cx.used, node.outs[1:]))
-            or parts_of_rows(rows, count, cx.target.loop_limit // 4) > 1):
+            or parts_of_rows(rows, count, LONG_LOOP // 4) > 1):
         sets = Sets(tensor.sizes[:tensor.rank - len(shape)] or (1,), 1, math.prod(shape[:-1]),
                     shape[-1])
         _normalize(cx, source, node, sets, Follow(False, 1, count), weight, bias, epsilon)
@@ -180,7 +181,7 @@ def _batch_norm(cx, node):
     _check_float(cx, out)
     weight, bias = argument(node, 1), argument(node, 2)
     source = cx.read(tensor)
-    vectors = [_vector(cx, t, out.dtype) for t in
+    vectors = [cx.check_view(_vector(cx, t, out.dtype)) for t in
                (tensor_argument(node, 3), tensor_argument(node, 4), weight, bias)]
     result = cx.write(out, source.order, over=(source,))
     cx.dispatch("batch_norm", [*result.grid, result.packed, as_float(argument(node, 6, 1e-5)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
+from vkrt.graph.target import LONG_LOOP
 from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
@@ -126,7 +127,7 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, kind: int,
               divisor: float) -> None:
     texels = result.texels
     lanes = min(result.packed, 4) if plan.across else 1
-    parts = _parts(plan.count, lanes, texels, cx.target.loop_limit)
+    parts = _parts(plan.count, lanes, texels)
     chunk = -(-plan.count // parts)
     loops = lanes * (chunk + -(-chunk // 64) + 1)
     if parts == 1:
@@ -144,10 +145,10 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, kind: int,
     _dispatch(cx, partial, result, rest, kind, divisor)
 
 
-def _parts(count: int, lanes: int, texels: int, loop_limit: int) -> int:
+def _parts(count: int, lanes: int, texels: int) -> int:
     """Into how many parts to split a reduction of `count` texels for each element."""
     # 65 iterations for 64 texels, with a margin.
-    longest = loop_limit * 9 // 10 // lanes
+    longest = LONG_LOOP * 9 // 10 // lanes
     parts = -(-count // longest)
     if count >= LONG and texels < FEW_RESULTS:
         parts = max(parts, min(count // (LONG // 4), -(-2 * FEW_RESULTS // texels)))

@@ -6,6 +6,7 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
+from vkrt.graph.target import LONG_LOOP
 from vkrt.graph.tensor import Operand
 from vkrt.ops.arguments import argument, dimension, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
@@ -33,7 +34,7 @@ def _softmax(cx, node: Node, logarithm: bool) -> None:
         return
     params = [*result.grid, result.packed, logarithm, across, rows, count, inner]
     # Three walks over a row, two of them in one stage.
-    parts = parts_of_rows(rows, count, cx.target.loop_limit // 4)
+    parts = parts_of_rows(rows, count, LONG_LOOP // 4)
     if parts == 1:
         cx.dispatch("softmax", params, [result], [source], rows, loops=3 * count + count // 64 + 1)
     else:

@@ -12,7 +12,7 @@ A method with dynamic shapes has several: one for each of the sizes it was run a
 
 from time import perf_counter
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from vkrt.errors import UnsupportedError
@@ -42,13 +42,8 @@ from vkrt.vk.command cimport (
     FOREVER, CommandBuffer, CommandPool, Fence, TimestampQueries, submit, wait,
 )
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
-
-
-# The rest of a block
-cdef uint64_t WHOLE = 0xFFFFFFFFFFFFFFFF
 
 
 cdef class ComputeGraph:
@@ -294,11 +289,12 @@ cdef int _copy_in(Resources resources, operand, array) except -1:
     if nbytes > <size_t>operand.nbytes:
         raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
     if nbytes:
+        # Nothing that the device has written is alive in this memory between two runs.
         with nogil:
             memcpy(target, &data[0], nbytes)
         # The rest of the last texel is padding, which kernels take to be zero.
         memset(<char*>target + nbytes, 0, <size_t>operand.nbytes - nbytes)
-        _block(resources, operand).flush(0, WHOLE)
+        resources.flush(operand)
     return 0
 
 
@@ -309,11 +305,7 @@ cdef int _copy_out(Resources resources, operand, array) except -1:
     if nbytes > <size_t>operand.nbytes:
         raise ValueError(f"{nbytes} bytes of an operand of {operand.nbytes}")
     if nbytes:
-        _block(resources, operand).invalidate(0, WHOLE)
+        resources.invalidate(operand)
         with nogil:
             memcpy(&data[0], source, nbytes)
     return 0
-
-
-cdef Block _block(Resources resources, operand):
-    return (<Buffer>resources.handles[operand.storage.id]).block

@@ -1,5 +1,11 @@
 """Texel formats: how 4 elements of a dtype look to views and images (VkFormat numbers)."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.errors import UnsupportedError
+
 TEXEL_FORMATS = {
     "float32": 109,  # R32G32B32A32_SFLOAT
     "float16": 97,  # R16G16B16A16_SFLOAT
@@ -14,6 +20,15 @@ BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x8 | 0x20
 # VkImageUsageFlags: transfer source and destination, sampled, storage
 IMAGE_USAGE = 0x1 | 0x2 | 0x4 | 0x8
 
+# How many of each a kernel may have: by their kind in messages, the limit and the catalog's names
+DESCRIPTOR_LIMITS = {
+    "storage buffers": ("maxPerStageDescriptorStorageBuffers", {"storage_buffer"}),
+    "texel views and sampled images": ("maxPerStageDescriptorSampledImages",
+                                       {"uniform_texel_buffer", "combined_image_sampler"}),
+    "storage images": ("maxPerStageDescriptorStorageImages",
+                       {"storage_image", "storage_texel_buffer"}),
+}
+
 STORAGE_BUFFER = 7
 # VkDescriptorType by the catalog's names
 DESCRIPTOR_TYPES = {
@@ -23,3 +38,16 @@ DESCRIPTOR_TYPES = {
     "storage_texel_buffer": 5,
     "storage_buffer": STORAGE_BUFFER,
 }
+
+
+def check_descriptors(shader: Any, info: Any) -> None:
+    """Refuses a shader (`vkrt.shader.Shader`) that binds more than a device (`DeviceInfo`) allows.
+
+    Raises:
+        UnsupportedError: it does; the message names the kernel and the limit.
+    """
+    for what, (limit, types) in DESCRIPTOR_LIMITS.items():
+        count, most = sum(b.type in types for b in shader.bindings), info.limits[limit]
+        if count > most:
+            raise UnsupportedError(f"the kernel {shader.name} reads and writes {count} {what}; "
+                                   f"{info.name} allows {most} ({limit})")

@@ -5,6 +5,7 @@ from vkrt.runtime.resources cimport Resources
 
 cdef class HostStep:
     cdef object record
+    cdef Resources resources
     cdef tuple args
     cdef tuple outs
     cdef list padding

@@ -15,6 +15,7 @@ cdef class HostStep:
 
     def __cinit__(self, record, Resources resources):
         self.record = record
+        self.resources = resources
         self.padding = []
         reads = iter([_array(resources, o) for o in record.reads])
         self.args = tuple(_bind(arg, reads) for arg in record.args)
@@ -24,11 +25,15 @@ cdef class HostStep:
                                  resources.host_address(operand))[array.nbytes:])
 
     cdef run(self, run_kernel):
+        for operand in (*self.record.reads, *self.record.writes):
+            self.resources.invalidate(operand)
         run_kernel(self.record.kernel, self.args, self.outs)
         # The rest of the last texel is padding, which kernels take to be zero; other tenants of
         # the arena may have written there.
         for padding in self.padding:
             padding[:] = 0
+        for operand in self.record.writes:
+            self.resources.flush(operand)
 
 
 def _bind(arg, reads):

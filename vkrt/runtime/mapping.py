@@ -12,8 +12,10 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.graph.arena import round_up
+from vkrt.graph.policy import policy_of
 from vkrt.graph.weights import Weight
 from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.runtime.map_trial import reads_files
 from vkrt.vk.imported import HostImport, import_alignment
 
 # Drivers have been seen to refuse imports of 1 GiB and more.
@@ -44,12 +46,16 @@ class Mapper:
         device: an open device.
         sources: `Source`s by number.
         offset_alignment: bytes that a weight's offset in its import must be a multiple of.
+        trusts: a driver of which it is not known, and of which no trial shows, that it reads the
+            pages of files in place is given them all the same.
     """
 
-    def __init__(self, device: Any, sources: Sequence[Any], offset_alignment: int):
+    def __init__(self, device: Any, sources: Sequence[Any], offset_alignment: int,
+                 trusts: bool = False):
         self._device = device
         self._sources = sources
         self._offset_alignment = offset_alignment
+        self._trusts = trusts or policy_of(device.info.driver_id).maps_files
         self._alignment = import_alignment(device)
         self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
         self._refused: dict[int, str] = {}
@@ -69,7 +75,14 @@ class Mapper:
         start, end = self._span(weight)
         if start < 0 or end > round_up(source.nbytes, PAGESIZE) or end - start > self._limit:
             return f"{end - start} bytes around it cannot be imported"
-        return not_in_place(weight, source, self._offset_alignment)
+        # Last, because the first time with a driver this is a trial.
+        return not_in_place(weight, source, self._offset_alignment) or self._distrusted()
+
+    def _distrusted(self) -> str:
+        if self._trusts or reads_files(self._device):
+            return ""
+        return ("a trial did not show that this driver reads the pages of files in place "
+                "(weights='map' insists)")
 
     def _span(self, weight: Weight) -> tuple[int, int]:
         """First and last byte of the file that an import of the weight has to hold."""

@@ -10,7 +10,7 @@ import weakref
 from collections import Counter
 
 from vkrt.graph.records import Dispatch
-from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER
+from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.info import usable_cores
 from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
@@ -174,6 +174,7 @@ cdef class Pipelines:
         return self.modules[shader.name]
 
     def _layout(self, shader):
+        check_descriptors(shader, self.device.info)
         # Binding numbers the compiled code does not use are filled with a type of no consequence.
         types = [STORAGE_BUFFER] * (shader.bindings[-1].binding + 1)
         for binding in shader.bindings:

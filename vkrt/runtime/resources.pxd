@@ -19,3 +19,7 @@ cdef class Resources:
     cdef tuple range_of(self, operand)
     cdef BufferView texel_view(self, operand)
     cdef void* host_address(self, operand) except NULL
+    # Before the host reads a raw operand, or writes one beside what the device wrote; and after it
+    # wrote one
+    cdef int invalidate(self, operand) except -1
+    cdef int flush(self, operand) except -1

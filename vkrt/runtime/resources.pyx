@@ -5,6 +5,8 @@ from vkrt.graph.tensor import LEAST_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
+from libc.stdint cimport uint64_t
+
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, BufferView, Image
@@ -18,11 +20,13 @@ def requirements_of(Device device):
     known = {}
 
     def requirements(storage):
-        key = (storage.extents, storage.dtype if storage.is_image else storage.nbytes)
+        # A weight may come to lie in the pool, see `Resources.share`.
+        shared = storage.role == "weight"
+        key = (storage.extents, storage.dtype if storage.is_image else storage.nbytes, shared)
         if key not in known:
             known[key] = (image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
                                              IMAGE_USAGE) if storage.is_image else
-                          buffer_requirements(device, storage.nbytes, BUFFER_USAGE))
+                          buffer_requirements(device, storage.nbytes, BUFFER_USAGE, shared))
         return known[key]
     return requirements
 
@@ -121,6 +125,24 @@ cdef class Resources:
     cdef void* host_address(self, operand) except NULL:
         """Where the host reads and writes a raw operand."""
         return <char*><size_t>self.address_of(operand.storage.id) + <size_t>operand.offset
+
+    # Where memory is not coherent both carry whole atoms of it, and what else is in the first and
+    # the last one has to come to no harm. So the host invalidates all that it will read, and write
+    # beside what the device wrote, then writes, then flushes all it wrote; and it does so while
+    # the device leaves that memory in peace. Then nothing unflushed is dropped, and nothing stale
+    # is flushed.
+
+    cdef int invalidate(self, operand) except -1:
+        cdef Buffer buffer = self.handles[operand.storage.id]
+        if not buffer.block.coherent:
+            buffer.block.invalidate(buffer.offset + <uint64_t>operand.offset, operand.nbytes)
+        return 0
+
+    cdef int flush(self, operand) except -1:
+        cdef Buffer buffer = self.handles[operand.storage.id]
+        if not buffer.block.coherent:
+            buffer.block.flush(buffer.offset + <uint64_t>operand.offset, operand.nbytes)
+        return 0
 
     def close(self):
         """Releases every view and handle but those borrowed; memory blocks are the owner's."""

@@ -12,7 +12,6 @@
 Work lists of the same method at other sizes read the same weights (`ComputeGraph.bind`).
 """
 
-from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from vkrt.graph.uploads import SLOTS
@@ -26,9 +25,7 @@ from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
-
-# The rest of a block
-cdef uint64_t WHOLE = 0xFFFFFFFFFFFFFFFF
+from vkrt.vk.resource cimport Buffer
 
 # Kinds of blocks that are the weights'; a state is kept as they are, and is as little an activation
 KINDS = ("weight", "pool", "state")
@@ -116,14 +113,16 @@ cdef class Weights:
 
     def _write_directly(self, reader):
         """Weights whose memory the host sees are read, and packed, straight into it."""
-        cdef Block block
+        cdef Buffer buffer
+        weights = self.plan.placement.weights("direct")
         for index in self.plan.direct_blocks:
             self._allocate(index)
         reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
-                    for weight in self.plan.placement.weights("direct")])
-        for index in self.plan.direct_blocks:
-            block = self.blocks[index]
-            block.flush(0, WHOLE)
+                    for weight in weights])
+        # Nothing else has written their blocks yet, so that neighbours in an atom come to no harm.
+        for weight in weights:
+            buffer = self.resources.handles[weight.storage]
+            buffer.block.flush(buffer.offset, buffer.size)
 
     def allocate_pool(self):
         """Allocates the pool of streamed weights, and the block of what is kept."""
@@ -132,7 +131,6 @@ cdef class Weights:
     def reset_states(self, reader):
         """Gives what is kept from run to run the value that the file has. Needs its block."""
         cdef size_t nbytes, address
-        cdef Block block
         transfers = []
         for state in self.work.states:
             nbytes, address = state.constant.nbytes, <size_t>self.resources.host_address(
@@ -144,10 +142,9 @@ cdef class Weights:
             transfers.append(Transfer(state.constant.source, state.constant.offset, nbytes,
                                       address, name=state.name))
         reader.run(transfers)
-        for index, planned in enumerate(self.plan.blocks):
-            if planned.kind == "state":
-                block = self.blocks[index]
-                block.flush(0, WHOLE)
+        # All of them were written: neighbours in an atom come to no harm.
+        for state in self.work.states:
+            self.resources.flush(state.operand)
 
     def stream(self, reader):
         """Starts the reloads of a plan with streamed weights. Needs the pool."""

@@ -74,19 +74,26 @@ def check_option(option: str | os.PathLike[str]) -> str:
     return text
 
 
+def cache_folder() -> Path | None:
+    """vkrt's folder among the user's caches; None where there is no such place."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
+    except RuntimeError:  # nobody's home
+        return None
+    return base / "vkrt"
+
+
 def path_of(option: str, identity: Identity) -> Path | None:
     """Where the data of a device is kept; None for nowhere."""
     if option == "off":
         return None
     if option != "auto":
         return Path(option)
-    folder = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
-    except RuntimeError:  # nobody's home
+    folder = cache_folder()
+    if folder is None:
         return None
-    name = f"{identity.uuid.hex()}-{identity.driver_version:x}-{__version__}{_SUFFIX}"
-    return base / "vkrt" / name
+    return folder / f"{identity.uuid.hex()}-{identity.driver_version:x}-{__version__}{_SUFFIX}"
 
 
 def has_pipelines(data: bytes) -> bool:
@@ -116,23 +123,31 @@ def write(path: Path, identity: Identity, data: bytes) -> bool:
 
     A cache that cannot be written is none: whether it was, is all that is said.
     """
-    if not identity.fits(data):
+    if not identity.fits(data) or not put(path, identity.header(data), data):
         return False
+    if path.suffix == _SUFFIX:
+        prune(path.parent, path)
+    return True
+
+
+def put(path: Path, *parts: bytes) -> bool:
+    """Makes a file of these bytes, in the place of one that is there, whole or not at all.
+
+    Returns:
+        Whether it could.
+    """
     temporary = path.with_name(f".{path.name[:100]}-{os.getpid()}-{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             with open(temporary, "xb") as file:
-                file.write(identity.header(data))
-                file.write(data)
+                file.writelines(parts)
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     except OSError:
         return False
-    if path.suffix == _SUFFIX:
-        prune(path.parent, path)
     return True
 
 

@@ -32,6 +32,13 @@ cdef class Device:
     cdef VkPhysicalDeviceMemoryProperties memory_properties
     # One memory for host and device (CPU drivers, integrated GPUs): "device" blocks are mapped.
     cdef readonly bint unified
+    # The host reads that memory without a cache, and other memory with one.
+    cdef readonly bint reads_slowly
+    # For tests, see vkrt.vk.pretence: the memory types of `info` are not the driver's; submissions
+    # fail while host memory is imported, of which there is so much.
+    cdef bint pretends
+    cdef bint loses_imports
+    cdef int imports
     # Nanoseconds per tick; valid bits are 0 where the queue has no timestamps
     cdef readonly double timestamp_period
     cdef readonly uint32_t timestamp_bits

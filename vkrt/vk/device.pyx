@@ -7,6 +7,7 @@ when the last child is closed.
 """
 
 import sys
+from dataclasses import replace
 
 cimport cython
 from cpython.pythread cimport (
@@ -20,17 +21,16 @@ from vkrt.vk.api cimport *
 from vkrt.vk.check cimport DEVICE, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
-    FeatureChain, common_version, compute_family, describe, link_features, set_features,
-    upload_family, usable_devices, wanted_extensions,
+    FeatureChain, check_family, common_version, compute_family, describe, link_features,
+    set_features, timestamp_bits_of, upload_family, usable_devices, wanted_extensions,
 )
 from vkrt.vk.table cimport fill_device_table
 
 from vkrt.errors import InputError, LoaderError
+from vkrt.vk import pretence
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
-
-# For tests, see treat_as_discrete.
-cdef bint discrete = False
+from vkrt.vk.memory_types import reads_slowly, shares_memory
 
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
@@ -38,10 +38,9 @@ PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 def treat_as_discrete(bint wanted):
     """Devices opened from now on count as having memory of their own, whatever they have.
 
-    For tests of that case on drivers that share the host's memory.
+    For tests of that case on drivers that share the host's memory, see `vkrt.vk.pretence`.
     """
-    global discrete
-    discrete = wanted
+    pretence.current = replace(pretence.current, discrete=bool(wanted))
 
 
 def devices():
@@ -113,6 +112,7 @@ cdef class Device:
         info: the `DeviceInfo`.
         features: names of the enabled features.
         unified: whether host and device share one memory.
+        reads_slowly: whether the host reads that memory past its cache and has a cache of other.
         queue_family: index of the compute queue's family.
         upload_family: index of the family of the queue for copies; the same where there is none.
         api_version: Vulkan version in use, as Vulkan encodes it.
@@ -173,6 +173,10 @@ cdef class Device:
                 the device was created; vkrt uses no others.
             get_instance_proc_addr: address of vkGetInstanceProcAddr where it is not the one of
                 the library that vkrt opens.
+
+        Raises:
+            InputError: an argument is no handle, there is no such family, it does no compute, or
+                the device does not have a feature.
         """
         cdef Device self = Device.__new__(Device)
         self.pipeline_cache_option = "off"
@@ -187,6 +191,9 @@ cdef class Device:
         try:
             self.physical = <VkPhysicalDevice>physical
             self.info = describe(self.instance, self.physical, 0)
+            check_family(self.instance, self.physical, queue_family)
+            has = timestamp_bits_of(self.instance, self.physical, queue_family) > 0
+            self.info = replace(self.info, features={**self.info.features, "timestamps": has})
             unknown = set(features) - {name for name, has in self.info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
@@ -209,7 +216,7 @@ cdef class Device:
         cdef int i
         cdef float priority = 1
         cdef uint32_t version = common_version(self.instance, self.physical)
-        cdef int family = compute_family(self.instance, self.physical, NULL)
+        cdef int family = compute_family(self.instance, self.physical)
         cdef int other = upload_family(self.instance, self.physical, family)
         cdef VkDevice handle = NULL
 
@@ -246,27 +253,25 @@ cdef class Device:
 
     cdef int start(self, uint32_t family) except -1:
         """What an opened and an adopted device have in common."""
-        cdef uint32_t i
-        cdef VkFlags flags
-        # Without the host's cache, reading results from it would be slow.
-        cdef VkFlags shared = (VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-                               | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-                               | VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
         fill_device_table(&self.vk, self.instance.vk.vkGetDeviceProcAddr, self.handle)
         self.queue_family = family
         self.api_version = common_version(self.instance, self.physical)
         if self.owned:
             self.vk.vkGetDeviceQueue(self.handle, family, 0, &self.queue)
         self.upload_family, self.upload_queue = family, self.queue
-        compute_family(self.instance, self.physical, &self.timestamp_bits)
+        self.timestamp_bits = timestamp_bits_of(self.instance, self.physical, family)
         self.timestamp_period = self.info.limits["timestampPeriod"]
         self.instance.vk.vkGetPhysicalDeviceMemoryProperties(self.physical,
                                                              &self.memory_properties)
-        if self.info.type in ("cpu", "integrated") and not discrete:
-            for i in range(self.memory_properties.memoryTypeCount):
-                flags = self.memory_properties.memoryTypes[i].propertyFlags
-                self.unified |= flags & shared == shared
         self.remove_on_free = self.info.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE
+        seems = pretence.current
+        self.info = seems.described(self.info)
+        self.pretends = bool(seems.memory_types)
+        self.loses_imports = seems.loses_imports
+        types = self.info.memory_types
+        self.unified = (self.info.type in ("cpu", "integrated") and not seems.discrete
+                        and shares_memory(types))
+        self.reads_slowly = self.unified and reads_slowly(types)
         return 0
 
     def close(self):
@@ -337,6 +342,8 @@ cdef class Device:
     cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
                          VkFence fence) noexcept nogil:
         cdef VkResult result
+        if self.loses_imports and self.imports:
+            return VK_ERROR_DEVICE_LOST
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
         result = self.vk.vkQueueSubmit(queue, 1, info, fence)
         PyThread_release_lock(self.queue_lock)

@@ -85,6 +85,7 @@ cdef class HostImport:
         device.created(device.vk.vkAllocateMemory(device.handle, &info, NULL, &memory), IMPORT,
                        b"vkAllocateMemory")
         self.memory = memory
+        device.imports += 1
         check(device.vk.vkBindBufferMemory(device.handle, self.buffer.handle, memory, 0),
               b"vkBindBufferMemory")
         self.buffer.bound = True
@@ -101,6 +102,7 @@ cdef class HostImport:
         if memory != NULL:
             self.memory = NULL
             self.device.vk.vkFreeMemory(self.device.handle, memory, NULL)
+            self.device.imports -= 1
             self.device.destroyed(IMPORT)
         self.owner = None
 

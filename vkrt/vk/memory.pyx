@@ -7,6 +7,7 @@ before, so the allocator underneath (VMA) fetches, binds and counts, and never p
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from posix.dlfcn cimport dlsym
 
@@ -16,6 +17,7 @@ from vkrt.vk.vma cimport *
 
 from vkrt.errors import DeviceMemoryError, VulkanError
 from vkrt.vk.check import error_of
+from vkrt.vk.memory_types import PURPOSES, suitable_types
 
 
 cdef extern from * nogil:
@@ -68,54 +70,16 @@ def trim():
     return bool(done)
 
 
-cdef int memory_type_for(Device device, uint32_t type_bits, MemoryKind kind):
-    """Index of the memory type for a block, or -1."""
-    cdef VkFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
-    cdef VkFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-    cdef VkFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT
-    cdef VkFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-    cdef VkFlags never = (VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT
-                          | VK_MEMORY_PROPERTY_PROTECTED_BIT)
-    cdef VkFlags required, wanted, avoided
-    if kind == MEMORY_STAGING:
-        # The host only writes it, in order: memory without a cache is as good.
-        required, wanted, avoided = visible | coherent, 0, local | cached
-    elif kind == MEMORY_READBACK:
-        required, wanted, avoided = visible, cached, local
-    elif device.unified:
-        required, wanted, avoided = local, visible | cached, 0
-    else:
-        # Device-local memory that the host sees is scarce on discrete GPUs.
-        required, wanted, avoided = local, 0, visible
-    cdef int best = -1
-    cdef int best_score = 0
-    cdef int score
-    cdef uint32_t i
-    cdef VkFlags flags
-    for i in range(device.memory_properties.memoryTypeCount):
-        flags = device.memory_properties.memoryTypes[i].propertyFlags
-        if not type_bits >> i & 1 or flags & required != required or flags & never:
-            continue
-        score = 4 * bits(flags & wanted) - 2 * bits(flags & avoided) + bits(flags & coherent)
-        if best < 0 or score > best_score:
-            best, best_score = i, score
-    return best
-
-
-cdef int bits(VkFlags flags) noexcept nogil:
-    cdef int found = 0
-    while flags:
-        flags &= flags - 1
-        found += 1
-    return found
-
-
 @cython.no_gc_clear
 cdef class Allocator:
     """Allocates blocks of a device and counts them: one allocator is one account.
 
     Args:
         device: an open device.
+
+    Attributes:
+        displaced_bytes: of all blocks so far that should be device-local and are not, because the
+            device had no such memory left.
     """
 
     def __cinit__(self, Device device not None):
@@ -153,71 +117,101 @@ cdef class Allocator:
             VulkanError: there is no memory type for it.
         """
         global failing
+        cdef Block block
+        cdef int result = VK_ERROR_OUT_OF_DEVICE_MEMORY
+        cdef int memory_type
+        cdef bint refuse = size > <uint64_t>self.device.info.limits["maxMemoryAllocationSize"]
+        if self.closed:
+            raise ValueError("the allocator is closed")
+        if size == 0:
+            raise ValueError("a block needs at least one byte")
+        types = suitable_types(self.device.info.memory_types, type_bits, PURPOSES[<int>kind],
+                               self.device.unified)
+        if not types:
+            raise VulkanError(f"no memory type of {type_bits:#x} for a block of kind {kind}",
+                              call="vkAllocateMemory")
+        if failing > 0:
+            failing -= 1
+            refuse |= failing == 0
+        block = Block.__new__(Block)
+        if not refuse:
+            for memory_type in types:
+                result = self.fetch(block, size, alignment, memory_type)
+                if result != VK_ERROR_OUT_OF_DEVICE_MEMORY:
+                    break
+            if result >= 0 and kind == MEMORY_DEVICE and self._is_displaced(block, types[0]):
+                self.displaced_bytes += size
+        if result < 0:
+            raise self._failed(result, size, types[0])
+        return block
+
+    def _is_displaced(self, Block block, int best):
+        """Whether a block that should be device-local is not, though there is such memory."""
+        types = self.device.info.memory_types
+        return "device_local" in set(types[best][1]) - set(types[block.memory_type][1])
+
+    cdef int fetch(self, Block block, uint64_t size, uint64_t alignment,
+                   int memory_type) except? -1:
         cdef VkMemoryRequirements required
         cdef VmaAllocationCreateInfo info
         cdef VmaAllocationInfo made
         cdef VmaAllocation allocation = NULL
         cdef VkResult result
-        cdef Block block
-        cdef bint refuse
-        cdef uint32_t heap
-        cdef VkFlags flags
-        if self.closed:
-            raise ValueError("the allocator is closed")
-        if size == 0:
-            raise ValueError("a block needs at least one byte")
-        cdef int memory_type = memory_type_for(self.device, type_bits, kind)
-        if memory_type < 0:
-            raise VulkanError(f"no memory type of {type_bits:#x} for a block of kind {kind}",
-                              call="vkAllocateMemory")
-        block = Block.__new__(Block)
+        cdef char* copy = NULL
+        heap, flags = self.device.info.memory_types[memory_type]
+        # More than the whole heap may not even be asked of the driver.
+        if size > <uint64_t>self.device.info.heaps[heap]["size"]:
+            return VK_ERROR_OUT_OF_DEVICE_MEMORY
         memset(&info, 0, sizeof(info))
         required.size = size
         required.alignment = alignment
-        required.memoryTypeBits = <uint32_t>1 << memory_type
+        required.memoryTypeBits = <uint32_t>1 << (0 if self.device.pretends else memory_type)
         info.flags = VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT
         info.memoryTypeBits = required.memoryTypeBits
-        flags = self.device.memory_properties.memoryTypes[memory_type].propertyFlags
-        heap = self.device.memory_properties.memoryTypes[memory_type].heapIndex
-        if flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT:
+        if "host_visible" in flags:
             info.flags |= VMA_ALLOCATION_CREATE_MAPPED_BIT
-        # More than the whole heap may not even be asked of the driver.
-        refuse = size > self.device.memory_properties.memoryHeaps[heap].size
-        if failing > 0:
-            failing -= 1
-            refuse |= failing == 0
+        block.coherent = "host_coherent" in flags
+        if self.device.pretends and "host_visible" in flags and not block.coherent:
+            copy = <char*>malloc(size)
+            if copy == NULL:
+                raise MemoryError
         self.children += 1
         with nogil:  # some drivers fill the memory with zeros here
-            if refuse:
-                result = VK_ERROR_OUT_OF_DEVICE_MEMORY
-            else:
-                result = vmaAllocateMemory(self.handle, &required, &info, &allocation, &made)
+            result = vmaAllocateMemory(self.handle, &required, &info, &allocation, &made)
         if <int>result < 0:
-            error = self._failed(<int>result, size, memory_type)
+            free(copy)
             self.release()
-            raise error
+            return <int>result
         block.allocator = self
         block.handle = allocation
         block.mapped = made.pMappedData
         block.size = size
         block.memory_type = memory_type
-        block.coherent = flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT != 0
+        if copy != NULL:
+            block.atom = self.device.info.limits["nonCoherentAtomSize"]
+            block.behind, block.mapped = made.pMappedData, copy
+            # Neither zeros nor alike, so that what was not carried over shows.
+            memset(block.behind, 0x5A, size)
+            memset(copy, 0xA5, size)
         count(BLOCK, 1)
         self.note_peak()
-        return block
+        return 0
 
     def _failed(self, int result, uint64_t size, int memory_type):
         cdef VmaBudget budgets[16]  # VK_MAX_MEMORY_HEAPS
-        cdef int heap = self.device.memory_properties.memoryTypes[memory_type].heapIndex
+        cdef int heap = self.device.info.memory_types[memory_type][0]
+        cdef uint64_t most = self.device.info.limits["maxMemoryAllocationSize"]
+        memset(budgets, 0, sizeof(budgets))
         vmaGetHeapBudgets(self.handle, budgets)
         cdef uint64_t in_use = budgets[heap].statistics.blockBytes
         cdef uint64_t budget = budgets[heap].budget
         error = error_of(result, "vkAllocateMemory")
         if not isinstance(error, DeviceMemoryError):
             return error
+        limit = f"; the device allocates at most {most:,} at once" if size > most else ""
         return DeviceMemoryError(
             f"{error}: asked for {size:,} bytes of heap {heap}, where this program has {in_use:,} "
-            f"in use and the budget is {budget:,}", result, "vkAllocateMemory",
+            f"in use and the budget is {budget:,}{limit}", result, "vkAllocateMemory",
             asked=size, heap=heap, budget=budget, in_use=in_use)
 
     cdef int note_peak(self) noexcept:
@@ -305,6 +299,15 @@ cdef void return_pages(void* address, uint64_t size) noexcept nogil:
         madvise(<void*>first, last - first, VKRT_MADV_REMOVE)
 
 
+cdef void carry_atoms(Block block, const void* source, void* target, uint64_t offset,
+                      uint64_t size) noexcept nogil:
+    """What a flush or an invalidation carries: the atoms that a range of bytes touches."""
+    cdef uint64_t first = offset // block.atom * block.atom
+    cdef uint64_t end = min((offset + size + block.atom - 1) // block.atom * block.atom, block.size)
+    if size:
+        memcpy(<char*>target + first, <const char*>source + first, end - first)
+
+
 @cython.no_gc_clear
 cdef class Block:
     """Device memory of one vkAllocateMemory, mapped for its whole life where the host sees it.
@@ -328,11 +331,17 @@ cdef class Block:
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil:
         if self.coherent:
             return 0
+        if self.behind != NULL:
+            carry_atoms(self, self.mapped, self.behind, offset, size)
+            return 0
         return check(vmaFlushAllocation(self.allocator.handle, self.handle, offset, size),
                      b"vkFlushMappedMemoryRanges")
 
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil:
         if self.coherent:
+            return 0
+        if self.behind != NULL:
+            carry_atoms(self, self.behind, self.mapped, offset, size)
             return 0
         return check(vmaInvalidateAllocation(self.allocator.handle, self.handle, offset, size),
                      b"vkInvalidateMappedMemoryRanges")
@@ -358,6 +367,7 @@ cdef class Block:
         cdef uint64_t size = source.shape[0]
         self._check_range(offset, size)
         if size:
+            self.invalidate(offset, size)
             memcpy(<char*>self.mapped + offset, &source[0], size)
             self.flush(offset, size)
 
@@ -378,6 +388,9 @@ cdef class Block:
         self.handle = NULL
         cdef void* mapped = self.mapped
         self.mapped = NULL
+        if self.behind != NULL:
+            free(mapped)
+            mapped, self.behind = self.behind, NULL
         with nogil:
             if mapped != NULL and self.allocator.device.remove_on_free:
                 return_pages(mapped, self.size)

@@ -32,8 +32,12 @@ cdef list wanted_extensions(uint32_t version, extensions)
 # The physical devices that vkrt can use: (address, DeviceInfo) for each.
 cdef list usable_devices(Instance instance)
 cdef object describe(Instance instance, VkPhysicalDevice physical, int index)
-# The first queue family with compute; timestamp_bits may be NULL. -1 when there is none.
-cdef int compute_family(Instance instance, VkPhysicalDevice physical, uint32_t* timestamp_bits)
+# The first queue family with compute, -1 when there is none.
+cdef int compute_family(Instance instance, VkPhysicalDevice physical)
+# Refuses a queue family that is not there or does no compute.
+cdef int check_family(Instance instance, VkPhysicalDevice physical, uint32_t family) except -1
+# Valid bits of the timestamps of a queue family, 0 where it has none.
+cdef uint32_t timestamp_bits_of(Instance instance, VkPhysicalDevice physical, int family)
 # A queue family that only copies, beside which the compute family goes on; else `compute`.
 cdef int upload_family(Instance instance, VkPhysicalDevice physical, int compute)
 # Version that both the instance and the device speak

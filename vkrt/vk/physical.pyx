@@ -7,6 +7,7 @@ from libc.string cimport memset
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport check
 
+from vkrt.errors import InputError
 from vkrt.vk.info import DeviceInfo
 
 TYPES = {
@@ -117,17 +118,33 @@ cdef uint32_t common_version(Instance instance, VkPhysicalDevice physical) excep
     return min(<uint32_t>instance.api_version, properties.apiVersion)
 
 
-cdef int compute_family(Instance instance, VkPhysicalDevice physical, uint32_t* timestamp_bits):
+cdef int compute_family(Instance instance, VkPhysicalDevice physical):
     cdef VkQueueFamilyProperties families[32]
     cdef uint32_t number = 32
     cdef uint32_t i
     instance.vk.vkGetPhysicalDeviceQueueFamilyProperties(physical, &number, families)
     for i in range(number):
         if families[i].queueFlags & VK_QUEUE_COMPUTE_BIT:
-            if timestamp_bits != NULL:
-                timestamp_bits[0] = families[i].timestampValidBits
             return i
     return -1
+
+
+cdef int check_family(Instance instance, VkPhysicalDevice physical, uint32_t family) except -1:
+    cdef VkQueueFamilyProperties families[32]
+    cdef uint32_t number = 32
+    instance.vk.vkGetPhysicalDeviceQueueFamilyProperties(physical, &number, families)
+    if family >= number:
+        raise InputError(f"queue_family={family}: expected one of the device's {number} families")
+    if not families[family].queueFlags & VK_QUEUE_COMPUTE_BIT:
+        raise InputError(f"queue_family={family}: expected a family that does compute")
+    return 0
+
+
+cdef uint32_t timestamp_bits_of(Instance instance, VkPhysicalDevice physical, int family):
+    cdef VkQueueFamilyProperties families[32]
+    cdef uint32_t number = 32
+    instance.vk.vkGetPhysicalDeviceQueueFamilyProperties(physical, &number, families)
+    return families[family].timestampValidBits if 0 <= family < <int>number else 0
 
 
 cdef int upload_family(Instance instance, VkPhysicalDevice physical, int compute):
@@ -169,7 +186,7 @@ cdef list usable_devices(Instance instance):
     for i in range(number):
         instance.vk.vkGetPhysicalDeviceProperties(found[i], &properties)
         if (properties.apiVersion >= VK_API_VERSION_1_1
-                and compute_family(instance, found[i], NULL) >= 0):
+                and compute_family(instance, found[i]) >= 0):
             result.append((<size_t>found[i], describe(instance, found[i], len(result))))
     return result
 
@@ -184,7 +201,6 @@ cdef object describe(Instance instance, VkPhysicalDevice physical, int index):
     cdef VkPhysicalDeviceMemoryProperties memory
     cdef FeatureChain chain
     cdef uint32_t version = common_version(instance, physical)
-    cdef uint32_t timestamp_bits = 0
     cdef int i
     cdef size_t place
     extensions = device_extensions(instance, physical)
@@ -220,8 +236,8 @@ cdef object describe(Instance instance, VkPhysicalDevice physical, int index):
     usable = bool(subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
     for i, operation in enumerate(SUBGROUP_OPERATIONS):
         features[f"subgroup_{operation}"] = usable and subgroup.supportedOperations >> i & 1 != 0
-    compute_family(instance, physical, &timestamp_bits)
-    features["timestamps"] = timestamp_bits > 0
+    features["timestamps"] = timestamp_bits_of(instance, physical,
+                                               compute_family(instance, physical)) > 0
 
     instance.vk.vkGetPhysicalDeviceMemoryProperties(physical, &memory)
     heaps = [{"size": memory.memoryHeaps[i].size,

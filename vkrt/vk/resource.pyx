@@ -26,6 +26,12 @@ cdef int check_place(Device device, const VkMemoryRequirements* required, Block 
     return 0
 
 
+cdef void pretend(Device device, VkMemoryRequirements* required):
+    """Where the memory types are not the driver's, all of them suit."""
+    if device.pretends:
+        required.memoryTypeBits = (1 << len(device.info.memory_types)) - 1
+
+
 @cython.no_gc_clear
 cdef class Buffer:
     """A linear buffer, without memory until `bind`.
@@ -68,6 +74,7 @@ cdef class Buffer:
                        b"vkCreateBuffer")
         self.handle = handle
         device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &self.required)
+        pretend(device, &self.required)
 
     @property
     def requirements(self):
@@ -199,6 +206,7 @@ cdef class Image:
                        b"vkCreateImage")
         self.handle = handle
         device.vk.vkGetImageMemoryRequirements(device.handle, handle, &self.required)
+        pretend(device, &self.required)
 
     @property
     def requirements(self):
@@ -260,13 +268,29 @@ cdef class Image:
         self.destroy()
 
 
-def buffer_requirements(Device device not None, uint64_t size, uint32_t usage):
-    """(size, alignment, memory type bits) that a buffer would need, without keeping one."""
+def buffer_requirements(Device device not None, uint64_t size, uint32_t usage, bint shared=False):
+    """(size, alignment, memory type bits) that a buffer would need, without keeping one.
+
+    Args:
+        shared: it may be one of the compute queue alone, or one that the queue for copies uses as
+            well: what suits both.
+    """
     buffer = Buffer(device, size, usage)
-    try:
-        return buffer.requirements
-    finally:
+    needs = buffer.requirements
+    buffer.close()
+    if shared and device.upload_family != device.queue_family:
+        buffer = Buffer(device, size, usage, False, True)
+        needs = either(needs, buffer.requirements)
         buffer.close()
+    return needs
+
+
+def either(needs, others):
+    """What suits two requirements (size, alignment, memory type bits) at once.
+
+    Alignments are powers of two.
+    """
+    return max(needs[0], others[0]), max(needs[1], others[1]), needs[2] & others[2]
 
 
 def image_requirements(Device device not None, extent, int format, uint32_t usage):

@@ -1,0 +1,54 @@
+"""Verdict: whether a driver reads the pages of files in place, kept from process to process.
+
+One small file for each device in vkrt's cache folder. What is not exactly a verdict on this device,
+its driver and the system's kernel (part of the driver is in it) is as if there were no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from pathlib import Path
+
+from vkrt.vk.cache_file import cache_folder, put
+from vkrt.vk.info import DeviceInfo
+
+MAGIC = b"vkrtmaps1"
+_SUFFIX = ".vkrtmaps"
+_ANSWERS = {False: b"no ", True: b"yes"}
+
+
+def key_of(info: DeviceInfo) -> bytes:
+    """What a verdict holds for: a digest of the device, its driver's version and the kernel's."""
+    facts = (info.vendor_id, info.device_id, info.name, info.driver_id, info.driver_version,
+             info.driver_info, info.cache_uuid, platform.system(), platform.release())
+    return hashlib.sha256(repr(facts).encode()).digest()
+
+
+def path_of(info: DeviceInfo) -> Path | None:
+    """Where the verdict on a device is kept; None for nowhere."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    return folder / f"{info.vendor_id:x}-{info.device_id:x}-{info.driver_id}{_SUFFIX}"
+
+
+def read(path: Path, key: bytes) -> bool | None:
+    """The verdict in a file; None if there is none for this key."""
+    try:
+        with open(path, "rb") as file:
+            # One byte more than there may be shows a file that is too long.
+            found = file.read(len(_content(key, True)) + 1)
+    except OSError:
+        return None
+    return next((answer for answer in _ANSWERS if found == _content(key, answer)), None)
+
+
+def write(path: Path, key: bytes, answer: bool) -> bool:
+    """Keeps a verdict, in the place of an older one; whether it could."""
+    return put(path, _content(key, answer))
+
+
+def _content(key: bytes, answer: bool) -> bytes:
+    body = MAGIC + key + _ANSWERS[answer]
+    return body + hashlib.sha256(body).digest()
