@@ -7,7 +7,8 @@ return their memory.
 
 Environment:
     VKRT_VULKAN_LIBRARY: path or name of the library, instead of the usual names.
-    VKRT_VALIDATION: "1" turns the Khronos validation layer on and collects its messages.
+    VKRT_VALIDATION: "1" turns the Khronos validation layer on, its synchronization validation with
+        it, and collects its messages.
 """
 
 import os
@@ -74,18 +75,19 @@ cdef uint32_t library_version(PFN_vkGetInstanceProcAddr entry) except 0:
     return version
 
 
-cdef set instance_extensions(PFN_vkGetInstanceProcAddr entry):
+cdef set instance_extensions(PFN_vkGetInstanceProcAddr entry, const char* layer):
+    """Those of the library and the drivers, or with a layer those of the layer."""
     cdef PFN_vkEnumerateInstanceExtensionProperties ask = (
         <PFN_vkEnumerateInstanceExtensionProperties>entry(
             NULL, b"vkEnumerateInstanceExtensionProperties"))
     cdef uint32_t number = 0
-    check(ask(NULL, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
+    check(ask(layer, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
     cdef VkExtensionProperties* found = <VkExtensionProperties*>calloc(
         number + 1, sizeof(VkExtensionProperties))
     if found == NULL:
         raise MemoryError
     try:
-        check(ask(NULL, &number, found), b"vkEnumerateInstanceExtensionProperties")
+        check(ask(layer, &number, found), b"vkEnumerateInstanceExtensionProperties")
         return {<bytes>found[i].extensionName for i in range(number)}
     finally:
         free(found)
@@ -123,7 +125,10 @@ cdef class Instance:
         cdef VkApplicationInfo application
         cdef VkInstanceCreateInfo info
         cdef VkDebugUtilsMessengerCreateInfoEXT messenger
-        cdef const char* extensions[2]
+        cdef VkValidationFeaturesEXT features
+        cdef VkValidationFeatureEnableEXT synchronization = (
+            VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT)
+        cdef const char* extensions[3]
         cdef const char* layers[1]
         cdef VkInstance handle = NULL
         cdef bint validate = os.environ.get("VKRT_VALIDATION") == "1"
@@ -138,7 +143,7 @@ cdef class Instance:
         info.pApplicationInfo = &application
         info.ppEnabledExtensionNames = extensions
         info.ppEnabledLayerNames = layers
-        if b"VK_KHR_portability_enumeration" in instance_extensions(entry):
+        if b"VK_KHR_portability_enumeration" in instance_extensions(entry, NULL):
             # Drivers that are not fully conformant (over Metal) are listed only on request.
             extensions[info.enabledExtensionCount] = b"VK_KHR_portability_enumeration"
             info.enabledExtensionCount += 1
@@ -154,6 +159,16 @@ cdef class Instance:
             info.enabledExtensionCount += 1
             describe_messenger(&messenger)
             info.pNext = &messenger  # for the messages of vkCreateInstance itself
+            if b"VK_EXT_validation_features" in instance_extensions(entry, layers[0]):
+                # Drivers that execute in order forgive every missing barrier: the layer does not.
+                extensions[info.enabledExtensionCount] = b"VK_EXT_validation_features"
+                info.enabledExtensionCount += 1
+                memset(&features, 0, sizeof(features))
+                features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
+                features.pNext = info.pNext
+                features.enabledValidationFeatureCount = 1
+                features.pEnabledValidationFeatures = &synchronization
+                info.pNext = &features
         result = create(&info, NULL, &handle)
         if result == VK_ERROR_INCOMPATIBLE_DRIVER:
             raise LoaderError(f"there is no Vulkan driver; please {INSTALL}", <int>result,
