@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -26,3 +29,13 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
     expected = expected.astype(np.float64)
     norm = np.linalg.norm(expected)
     return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
+
+
+def run_python(code: str, *arguments: str, **environment: str) -> str:
+    """What a new interpreter prints that finds the tests' modules; its failure fails the test."""
+    path = os.pathsep.join((str(MODELS.parent), os.environ.get("PYTHONPATH", "")))
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *arguments], text=True,
+                          env={**os.environ, "PYTHONPATH": path, **environment}, timeout=300,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
