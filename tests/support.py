@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +49,13 @@ def outside(work: Any) -> list[str]:
             if not fits:
                 found.append(f"{record}: {operand}")
     return found
+
+
+def run_python(code: str, *arguments: str, **environment: str) -> str:
+    """What a new interpreter prints that finds the tests' modules; its failure fails the test."""
+    path = os.pathsep.join((str(MODELS.parent), os.environ.get("PYTHONPATH", "")))
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *arguments], text=True,
+                          env={**os.environ, "PYTHONPATH": path, **environment}, timeout=300,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

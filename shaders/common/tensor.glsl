@@ -19,6 +19,8 @@
 //   WEIGHT(binding, name), WEIGHT_AT(row, column, COLUMNS): matrices of texels, row by row
 //   T4                            vec4, ivec4 or uvec4: what LOAD gives; T its scalar
 
+#extension GL_EXT_samplerless_texture_functions : require
+
 #define T4_f32 vec4
 #define T4_f16 vec4
 #define T4_i32 ivec4
@@ -86,12 +88,14 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 #define SSBO_OUT(b, name, dt) \
   layout(set = 0, binding = b) writeonly buffer name##_block { PASTE(WORD_, dt) name[]; };
 
-#define SAMPLER_BUFFER_f32 samplerBuffer
-#define SAMPLER_BUFFER_f16 samplerBuffer
-#define SAMPLER_BUFFER_i32 isamplerBuffer
-#define SAMPLER_BUFFER_i8 isamplerBuffer
-#define SAMPLER_BUFFER_u8 usamplerBuffer
-#define TEXEL_IN(b, name, dt) layout(set = 0, binding = b) uniform PASTE(SAMPLER_BUFFER_, dt) name;
+// Without a sampler: Vulkan's texel buffers have none, and newer tools refuse modules that combine one
+// with a buffer (what GLSL's samplerBuffer compiles to).
+#define TEXTURE_BUFFER_f32 textureBuffer
+#define TEXTURE_BUFFER_f16 textureBuffer
+#define TEXTURE_BUFFER_i32 itextureBuffer
+#define TEXTURE_BUFFER_i8 itextureBuffer
+#define TEXTURE_BUFFER_u8 utextureBuffer
+#define TEXEL_IN(b, name, dt) layout(set = 0, binding = b) uniform PASTE(TEXTURE_BUFFER_, dt) name;
 
 #define SAMPLER_3D_f32 sampler3D
 #define SAMPLER_3D_f16 sampler3D

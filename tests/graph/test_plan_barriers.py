@@ -12,7 +12,8 @@ from vkrt.graph.records import HostCall
 
 def both(work, **options):
     result = plan(work, exact_requirements, **options)
-    return barriers(work, result), transitions(work, result)
+    needed = barriers(work, result)
+    return needed, transitions(work, result, needed)
 
 
 def test_a_chain_needs_one_each():
@@ -178,7 +179,8 @@ def test_against_brute_force(seed, images, unified):
     """All images of `random_work` are written first, so no transition adds a hazard."""
     work = random_work(seed, steps=30, images=images)
     result = plan(work, exact_requirements, unified=unified)
-    needed, moved = barriers(work, result), transitions(work, result)
+    needed = barriers(work, result)
+    moved = transitions(work, result, needed)
     last = 0
     settled = []  # for each step the first one that may run at the same time
     for index, step in enumerate(work.steps):

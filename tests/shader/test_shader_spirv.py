@@ -81,6 +81,7 @@ def compile_glsl(tmp_path, source, *flags):
 
 EVERYTHING = """
 #version 450
+#extension GL_EXT_samplerless_texture_functions : require
 layout(local_size_x_id = 7, local_size_y = 3, local_size_z_id = 9) in;
 layout(constant_id = 0) const int kind = -2;
 layout(constant_id = 4) const uint width = 6;
@@ -95,12 +96,15 @@ layout(binding = 5, rgba8ui) uniform writeonly uimage3D image;
 layout(binding = 6, r32f) uniform readonly imageBuffer stored;
 layout(binding = 7) uniform Sizes { mat4 matrix; };
 layout(binding = 8) uniform sampler2D pictures[3];
+layout(binding = 9) uniform utextureBuffer plain;
+layout(binding = 10) uniform texture3D unsampled;
 layout(push_constant) uniform Push { ivec3 sizes; float more[3]; vec2 last; };
 void main() {
   uint i = gl_GlobalInvocationID.x;
   result[i] = source.values[i] * scale + texelFetch(texels, int(i)) + vec4(rest[i] + first)
     + texelFetch(volume, ivec3(i), 0) + imageLoad(stored, int(i)) + matrix[0] + last.x + more[1]
-    + texelFetch(pictures[1], ivec2(i), 0) + float(kind) + float(width) + float(wide);
+    + texelFetch(pictures[1], ivec2(i), 0) + texelFetch(plain, int(i))
+    + texelFetch(unsampled, ivec3(i), 0) + float(kind) + float(width) + float(wide);
   rest[i] = sizes.x;
   imageStore(image, ivec3(i), uvec4(1));
 }
@@ -122,6 +126,8 @@ def test_every_kind_of_declaration(tmp_path, flags):
         (6, "stored", "storage_texel_buffer", "float", True, False, 1),
         (7, "matrix", "uniform_buffer", "struct", True, False, 1),
         (8, "pictures", "combined_image_sampler", "float", True, False, 3),
+        (9, "plain", "uniform_texel_buffer", "uint", True, False, 1),
+        (10, "unsampled", "sampled_image", "float", True, False, 1),
     ]
     specs = {s["id"]: (s["name"], s["type"], s["default"]) for s in found["specs"]}
     assert specs[0] == ("kind", "int", 2**32 - 2)

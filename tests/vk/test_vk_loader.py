@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from vk_bench import run_python
+from support import run_python
 
 FAILING_OPEN = """
     from vkrt.errors import LoaderError

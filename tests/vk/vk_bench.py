@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
 from vkrt.vk.command import CommandBuffer, CommandPool, Fence
 from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
@@ -86,11 +81,3 @@ class Bench:
     def __exit__(self, *exception):
         for thing in reversed(self.owned):
             thing.close()
-
-
-def run_python(code: str, **environment: str) -> str:
-    """What a new interpreter prints; its failure fails the test."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True,
-                          text=True, env={**os.environ, **environment}, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout

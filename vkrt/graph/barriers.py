@@ -64,12 +64,12 @@ def step_ranges(plan: MemoryPlan, operands: Sequence[Operand]) -> Iterator[Range
 
 
 def barriers(work: WorkList, plan: MemoryPlan) -> tuple[bool, ...]:
-    """For each step whether a global memory barrier (shader writes to shader reads and writes) has
-    to come before it.
+    """For each step whether a global memory barrier (all writes to all reads and writes) has to
+    come before it.
 
-    A host call ends the submission: waiting for it settles everything before, and submitting the
-    next makes visible what the host wrote. So neither it nor the step behind it needs one, but the
-    end of a submission makes shader writes visible to the host.
+    A host call ends the submission. Waiting for that settles the order, and every submission begins
+    with a barrier of its own, behind all that the host and the device did before. So neither the
+    call nor the step behind it needs one here.
     """
     first_uses = _first_uses(work)
     reads, writes = Ranges(), Ranges()
@@ -97,16 +97,21 @@ def barriers(work: WorkList, plan: MemoryPlan) -> tuple[bool, ...]:
     return tuple(result)
 
 
-def transitions(work: WorkList, plan: MemoryPlan) -> dict[int, tuple[int, ...]]:
+def transitions(work: WorkList, plan: MemoryPlan,
+                needed: Sequence[bool]) -> dict[int, tuple[int, ...]]:
     """Ids of the image storages to bring from UNDEFINED to GENERAL, by the step to do it before.
+
+    That step may be of any kind that runs on the device, also one that copies buffers.
 
     Activations' images need it once in every run, because other tenants of the arena may have
     overwritten them since the last. They are moved up to the barrier before the first use, or to
     the start of the submission, so that they go into the same command and stall nothing more: what
     the memory held is not used after that barrier, or the first use would have one of its own.
+
+    Args:
+        needed: what `barriers` says of the same work list and plan.
     """
     settled = 0
-    needed = barriers(work, plan)
     first_uses = _first_uses(work)
     result: dict[int, tuple[int, ...]] = {}
     for index, step in enumerate(work.steps):

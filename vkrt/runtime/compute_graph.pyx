@@ -24,25 +24,14 @@ from vkrt.runtime.descriptors cimport write_set
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times
-from vkrt.runtime.recording cimport record_dispatch
+from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.api cimport (
-    VkFlags,
-    VK_ACCESS_HOST_WRITE_BIT,
-    VK_ACCESS_SHADER_READ_BIT,
-    VK_ACCESS_SHADER_WRITE_BIT,
-    VK_ACCESS_TRANSFER_READ_BIT,
-    VK_ACCESS_TRANSFER_WRITE_BIT,
-    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-    VK_PIPELINE_STAGE_HOST_BIT,
-    VK_PIPELINE_STAGE_TRANSFER_BIT,
-)
 from vkrt.vk.command cimport (
     FOREVER, CommandBuffer, CommandPool, Fence, TimestampQueries, submit, wait,
 )
 from vkrt.vk.device cimport Device
-from vkrt.vk.resource cimport Buffer, Image
+from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 
@@ -147,20 +136,16 @@ cdef class ComputeGraph:
         """
         cdef CommandBuffer commands
         cdef uint32_t index = 0
-        cdef VkFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-        cdef VkFlags reads = VK_ACCESS_SHADER_READ_BIT
-        cdef VkFlags writes = VK_ACCESS_SHADER_WRITE_BIT
-        if any(isinstance(step, Move) for step in self.work.steps):
-            stages |= VK_PIPELINE_STAGE_TRANSFER_BIT
-            reads |= VK_ACCESS_TRANSFER_READ_BIT
-            writes |= VK_ACCESS_TRANSFER_WRITE_BIT
+        cdef Scope scope
         needed = barriers(self.work, self.plan)
-        new_images = transitions(self.work, self.plan)
+        new_images = transitions(self.work, self.plan, needed)
         for first, end in bounds:
-            commands = self._begin()
+            scope = scope_of(self.work.steps[first:end])
+            commands = CommandBuffer(self.pool)
             host_step = None
             # Closed with the others, whatever happens while it is recorded.
             sections.append((commands, None))
+            open_section(commands, scope, self._handles(new_images.get(first, ())))
             if queries is not None and first == 0:
                 commands.reset_timestamps(queries.handle, queries.size)
             for number in range(first, end):
@@ -168,15 +153,17 @@ cdef class ComputeGraph:
                 if isinstance(step, HostCall):
                     host_step = HostStep(step, self.resources)
                     continue
-                if needed[number] or queries is not None:
-                    commands.barrier(stages, writes, stages, reads | writes)
+                # The section's own barrier was the one of its first step, with the images.
+                images = new_images.get(number, ()) if number > first else ()
+                if images or number > first and (needed[number] or queries is not None):
+                    commands.barrier_with_images(
+                        scope.stages, scope.writes, scope.stages, scope.reads | scope.writes,
+                        self._handles(images))
                 if queries is not None:
                     commands.write_timestamp(queries.handle, 2 * number)
                 if isinstance(step, Move):
                     self._move(commands, step)
                 else:
-                    for storage in new_images.get(number, ()):
-                        commands.prepare_image((<Image>self.resources.handles[storage]).handle)
                     record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
                     index += 1
                 if queries is not None:
@@ -185,22 +172,13 @@ cdef class ComputeGraph:
             commands.end()
             sections[-1] = (commands, host_step)
 
+    def _handles(self, ids):
+        return [self.resources.handles[storage] for storage in ids]
+
     def _move(self, CommandBuffer commands, step):
         cdef Buffer source = self.resources.handles[step.reads[0].storage.id]
         cdef Buffer target = self.resources.handles[step.writes[0].storage.id]
         commands.copy_buffer(source.handle, 0, target.handle, 0, step.reads[0].nbytes)
-
-    def _begin(self):
-        cdef CommandBuffer commands = CommandBuffer(self.pool)
-        commands.begin(False)
-        # What the host wrote, what prepack and earlier runs wrote, is seen by the first dispatches.
-        commands.barrier(
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-            | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
-        return commands
 
     def write_input(self, int index, array):
         """Copies a contiguous array of the staging dtype to an input's memory."""

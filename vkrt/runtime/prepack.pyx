@@ -29,7 +29,7 @@ from vkrt.vk.api cimport (
 from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
-from vkrt.vk.resource cimport Buffer, Image, check_range
+from vkrt.vk.resource cimport Buffer, check_range
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 
@@ -135,10 +135,11 @@ cdef class Prepacker:
         try:
             self._read(batch)
             self.commands.begin(True)
-            self.commands.barrier(
+            # The images' memory is new: no other work of the device is to be waited for.
+            self.commands.barrier_with_images(
                 VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT)
+                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT, self._new_images(packed))
             for item in batch.items:
                 if item.prepack in self.plain:
                     self._copy(item)
@@ -152,6 +153,13 @@ cdef class Prepacker:
         finally:
             if pool is not None:
                 pool.close()
+
+    def _new_images(self, items):
+        """The images that these items are the first to write."""
+        targets = [self.work.prepacks[item.prepack].target.storage for item in items]
+        ids = {storage.id for storage in targets if storage.is_image} - self.prepared_images
+        self.prepared_images |= ids
+        return [self.resources.handles[number] for number in sorted(ids)]
 
     def _read(self, batch):
         """Reads the slices of a batch into staging, and asks for those behind them."""
@@ -194,9 +202,6 @@ cdef class Prepacker:
         target = record.target
         handle = self.resources.handles[target.storage.id]
         if target.storage.is_image:
-            if target.storage.id not in self.prepared_images:
-                self.commands.prepare_image((<Image>handle).handle)
-                self.prepared_images.add(target.storage.id)
             pool.write_image(index, 0, handle)
         else:
             pool.write_buffer(index, 0, handle, target.offset, target.nbytes)

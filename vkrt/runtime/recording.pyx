@@ -1,11 +1,55 @@
 # cython: language_level=3
-"""Recording a dispatch: pipeline, descriptor set, push constants, workgroups."""
+"""Recording: the beginning of a section, and a dispatch in it."""
 
 from libc.stdint cimport int32_t
 
+from vkrt.graph.records import Dispatch, Move
 
+from vkrt.vk.api cimport (
+    VK_ACCESS_HOST_WRITE_BIT,
+    VK_ACCESS_SHADER_READ_BIT,
+    VK_ACCESS_SHADER_WRITE_BIT,
+    VK_ACCESS_TRANSFER_READ_BIT,
+    VK_ACCESS_TRANSFER_WRITE_BIT,
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_HOST_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
+)
 from vkrt.vk.command cimport CommandBuffer
 from vkrt.vk.pipeline cimport DescriptorLayout, DescriptorPool, Pipeline
+
+
+cdef Scope scope_of(steps) except *:
+    """What steps do on the device, from their kinds."""
+    cdef Scope scope
+    scope.stages = scope.reads = scope.writes = 0
+    for step in steps:
+        if isinstance(step, Dispatch):
+            scope.stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+            scope.reads |= VK_ACCESS_SHADER_READ_BIT
+            scope.writes |= VK_ACCESS_SHADER_WRITE_BIT
+        elif isinstance(step, Move):
+            scope.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT
+            scope.reads |= VK_ACCESS_TRANSFER_READ_BIT
+            scope.writes |= VK_ACCESS_TRANSFER_WRITE_BIT
+    return scope
+
+
+cdef int open_section(CommandBuffer commands, Scope scope, images) except -1:
+    """Begins the recording of a section.
+
+    What the host wrote, and what prepack, earlier sections and earlier runs did, by whichever
+    stage, comes before all of it: a wait for a fence or a semaphore on the host's side makes
+    writes available, and only a barrier makes them visible to the section's own stages.
+    """
+    commands.begin(False)
+    if scope.stages:
+        commands.barrier_with_images(
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
+            | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            scope.stages, scope.reads | scope.writes, images)
+    return 0
 
 
 cdef int record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorPool pool,

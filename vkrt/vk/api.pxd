@@ -71,6 +71,7 @@ cdef extern from * nogil:
     ctypedef int VkPhysicalDeviceType
     ctypedef int VkDriverId
     ctypedef int VkDebugUtilsMessageSeverityFlagBitsEXT
+    ctypedef int VkValidationFeatureEnableEXT
 
     enum:
         VK_API_VERSION_1_1
@@ -84,6 +85,7 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_APPLICATION_INFO
         VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
         VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT
+        VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES
@@ -143,6 +145,7 @@ cdef extern from * nogil:
         VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT
         VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT
         VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 
         VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
         VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
@@ -218,6 +221,7 @@ cdef extern from * nogil:
     ctypedef struct VkLayerProperties:
         char* layerName
     ctypedef struct VkDebugUtilsMessengerCallbackDataEXT:
+        const char* pMessageIdName
         const char* pMessage
     ctypedef VkBool32 (*PFN_vkDebugUtilsMessengerCallbackEXT)(
         VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFlags types,
@@ -227,6 +231,11 @@ cdef extern from * nogil:
         VkFlags messageSeverity
         VkFlags messageType
         PFN_vkDebugUtilsMessengerCallbackEXT pfnUserCallback
+    ctypedef struct VkValidationFeaturesEXT:
+        VkStructureType sType
+        const void* pNext
+        uint32_t enabledValidationFeatureCount
+        const VkValidationFeatureEnableEXT* pEnabledValidationFeatures
 
     # Physical devices
     ctypedef struct VkPhysicalDeviceLimits:

@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.vk.api cimport (
-    VkBuffer, VkCommandBuffer, VkCommandPool, VkDescriptorSet, VkFence, VkFlags, VkImage,
+    VkBuffer, VkCommandBuffer, VkCommandPool, VkDescriptorSet, VkFence, VkFlags,
     VkPipeline, VkPipelineLayout, VkQueryPool,
 )
 from vkrt.vk.device cimport Device
@@ -47,6 +47,10 @@ cdef class CommandBuffer:
     # Any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)
     cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
                       VkFlags access) noexcept nogil
+    # The same, and images (each an `Image`) that held nothing, or nothing that is needed, become
+    # usable by shaders (layout GENERAL).
+    cdef int barrier_with_images(self, VkFlags source_stages, VkFlags source_access,
+                                 VkFlags stages, VkFlags access, images) except -1
     # Shader writes are seen by later dispatches, and reads are done before their writes.
     cpdef void compute_barrier(self) noexcept nogil
     # Copies and fills are seen by later dispatches.
@@ -55,8 +59,6 @@ cdef class CommandBuffer:
     cpdef void compute_to_transfer(self) noexcept nogil
     # Everything before is seen by the host once the fence is signaled.
     cpdef void device_to_host(self) noexcept nogil
-    # An image that holds nothing yet becomes usable by shaders (layout GENERAL).
-    cdef void prepare_image(self, VkImage image) noexcept nogil
     cdef void copy_buffer(self, VkBuffer source, uint64_t source_offset, VkBuffer target,
                           uint64_t target_offset, uint64_t size) noexcept nogil
     # Offset and size are multiples of 4 bytes.

@@ -136,6 +136,49 @@ cdef class CommandBuffer:
         self.device.vk.vkCmdPipelineBarrier(self.handle, source_stages, stages, 0, 1, &memory, 0,
                                             NULL, 0, NULL)
 
+    cdef int barrier_with_images(self, VkFlags source_stages, VkFlags source_access,
+                                 VkFlags stages, VkFlags access, images) except -1:
+        """A barrier that in the same command empties images and makes them usable by shaders.
+
+        The change of a layout writes the image's memory. It comes behind everything in the first
+        scope, because another tenant of that memory may still be read or written there.
+        """
+        cdef uint32_t number = len(images)
+        cdef uint32_t index
+        cdef Image image
+        cdef VkMemoryBarrier memory
+        cdef VkImageMemoryBarrier* changes
+        if number == 0:
+            self.barrier(source_stages, source_access, stages, access)
+            return 0
+        need(self.handle)
+        for image in images:
+            need(image.handle)
+        changes = <VkImageMemoryBarrier*>calloc(number, sizeof(VkImageMemoryBarrier))
+        if changes == NULL:
+            raise MemoryError
+        for index, image in enumerate(images):
+            changes[index].sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
+            changes[index].srcAccessMask = source_access
+            changes[index].dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
+            changes[index].oldLayout = VK_IMAGE_LAYOUT_UNDEFINED
+            changes[index].newLayout = VK_IMAGE_LAYOUT_GENERAL
+            changes[index].srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
+            changes[index].dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
+            changes[index].image = image.handle
+            changes[index].subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
+            changes[index].subresourceRange.levelCount = 1
+            changes[index].subresourceRange.layerCount = 1
+        memset(&memory, 0, sizeof(memory))
+        memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER
+        memory.srcAccessMask = source_access
+        memory.dstAccessMask = access
+        self.device.vk.vkCmdPipelineBarrier(
+            self.handle, source_stages, stages | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+            &memory, 0, NULL, number, changes)
+        free(changes)
+        return 0
+
     cpdef void compute_barrier(self) noexcept nogil:
         """Shader writes are seen by later dispatches, and reads are done before their writes."""
         self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
@@ -159,25 +202,6 @@ cdef class CommandBuffer:
         self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
                      VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
                      VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT)
-
-    cdef void prepare_image(self, VkImage image) noexcept nogil:
-        cdef VkImageMemoryBarrier change
-        memset(&change, 0, sizeof(change))
-        change.sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER
-        change.srcAccessMask = 0
-        change.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
-        change.oldLayout = VK_IMAGE_LAYOUT_UNDEFINED
-        change.newLayout = VK_IMAGE_LAYOUT_GENERAL
-        change.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
-        change.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED
-        change.image = image
-        change.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
-        change.subresourceRange.levelCount = 1
-        change.subresourceRange.layerCount = 1
-        # The source stage orders it behind dispatches that used the same memory for something else.
-        self.device.vk.vkCmdPipelineBarrier(
-            self.handle, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 0, NULL, 0, NULL, 1, &change)
 
     cdef void copy_buffer(self, VkBuffer source, uint64_t source_offset, VkBuffer target,
                           uint64_t target_offset, uint64_t size) noexcept nogil:
@@ -235,7 +259,12 @@ cdef class CommandBuffer:
         """Makes a new image usable by shaders; it holds nothing yet."""
         need(self.handle)
         need(image.handle)
-        self.prepare_image(image.handle)
+        # Whatever used the memory before has to be done with it: nothing says what that was.
+        self.barrier_with_images(
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT, (image,))
 
     def record_reset(self, TimestampQueries queries not None):
         """Resets all timestamps; comes before any of them is written."""

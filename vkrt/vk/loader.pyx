@@ -7,7 +7,8 @@ return their memory.
 
 Environment:
     VKRT_VULKAN_LIBRARY: path or name of the library, instead of the usual names.
-    VKRT_VALIDATION: "1" turns the Khronos validation layer on and collects its messages.
+    VKRT_VALIDATION: "1" turns the Khronos validation layer on, its synchronization validation with
+        it, and collects its messages.
 """
 
 import os
@@ -18,8 +19,9 @@ from cpython.pythread cimport (
     WAIT_LOCK,
 )
 from libc.stdint cimport uint32_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memset, strdup
+from libc.stdio cimport snprintf
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset, strdup, strlen, strstr
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 from vkrt.vk.api cimport *
@@ -33,6 +35,37 @@ INSTALL = ("install the Vulkan loader and a driver (Debian and Ubuntu: libvulkan
            "mesa-vulkan-drivers)")
 VALIDATION_LAYER = b"VK_LAYER_KHRONOS_validation"
 
+cdef extern from * nogil:
+    """
+    /* VK_EXT_layer_settings, which headers before 1.3.272 lack */
+    typedef struct {
+      const char* layer;
+      const char* name;
+      int type;  /* 0: VkBool32 */
+      uint32_t count;
+      const void* values;
+    } VkrtLayerSetting;
+    typedef struct {
+      VkStructureType sType;
+      const void* pNext;
+      uint32_t count;
+      const VkrtLayerSetting* settings;
+    } VkrtLayerSettings;
+    #define VKRT_LAYER_SETTINGS ((VkStructureType)1000496000)
+    """
+    VkStructureType LAYER_SETTINGS "VKRT_LAYER_SETTINGS"
+    ctypedef struct LayerSetting "VkrtLayerSetting":
+        const char* layer
+        const char* name
+        uint32_t count
+        const void* values
+    ctypedef struct LayerSettings "VkrtLayerSettings":
+        VkStructureType sType
+        const void* pNext
+        uint32_t count
+        const LayerSetting* settings
+
+cdef VkBool32 yes = 1
 cdef PFN_vkGetInstanceProcAddr library_entry = NULL
 cdef Instance shared = None
 
@@ -74,18 +107,19 @@ cdef uint32_t library_version(PFN_vkGetInstanceProcAddr entry) except 0:
     return version
 
 
-cdef set instance_extensions(PFN_vkGetInstanceProcAddr entry):
+cdef set instance_extensions(PFN_vkGetInstanceProcAddr entry, const char* layer):
+    """Those of the library and the drivers, or with a layer those of the layer."""
     cdef PFN_vkEnumerateInstanceExtensionProperties ask = (
         <PFN_vkEnumerateInstanceExtensionProperties>entry(
             NULL, b"vkEnumerateInstanceExtensionProperties"))
     cdef uint32_t number = 0
-    check(ask(NULL, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
+    check(ask(layer, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
     cdef VkExtensionProperties* found = <VkExtensionProperties*>calloc(
         number + 1, sizeof(VkExtensionProperties))
     if found == NULL:
         raise MemoryError
     try:
-        check(ask(NULL, &number, found), b"vkEnumerateInstanceExtensionProperties")
+        check(ask(layer, &number, found), b"vkEnumerateInstanceExtensionProperties")
         return {<bytes>found[i].extensionName for i in range(number)}
     finally:
         free(found)
@@ -123,7 +157,12 @@ cdef class Instance:
         cdef VkApplicationInfo application
         cdef VkInstanceCreateInfo info
         cdef VkDebugUtilsMessengerCreateInfoEXT messenger
-        cdef const char* extensions[2]
+        cdef LayerSettings settings
+        cdef LayerSetting named[2]
+        cdef VkValidationFeaturesEXT features
+        cdef VkValidationFeatureEnableEXT synchronization = (
+            VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT)
+        cdef const char* extensions[3]
         cdef const char* layers[1]
         cdef VkInstance handle = NULL
         cdef bint validate = os.environ.get("VKRT_VALIDATION") == "1"
@@ -138,7 +177,7 @@ cdef class Instance:
         info.pApplicationInfo = &application
         info.ppEnabledExtensionNames = extensions
         info.ppEnabledLayerNames = layers
-        if b"VK_KHR_portability_enumeration" in instance_extensions(entry):
+        if b"VK_KHR_portability_enumeration" in instance_extensions(entry, NULL):
             # Drivers that are not fully conformant (over Metal) are listed only on request.
             extensions[info.enabledExtensionCount] = b"VK_KHR_portability_enumeration"
             info.enabledExtensionCount += 1
@@ -154,6 +193,23 @@ cdef class Instance:
             info.enabledExtensionCount += 1
             describe_messenger(&messenger)
             info.pNext = &messenger  # for the messages of vkCreateInstance itself
+            # Drivers that execute in order forgive every missing barrier: the layer does not.
+            offered = instance_extensions(entry, layers[0])
+            if b"VK_EXT_layer_settings" in offered:
+                extensions[info.enabledExtensionCount] = b"VK_EXT_layer_settings"
+                info.enabledExtensionCount += 1
+                describe_settings(&settings, named)
+                settings.pNext = info.pNext
+                info.pNext = &settings
+            elif b"VK_EXT_validation_features" in offered:
+                extensions[info.enabledExtensionCount] = b"VK_EXT_validation_features"
+                info.enabledExtensionCount += 1
+                memset(&features, 0, sizeof(features))
+                features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
+                features.pNext = info.pNext
+                features.enabledValidationFeatureCount = 1
+                features.pEnabledValidationFeatures = &synchronization
+                info.pNext = &features
         result = create(&info, NULL, &handle)
         if result == VK_ERROR_INCOMPATIBLE_DRIVER:
             raise LoaderError(f"there is no Vulkan driver; please {INSTALL}", <int>result,
@@ -214,6 +270,21 @@ cdef Instance adopt_instance(VkInstance handle, PFN_vkGetInstanceProcAddr entry)
     return instance
 
 
+cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexcept:
+    """Newer layers look at what shaders do only when asked to."""
+    memset(settings, 0, sizeof(settings[0]))
+    memset(named, 0, 2 * sizeof(named[0]))
+    named[0].name = b"validate_sync"
+    named[1].name = b"syncval_shader_accesses_heuristic"
+    for index in range(2):
+        named[index].layer = b"VK_LAYER_KHRONOS_validation"
+        named[index].count = 1
+        named[index].values = &yes
+    settings.sType = LAYER_SETTINGS
+    settings.count = 2
+    settings.settings = named
+
+
 # Validation messages arrive on any thread, some of them while the layer holds locks of its own.
 # Taking the GIL there could deadlock, so they are kept in C until they are asked for.
 cdef PyThread_type_lock messages_lock = PyThread_allocate_lock()
@@ -235,12 +306,24 @@ cdef VkBool32 keep_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFl
                            const VkDebugUtilsMessengerCallbackDataEXT* data,
                            void* user) noexcept nogil:
     global message_count
+    cdef const char* kind = data.pMessageIdName
+    cdef char* kept
+    cdef size_t length
+    # Newer layers do not repeat in a message what it is about.
+    if kind == NULL or strstr(data.pMessage, kind) != NULL:
+        kept = strdup(data.pMessage)
+    else:
+        length = strlen(kind) + strlen(data.pMessage) + 3
+        kept = <char*>malloc(length)
+        if kept != NULL:
+            snprintf(kept, length, b"%s: %s", kind, data.pMessage)
     PyThread_acquire_lock(messages_lock, WAIT_LOCK)
-    if message_count < 1000:
-        messages[message_count] = strdup(data.pMessage)
-        if messages[message_count] != NULL:
-            message_count += 1
+    if kept != NULL and message_count < 1000:
+        messages[message_count] = kept
+        kept = NULL
+        message_count += 1
     PyThread_release_lock(messages_lock)
+    free(kept)
     return 0
 
 
