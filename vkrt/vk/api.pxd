@@ -218,6 +218,7 @@ cdef extern from * nogil:
     ctypedef struct VkLayerProperties:
         char* layerName
     ctypedef struct VkDebugUtilsMessengerCallbackDataEXT:
+        const char* pMessageIdName
         const char* pMessage
     ctypedef VkBool32 (*PFN_vkDebugUtilsMessengerCallbackEXT)(
         VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFlags types,
