@@ -90,8 +90,8 @@ cdef char* text_of(const char* name, const char* text) noexcept nogil:
     return result
 
 
-# The messages with one id: the layer's name of what is wrong, whether the layer calls it an error (if
-# not, it is a warning, or a word of the loader's), how many times it came, and the first message.
+# The messages with one id: the layer's name of what is wrong, whether the layer calls it an error
+# (if not, it is a warning, or a word of the loader's), how often it came, and the first message.
 Finding = namedtuple("Finding", ("id", "error", "times", "text"))
 
 
