@@ -88,13 +88,71 @@ def test_fresh_system_refuses(arguments, words):
     assert (TOOLS / "fresh-system").exists()
 
 
-def test_fresh_system_leaves_nothing_of_a_failure(checkout):
-    """debootstrap fails here after it has begun, as without a network."""
-    if not Path("/usr/share/debootstrap/scripts/trixie").exists() or os.getuid() != 0:
-        pytest.skip("needs debootstrap and root")
-    commands = checkout / "commands"
-    fake(commands, "debootstrap", 'mkdir -p "$3/etc"; echo "E: no such archive"; exit 1')
-    done = run("bash", "tools/fresh-system", "--keep", "trixie", cwd=checkout,
-               PATH=f"{commands}:{os.environ['PATH']}")
+@pytest.fixture
+def fresh(checkout):
+    """Runs tools/fresh-system with a stand-in for debootstrap, which the archive is too far for."""
+    if not Path("/usr/share/debootstrap/scripts/trixie").exists() \
+            or run("unshare", "--mount", "--pid", "--fork", "true").returncode:
+        pytest.skip("needs debootstrap, root and namespaces")
+    assert run("git", "init", "-q", cwd=checkout).returncode == 0
+    (checkout / ".gitignore").write_text("/.cache/\n/commands/\n", encoding="utf-8")
+
+    def fresh(script, *arguments, **environment):
+        fake(checkout / "commands", "debootstrap", script)
+        path = f"{checkout / 'commands'}:{os.environ['PATH']}"
+        return run("bash", "tools/fresh-system", *arguments, cwd=checkout, PATH=path,
+                   **environment)
+
+    return fresh
+
+
+def test_fresh_system_leaves_nothing_of_a_failure(checkout, fresh):
+    done = fresh('mkdir -p "$3/etc"; echo "E: no such archive"; exit 1', "--keep", "trixie")
     assert done.returncode == 1 and "E: no such archive" in done.stderr
-    assert not (checkout / ".cache").exists() or not list((checkout / ".cache").iterdir())
+    assert not list((checkout / ".cache").iterdir())
+
+
+# As much of a system as runs a few commands of this one.
+SMALL = """
+mkdir -p "$3"/{bin,etc/apt/apt.conf.d,proc,sys,dev,root,tmp}
+for command in bash cat ls tr cp; do
+    file=$(command -v $command)
+    cp "$file" "$3/bin/"
+    ldd "$file" | grep -o '/[^ ]*' | xargs -I{} cp --parents -L {} "$3"
+done
+"""
+
+
+def test_fresh_system_runs_commands_in_a_copy(checkout, fresh, tmp_path_factory):
+    models = tmp_path_factory.mktemp("models")
+    (models / "a.pte").write_text("model")
+    (checkout / "one").write_text("first")
+    script = ('cat one; ls; ls "$VKRT_MODELS" /dev/pts; echo "$SECRET"; '
+              'tr "\\0" " " < /proc/1/cmdline; exit 7')
+    arguments = ("trixie", "bash", "-c", script)
+    done = fresh(SMALL, "--keep", *arguments, VKRT_MODELS=str(models), SECRET="do not tell")
+    assert done.returncode == 7, done.stderr
+    said = done.stdout.split()
+    # Its own processes and devices; of the environment what it needs, of the files what git has.
+    assert said[0] == "firstone" and {"tools", "a.pte", "ptmx"} <= set(said)
+    assert "commands" not in said and "do not tell" not in done.stdout
+    assert "cat one" in done.stdout  # process 1 is the command
+    system = checkout / ".cache" / "fresh-trixie"
+    mounts = Path("/proc/mounts").read_text()
+    assert (system / "bin" / "bash").exists() and str(system) not in mounts
+    # Used again: what changed is newer than what was built of it, what was removed is gone.
+    copy = system / "root" / "vkrt"
+    (copy / "built").write_text("of one")
+    unchanged = (copy / "tools" / "test").stat().st_mtime_ns
+    (checkout / "one").unlink()
+    (checkout / "two").write_text("second")
+    os.utime(checkout / "two", (1, 1))
+    done = fresh("exit 1", "--keep", "trixie", "ls")
+    assert done.returncode == 0 and "built" in done.stdout.split()
+    assert {"one", "two"} & set(done.stdout.split()) == {"two"}
+    assert (copy / "two").stat().st_mtime > (copy / "built").stat().st_mtime - 1
+    assert (copy / "tools" / "test").stat().st_mtime_ns == unchanged
+    # Another release wants a place of its own, and without --keep nothing stays.
+    assert fresh(SMALL, "--root", str(system), "bookworm", "ls").returncode == 2
+    done = fresh("exit 1", "trixie", "ls")
+    assert done.returncode == 0 and not system.exists() and (models / "a.pte").exists()
