@@ -6,6 +6,13 @@ import gc
 import os
 
 import pytest
+from closing import (  # noqa: F401  hooks of pytest
+    failure_of,
+    pytest_addoption,
+    pytest_configure,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +49,9 @@ def valid(request):
     """Under VKRT_VALIDATION=1 every message of the validation layer fails the test it came from."""
     yield
     if os.environ.get("VKRT_VALIDATION") == "1" and "driver" in request.keywords:
-        from vkrt.vk import clear_validation_messages, validation_messages
+        from vkrt.vk import clear_validation_messages, validation_findings
 
-        messages = validation_messages()
+        findings = validation_findings()
         clear_validation_messages()
-        assert not messages, "\n".join(messages)
+        if findings:
+            pytest.fail(failure_of(findings), pytrace=False)

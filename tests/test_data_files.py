@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from data_samples import named_data, split, w
-from support import MODELS, find_model
+from support import MODELS, need_model
 
 import vkrt
 from vkrt.cli import main
@@ -84,9 +84,7 @@ def test_from_bytes(device, tmp_path):
 @driver
 def test_exported(device):
     """A program whose constants the exporter put into a file."""
-    path = find_model("mlp-ext.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model("mlp-ext.pte")
     with np.load(path.with_suffix(".npz")) as archive:
         x, y = archive["in0"], archive["out0"]
     data = sorted(path.parent.glob("vulkan_constants_*.ptd"))

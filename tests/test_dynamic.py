@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from shape_programs import layout_program, random_program
-from support import MODELS, find_model
+from support import MODELS, need_model
 
 import vkrt
 from vkrt.memory.source import Source
@@ -85,9 +85,7 @@ def test_results(name, storage, device):
 @pytest.mark.parametrize("name", list(LARGE)[:2 if QUICK else 3])
 def test_large(name, device):
     """Real programs: the reference where there is one, and every size as a program made for it."""
-    path = find_model(f"{name}.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model(f"{name}.pte")
     with np.load(path.with_name(path.name.replace("-dynamic", "")).with_suffix(".npz")) as archive:
         x, y = archive["in0"], archive["out0"]
     random = np.random.default_rng(5)

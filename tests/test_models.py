@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import find_model, relative_l2
+from support import find_model, need_model, relative_l2
 
 import vkrt
 from vkrt import pte
@@ -65,9 +65,7 @@ def test_small(name, storage, device):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_large(name, device):
-    path = find_model(f"{name}.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model(f"{name}.pte")
     check(path, device)
 
 
@@ -76,9 +74,7 @@ def test_large(name, device):
     ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
 ])
 def test_unsupported_names_everything_at_once(name, missing, device):
-    path = find_model(f"{name}.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model(f"{name}.pte")
     with pytest.raises(vkrt.UnsupportedError) as raised:
         vkrt.load(path, device)
     for words in missing:
@@ -114,9 +110,7 @@ def test_eager_order(name, device):
                                   "digit-recognizer"])
 def test_arena(name, device):
     """The arena is as small as what is alive at once, and no larger than the file's own plan."""
-    path = find_model(f"{name}.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model(f"{name}.pte")
     with vkrt.load(path, device) as program:
         memory = program.memory
         # A few alignments count in an arena of a few kilobytes.

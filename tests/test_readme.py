@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from vkrt.program import Description
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -22,3 +26,19 @@ def test_named_files_exist():
     assert names
     missing = {name for name in names if not (ROOT / name).exists()}
     assert not missing
+
+
+@pytest.mark.driver
+def test_the_demos_figures_are_todays(device):
+    if "llvmpipe" not in device.info.name:
+        pytest.skip("the README has the figures of lavapipe")
+    description = Description(ROOT / "tools" / "demo" / "realesr-animevideov3-fp16.pte")
+    try:
+        plan = description.predict("forward", device)[1]
+    finally:
+        description.close()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name, value in (("weights", plan.weight_bytes), ("staging", plan.staging_bytes),
+                        ("activations", plan.activation_bytes), ("planned peak", plan.peak_bytes),
+                        ("measured peak", plan.peak_bytes)):
+        assert f"    {name:<16}{value:>14,} B" in text, f"{name} is {value:,}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import find_model
+from support import need_model
 
 import vkrt
 
@@ -13,10 +13,7 @@ pytestmark = pytest.mark.driver
 
 def load_with_data(name, data, device):
     """The program and its data, or a skip where VKRT_MODELS does not have them."""
-    path, archive = find_model(f"{name}.pte"), find_model(data)
-    if path is None or archive is None:
-        pytest.skip("not in VKRT_MODELS")
-    return vkrt.load(path, device), np.load(archive)
+    return vkrt.load(need_model(f"{name}.pte"), device), np.load(need_model(data))
 
 
 def test_digits(device):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS, find_model
+from support import MODELS, need_model
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
@@ -131,9 +131,7 @@ def test_from_memory(device, steps):
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 def test_another_program(storage, device):
-    path = find_model("kvbuf-alias.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model("kvbuf-alias.pte")
     with np.load(path.with_suffix(".npz")) as archive, vkrt.load(path, device,
                                                                  storage=storage) as program:
         for step in range(3):

@@ -19,7 +19,6 @@ from support import MODELS, run_python
 import vkrt
 import vkrt.method
 import vkrt.runtime.compute_graph as compute_graph
-from vkrt.errors import LoaderError
 from vkrt.graph.graph import Graph
 from vkrt.graph.policy import target_of
 from vkrt.graph.records import HostCall, Move

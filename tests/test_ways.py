@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS, find_model
+from support import MODELS, need_model
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
@@ -148,9 +148,7 @@ def budgets(path: Path, device, points: int, **options) -> list[int]:
 
 @pytest.mark.parametrize("name", ["mlp", "conv_mix", *LARGE])
 def test_budgets_are_kept(name, device):
-    path = find_model(f"{name}.pte")
-    if path is None:
-        pytest.skip("not in VKRT_MODELS")
+    path = need_model(f"{name}.pte")
     expected, resident = run(path, device, weights="direct")
     read = []
     for budget in budgets(path, device, 3 if QUICK else 6):

@@ -100,6 +100,9 @@ def _short(error: Exception) -> str:
 
 def _programs(names: list[str]) -> list[Path]:
     folders = [Path(p) for p in os.environ.get("VKRT_MODELS", "").split(os.pathsep) if p]
+    for folder in folders:
+        if not folder.is_dir():
+            raise SystemExit(f"check_models: VKRT_MODELS names {folder}, which is not a folder")
     if not names:
         return [path for folder in folders for path in sorted(folder.glob("*.pte"))
                 if _is_pair(path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from vkrt.graph.ways import WEIGHTS
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.options import LoadOptions
 from vkrt.profile import CLOCKS
+from vkrt.vk import validation_findings
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -27,16 +29,19 @@ EXIT_UNSUPPORTED = 3
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit code.
 
-    0: done. 1: it failed (bad file, driver, memory). 2: wrong arguments. 3: the program needs what
-    vkrt does not have.
+    0: done. 1: it failed (bad file, driver, memory), or with VKRT_VALIDATION=1 the validation layer
+    found an error. 2: wrong arguments. 3: the program needs what vkrt does not have.
     """
-    options = _parser().parse_args(argv)
+    return _validated(_command(_parser().parse_args(argv)))
+
+
+def _command(options: Any) -> int:
     try:
         return options.command(options)
     except UnsupportedError as error:
         return _fail(error, EXIT_UNSUPPORTED)
     except InputError as error:
-        return _fail(error, EXIT_USAGE)
+        return _fail(_by_options(str(error)), EXIT_USAGE)
     except (VkrtError, OSError) as error:
         return _fail(error, EXIT_FAILED)
     except KeyboardInterrupt:
@@ -48,6 +53,35 @@ def main(argv: list[str] | None = None) -> int:
 
 def _fail(error: Any, code: int) -> int:
     print(f"vkrt: {error}", file=sys.stderr)
+    return code
+
+
+# What messages for callers in Python call differently.
+_OPTIONS = (("memory_budget", "budget"), ("stream_lookahead", "lookahead"),
+            ("pipeline_cache", "pipeline-cache"), ("packed", "packed"), ("storage", "storage"),
+            ("weights", "weights"))
+
+
+def _by_options(message: str) -> str:
+    """A message about an argument in the words of the command line."""
+    for argument, option in _OPTIONS:
+        message = re.sub(rf"\b{argument}=", f"--{option} ", message)
+    if message.startswith("no method "):
+        message += "; choose one with --method"
+    return message
+
+
+def _validated(code: int) -> int:
+    """Counts what the validation layer said, and lets its errors decide the exit code."""
+    findings = validation_findings()
+    if findings:
+        errors = sum(f.times for f in findings if f.error)
+        warnings = sum(f.times for f in findings if not f.error)
+        print(f"vkrt: messages of the validation layer: {errors} errors, {warnings} warnings; the "
+              "first of each kind is above", file=sys.stderr)
+        for finding in findings:
+            print(f"{finding.times:>8} x {finding.id or finding.text}", file=sys.stderr)
+        return code or (EXIT_FAILED if errors else 0)
     return code
 
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from vkrt.columns import columns
 from vkrt.timeline import Timeline
 
 
@@ -178,9 +179,9 @@ class MemoryReport:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
         if self.shapes:
-            lines += ["", f"{'inputs':<30}{'activations':>14}{'arena':>14}{'device bytes':>14}"]
-            lines += [f"{s.sizes:<30}{s.activations:>14,}{s.arena:>14,}{s.device:>14,}"
-                      for s in self.shapes]
+            lines += ["", *columns([("inputs", "activations", "arena", "device bytes"), *(
+                (s.sizes, f"{s.activations:,}", f"{s.arena:,}", f"{s.device:,}")
+                for s in self.shapes)])]
         if self.notes:
             lines += ["", *(f"note: {note}" for note in self.notes)]
         return "\n".join(lines)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vkrt.columns import columns
 from vkrt.errors import InputError
 from vkrt.graph.flops import flops_of
 from vkrt.graph.graph import Graph
@@ -18,6 +19,8 @@ from vkrt.graph.records import Dispatch, HostCall, WorkList
 from vkrt.vk.info import usable_cores
 
 CLOCKS = ("auto", "device", "host")
+# Columns of the tables
+RATES = ("ms", "%", "MB", "GFLOP/s", "GB/s")
 
 # (start, end, (start, seconds) of each step) of a run, on `time.perf_counter`
 Run = tuple[float, float, list[tuple[float, float]]]
@@ -119,20 +122,20 @@ class Profile:
         whole = sum(step.seconds for step in self.steps) or 1.0
         clock = ("the device's timestamps" if self.clock == "device"
                  else "the host's clock, each step submitted alone")
-        lines = [f"{self.device}, method {self.method}: median of {self.runs} runs by {clock}", "",
-                 f"{'node':>5} {'operator':<34}{'kernel':<30}{'groups':>11}{'ms':>9}{'%':>6}"
-                 f"{'MB':>9}{'GFLOP/s':>9}{'GB/s':>7}{'of best':>9}"]
+        lines = [f"{self.device}, method {self.method}: median of {self.runs} runs by {clock}", ""]
+        rows: list[tuple[str, ...]] = [("node", "operator", "kernel", "groups", *RATES, "of best")]
         for step in self.steps:
             size = f"{step.groups}x{step.local_size}" if step.kind == "dispatch" else step.kind
             best = "" if step.share is None else f"{100 * step.share:.0f} %"
-            lines.append(f"{step.node:>5} {step.operator:<34}{step.kernel:<30}{size:>11}"
-                         + _rates(step.seconds, whole, step.bytes_read + step.bytes_written,
-                                  step.flops) + f"{best:>9}")
-        lines += ["", f"{'operator':<40}{'steps':>41}{'ms':>9}{'%':>6}{'MB':>9}{'GFLOP/s':>9}"
-                      f"{'GB/s':>7}"]
+            rows.append((str(step.node), step.operator, step.kernel, size,
+                         *_rates(step.seconds, whole, step.bytes_read + step.bytes_written,
+                                 step.flops), best))
+        lines += columns(rows, left=(1, 2))
+        rows = [("operator", "steps", *RATES)]
         for total in self.totals():
-            lines.append(f"{total['operator']:<40}{total['steps']:>41}"
-                         + _rates(total["seconds"], whole, total["bytes"], total["flops"]))
+            rows.append((total["operator"], str(total["steps"]),
+                         *_rates(total["seconds"], whole, total["bytes"], total["flops"])))
+        lines += ["", *columns(rows)]
         lines += ["", f"steps {1e3 * sum(s.seconds for s in self.steps):.2f} ms, whole runs as "
                       f"profiled {1e3 * self.seconds:.2f} ms"]
         if self.ceiling is not None:
@@ -141,11 +144,11 @@ class Profile:
         return "\n".join(lines)
 
 
-def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> str:
-    """Columns of a table: ms, % of the whole, MB, GFLOP/s, GB/s."""
+def _rates(seconds: float, whole: float, nbytes: int, flops: int) -> tuple[str, ...]:
+    """The cells of the columns `RATES`."""
     rate = 1 / seconds if seconds else 0.0
-    return (f"{1e3 * seconds:>9.3f}{100 * seconds / whole:>6.1f}{nbytes / 1e6:>9.3f}"
-            f"{flops * rate / 1e9:>9.2f}{nbytes * rate / 1e9:>7.2f}")
+    return (f"{1e3 * seconds:.3f}", f"{100 * seconds / whole:.1f}", f"{nbytes / 1e6:.3f}",
+            f"{flops * rate / 1e9:.2f}", f"{nbytes * rate / 1e9:.2f}")
 
 
 def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], clock: str,

@@ -1,9 +1,7 @@
 """Programs for the tests: small synthetic ones, and whatever model files there are."""
 
-import os
-from pathlib import Path
-
 import pte_writer as w
+from support import model_folders
 
 from vkrt.pte import DelegateCall, read_delegate, read_externals, read_program
 
@@ -70,10 +68,7 @@ def sample_program(header=32):
 
 
 def model_files(limit=1 << 62, suffix=".pte"):
-    folders = [Path(__file__).resolve().parent.parent / "models"]
-    folders += [Path(item) for item in os.environ.get("VKRT_MODELS", "").split(os.pathsep) if item]
-    return sorted(path for folder in folders if folder.is_dir()
-                  for path in folder.iterdir()
+    return sorted(path for folder in model_folders() for path in folder.iterdir()
                   if path.suffix == suffix and path.stat().st_size <= limit)
 
 

@@ -90,8 +90,9 @@ def test_option(monkeypatch, tmp_path):
     monkeypatch.delenv("VKRT_PIPELINE_CACHE", raising=False)
     assert cache_file.check_option("auto") == "auto"
     assert cache_file.check_option(tmp_path) == str(tmp_path)
-    with pytest.raises(InputError, match="'auto', 'off' or a path"):
-        cache_file.check_option(None)
+    for wrong in (None, "", ".", "/"):
+        with pytest.raises(InputError, match="'auto', 'off' or a path"):
+            cache_file.check_option(wrong)
     monkeypatch.setenv("VKRT_PIPELINE_CACHE", "off")
     assert cache_file.check_option("auto") == "off"
     assert cache_file.check_option("/a") == "/a"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
+
 import pytest
 from support import run_python
 
@@ -87,6 +92,50 @@ def test_validation_messages_are_collected():
         """, VKRT_VALIDATION="1")
     if "skip" in out:
         pytest.skip("the Khronos validation layer is not installed")
+
+
+@pytest.mark.driver
+def test_validation_messages_are_written_once_for_each_kind():
+    """Also where nobody asks for them; what is found counts them all."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent("""
+        import sys
+        from vkrt.errors import LoaderError
+        from vkrt.vk import clear_validation_messages, validation_findings, validation_messages
+        from vkrt.vk.device import Device
+        from vkrt.vk.resource import Buffer
+        try:
+            device = Device.open()
+        except LoaderError:
+            print("skip")
+            sys.exit()
+        before = len(validation_messages())
+        for count in range(1, 3):
+            Buffer(device, 16, 0).close()  # a usage of 0 is not allowed
+        findings = validation_findings()
+        found, = (f for f in findings if "usage" in f.text)
+        assert found.error and found.times == 2 and found.id.startswith("VUID-VkBufferCreateInfo")
+        assert sum(f.times for f in findings) == len(validation_messages()) == before + 2
+        while len(validation_messages()) < 1000:
+            kept = len(validation_messages())
+            Buffer(device, 16, 0).close()
+            assert len(validation_messages()) == kept + 1
+        for count in range(5):
+            Buffer(device, 16, 0).close()
+        lost = validation_findings()[-1]
+        assert lost.id == "" and lost.times == 5 and "1000" in lost.text
+        clear_validation_messages()
+        assert validation_findings() == []
+        device.close()
+        """)], capture_output=True, text=True, timeout=120,
+        # Newer layers stop after 10 messages of a kind if they may.
+        env={**os.environ, "VKRT_VALIDATION": "1",
+             "VK_KHRONOS_VALIDATION_ENABLE_MESSAGE_LIMIT": "false"})
+    if "skip" in done.stdout:
+        pytest.skip("the Khronos validation layer is not installed")
+    assert done.returncode == 0, done.stderr
+    written = [line for line in done.stderr.splitlines()
+               if line.startswith("vkrt: validation error: ") and "VUID-VkBufferCreateInfo" in line]
+    assert len(written) == 1, done.stderr
 
 
 @pytest.mark.driver

@@ -64,13 +64,15 @@ def check_option(option: str | os.PathLike[str]) -> str:
     """The option `pipeline_cache` as a text; `VKRT_PIPELINE_CACHE` stands for "auto" if it is set.
 
     Raises:
-        InputError: it is neither a text nor a path.
+        InputError: it is neither a text nor a path, or the path has no name of a file.
     """
     if not isinstance(option, (str, os.PathLike)):
         raise InputError(f"pipeline_cache={option!r}: expected 'auto', 'off' or a path")
     text = os.fsdecode(option)
     if text == "auto":
         text = os.environ.get("VKRT_PIPELINE_CACHE") or text
+    if not Path(text).name:
+        raise InputError(f"pipeline_cache={text!r}: expected 'auto', 'off' or a path")
     return text
 
 

@@ -8,24 +8,20 @@ return their memory.
 Environment:
     VKRT_VULKAN_LIBRARY: path or name of the library, instead of the usual names.
     VKRT_VALIDATION: "1" turns the Khronos validation layer on, its synchronization validation with
-        it, and collects its messages.
+        it; what becomes of its messages is in `vkrt.vk.messages`.
 """
 
 import os
 
 cimport cython
-from cpython.pythread cimport (
-    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_release_lock, PyThread_type_lock,
-    WAIT_LOCK,
-)
 from libc.stdint cimport uint32_t
-from libc.stdio cimport snprintf
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset, strdup, strlen, strstr
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport INSTANCE, check, count
+from vkrt.vk.messages cimport describe_messenger
 from vkrt.vk.table cimport fill_instance_table
 
 from vkrt.errors import LoaderError
@@ -283,67 +279,3 @@ cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexce
     settings.sType = LAYER_SETTINGS
     settings.count = 2
     settings.settings = named
-
-
-# Validation messages arrive on any thread, some of them while the layer holds locks of its own.
-# Taking the GIL there could deadlock, so they are kept in C until they are asked for.
-cdef PyThread_type_lock messages_lock = PyThread_allocate_lock()
-cdef char* messages[1000]
-cdef int message_count = 0
-
-
-cdef void describe_messenger(VkDebugUtilsMessengerCreateInfoEXT* info) noexcept:
-    memset(info, 0, sizeof(info[0]))
-    info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT
-    info.messageSeverity = (VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT
-                            | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT)
-    info.messageType = (VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT
-                        | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT)
-    info.pfnUserCallback = keep_message
-
-
-cdef VkBool32 keep_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFlags types,
-                           const VkDebugUtilsMessengerCallbackDataEXT* data,
-                           void* user) noexcept nogil:
-    global message_count
-    cdef const char* kind = data.pMessageIdName
-    cdef char* kept
-    cdef size_t length
-    # Newer layers do not repeat in a message what it is about.
-    if kind == NULL or strstr(data.pMessage, kind) != NULL:
-        kept = strdup(data.pMessage)
-    else:
-        length = strlen(kind) + strlen(data.pMessage) + 3
-        kept = <char*>malloc(length)
-        if kept != NULL:
-            snprintf(kept, length, b"%s: %s", kind, data.pMessage)
-    PyThread_acquire_lock(messages_lock, WAIT_LOCK)
-    if kept != NULL and message_count < 1000:
-        messages[message_count] = kept
-        kept = NULL
-        message_count += 1
-    PyThread_release_lock(messages_lock)
-    free(kept)
-    return 0
-
-
-def validation_messages():
-    """Warnings and errors of the validation layer so far (the first 1000), as a list of str.
-
-    Empty unless VKRT_VALIDATION=1 was set when the first device was opened.
-    """
-    PyThread_acquire_lock(messages_lock, WAIT_LOCK)
-    try:
-        return [messages[i].decode(errors="replace") for i in range(message_count)]
-    finally:
-        PyThread_release_lock(messages_lock)
-
-
-def clear_validation_messages():
-    """Forgets the validation messages so far."""
-    global message_count
-    PyThread_acquire_lock(messages_lock, WAIT_LOCK)
-    for i in range(message_count):
-        free(messages[i])
-    message_count = 0
-    PyThread_release_lock(messages_lock)

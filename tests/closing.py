@@ -1,0 +1,102 @@
+"""What a run of the tests says at its end: failures by their causes, and missing programs.
+
+The hooks here belong to conftest.py, which imports them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+from support import NOT_HERE, model_folders
+
+# Causes that are shown in full, lines of the first failure of each, and tests that are named.
+MOST_CAUSES = 20
+MOST_LINES = 60
+MOST_TESTS = 3
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--failures", metavar="FILE",
+        help="write every failure in full to FILE, and show the first one of every cause only")
+
+
+def pytest_configure(config):
+    model_folders()  # says so if one does not exist
+    if config.getoption("failures") and config.option.tbstyle == "auto":
+        config.option.tbstyle = "short"
+
+
+def pytest_sessionfinish(session):
+    """From here on reports are only shown, and showing them is done here."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("failures") and reporter is not None:
+        session.config.option.tbstyle = "no"
+        reporter.reportchars = ""
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    stats = terminalreporter.stats
+    failed = [*stats.get("failed", ()), *stats.get("error", ())]
+    if failed and config.getoption("failures"):
+        show_failures(failed, config.getoption("failures"), terminalreporter)
+    show_missing(stats.get("skipped", ()), terminalreporter)
+
+
+def cause_of(report) -> str:
+    """What failures have in common that have one cause: the place, and the first line of what was
+    said but for its numbers."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    said = crash.message if crash is not None else report.longreprtext
+    line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", next(iter(said.strip().splitlines()), ""))
+    return f"{os.path.relpath(crash.path)}:{crash.lineno}: {line}" if crash is not None else line
+
+
+def show_failures(failed, file: str, terminal) -> None:
+    """Writes the failures to a file and shows the first one of every cause, the commonest first."""
+    causes: dict[str, list] = {}
+    for report in failed:
+        causes.setdefault(cause_of(report), []).append(report)
+    Path(file).write_text("\n".join(
+        f"==== {report.nodeid} ({report.when})\n{report.longreprtext}\n"
+        + "".join(f"---- {title}\n{text}\n" for title, text in report.sections)
+        for report in failed), encoding="utf-8")
+    terminal.section(f"{len(failed)} failures, {len(causes)} causes")
+    ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
+    for index, (cause, reports) in enumerate(ordered):
+        names = ", ".join(report.nodeid for report in reports[:MOST_TESTS])
+        more = f" and {len(reports) - MOST_TESTS} more" if len(reports) > MOST_TESTS else ""
+        terminal.write_line(f"---- {len(reports)} x {cause}", bold=True)
+        terminal.write_line(f"in {names}{more}")
+        if index < MOST_CAUSES:
+            lines = reports[0].longreprtext.splitlines()
+            if len(lines) > MOST_LINES:
+                left = len(lines) - MOST_LINES
+                lines = [*lines[:MOST_LINES // 2], f".. {left} lines are left out ..",
+                         *lines[-MOST_LINES // 2:]]
+            terminal.write("\n".join([*lines, "", ""]))
+    terminal.write_line(f"every failure in full: {file}")
+
+
+def show_missing(skipped, terminal) -> None:
+    """Tests that were skipped because a program that they run is in no folder that is known."""
+    missing = Counter(report.longrepr[2].partition(NOT_HERE)[2] for report in skipped
+                      if isinstance(report.longrepr, tuple) and NOT_HERE in report.longrepr[2])
+    if missing:
+        where = "in the folders of VKRT_MODELS" if os.environ.get("VKRT_MODELS") else \
+            "here (VKRT_MODELS, the folders of larger programs, is not set)"
+        terminal.section("missing programs")
+        terminal.write_line(f"{sum(missing.values())} tests were skipped because these "
+                            f"{len(missing)} files are not {where}:")
+        terminal.write_line(", ".join(sorted(missing)))
+
+
+def failure_of(findings) -> str:
+    """The validation messages of a test, each kind once; the first line is the same for tests that
+    have one cause."""
+    kinds = ", ".join(sorted({finding.id or "others" for finding in findings}))
+    return "\n".join([f"validation messages: {kinds}",
+                      *(f"{finding.times} x {finding.text}" for finding in findings)])
