@@ -1,4 +1,4 @@
-"""Where test programs are, and how far results are off."""
+"""Where test programs are, what they run on, and how far results are off."""
 
 from __future__ import annotations
 
@@ -26,3 +26,15 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
     expected = expected.astype(np.float64)
     norm = np.linalg.norm(expected)
     return float(np.linalg.norm(result.astype(np.float64) - expected) / (norm or 1.0))
+
+
+def same_bits(outputs, others) -> None:
+    """Fails unless two lists of outputs are the same bits."""
+    for a, b in zip(outputs, others, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def inputs_of(program) -> list[np.ndarray]:
+    """Inputs of the largest sizes: the same numbers for the same program."""
+    random = np.random.default_rng(3)
+    return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]

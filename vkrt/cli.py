@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,33 +24,52 @@ from vkrt.profile import CLOCKS
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNSUPPORTED = 3
+EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT, and by SIGPIPE
+EXIT_PIPE = 141
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit code.
 
     0: done. 1: it failed (bad file, driver, memory). 2: wrong arguments. 3: the program needs what
-    vkrt does not have.
+    vkrt does not have. 130: interrupted. 141: nobody reads the output any more.
     """
     options = _parser().parse_args(argv)
     try:
-        return options.command(options)
+        code = options.command(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _drop_output()
+        return EXIT_PIPE
     except UnsupportedError as error:
         return _fail(error, EXIT_UNSUPPORTED)
     except InputError as error:
         return _fail(error, EXIT_USAGE)
     except (VkrtError, OSError) as error:
+        if isinstance(error, OSError):
+            _drop_output()  # it may be the output that cannot be written
         return _fail(error, EXIT_FAILED)
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return EXIT_FAILED
+        return _fail("interrupted", EXIT_INTERRUPTED)
 
 
 def _fail(error: Any, code: int) -> int:
-    print(f"vkrt: {error}", file=sys.stderr)
+    with suppress(BrokenPipeError):
+        print(f"vkrt: {error}", file=sys.stderr)
     return code
+
+
+def _drop_output() -> None:
+    """Keeps Python from writing the rest at its end, which would fail once more."""
+    try:
+        sys.stdout.flush()
+    except (AttributeError, OSError):
+        with suppress(AttributeError, OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,7 +208,7 @@ def _info(options: Any) -> int:
         result["verified"] = verify(options.model, options.data)
         lines.append(f"{result['verified']} constants have the bytes that their names say")
     _print(options, result, "\n".join(lines))
-    return 0
+    return EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
 
 
 def _bench(options: Any) -> int:

@@ -15,6 +15,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol, bounded, symbols_in
 from vkrt.graph.tensor import Tensor, device_dtype
+from vkrt.graph.wording import counted, listed
 
 FOREVER = 1 << 60
 
@@ -157,7 +158,5 @@ class Graph:
                           if not (on_host if node.is_host else on_device)(node.op))
         missing += self.unsupported
         if missing:
-            names = ", ".join(f"{name} x{count}" for name, count in sorted(missing.items()))
-            raise UnsupportedError(
-                f"method '{self.name}' needs {len(missing)} things that vkrt does not have: "
-                f"{names}")
+            raise UnsupportedError(f"method '{self.name}' needs {counted(len(missing), 'thing')} "
+                                   f"that vkrt does not have: {listed(missing)}")

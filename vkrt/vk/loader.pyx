@@ -24,6 +24,7 @@ from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport INSTANCE, check, count
+from vkrt.vk.process cimport unwatch, watch
 from vkrt.vk.table cimport fill_instance_table
 
 from vkrt.errors import LoaderError
@@ -164,6 +165,7 @@ cdef class Instance:
         self.api_version = application.apiVersion
         count(INSTANCE, 1)
         fill_instance_table(&self.vk, entry, handle)
+        watch(&self.calls, &self.vk, sizeof(self.vk))
         if validate:
             check(self.vk.vkCreateDebugUtilsMessengerEXT(handle, &messenger, NULL,
                                                          &self.messenger),
@@ -188,6 +190,7 @@ cdef class Instance:
                 self.vk.vkDestroyInstance(self.handle, NULL)
             count(INSTANCE, -1)
         self.handle = NULL
+        unwatch(&self.calls)
 
     def __dealloc__(self):
         self.destroy()
@@ -196,7 +199,7 @@ cdef class Instance:
 cdef Instance acquire_instance():
     global shared
     cdef Instance instance = shared
-    if instance is None:
+    if instance is None or instance.calls.inherited:
         instance = Instance.__new__(Instance)
         instance.create()
         shared = instance
@@ -210,6 +213,7 @@ cdef Instance adopt_instance(VkInstance handle, PFN_vkGetInstanceProcAddr entry)
     # The version its maker asked for cannot be read back: the least that vkrt works with.
     instance.api_version = VK_API_VERSION_1_1
     fill_instance_table(&instance.vk, entry if entry != NULL else entry_point(), handle)
+    watch(&instance.calls, &instance.vk, sizeof(instance.vk))
     instance.users = 1
     return instance
 
@@ -219,6 +223,15 @@ cdef Instance adopt_instance(VkInstance handle, PFN_vkGetInstanceProcAddr entry)
 cdef PyThread_type_lock messages_lock = PyThread_allocate_lock()
 cdef char* messages[1000]
 cdef int message_count = 0
+
+
+def renew_lock():
+    """In a forked child: a thread that it does not have may hold the lock."""
+    global messages_lock
+    messages_lock = PyThread_allocate_lock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
 
 
 cdef void describe_messenger(VkDebugUtilsMessengerCreateInfoEXT* info) noexcept:

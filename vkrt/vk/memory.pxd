@@ -46,6 +46,8 @@ cdef class Block:
     # reads. VK_WHOLE_SIZE as size is the rest.
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil
+    # Raises ForkedError in a child that was forked after the block was allocated.
+    cdef int check_process(self) except -1 nogil
     cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1
     cdef int bind_image(self, VkImage image, uint64_t offset) except -1
     cdef void destroy(self) noexcept
