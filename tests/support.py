@@ -1,4 +1,5 @@
-"""Where test programs are, how far results are off, and what reaches beyond its memory."""
+"""Where test programs are, what they run on, how far results are off, and what reaches beyond its
+memory."""
 
 from __future__ import annotations
 
@@ -76,3 +77,15 @@ def run_python(code: str, *arguments: str, **environment: str) -> str:
                           capture_output=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def same_bits(outputs, others) -> None:
+    """Fails unless two lists of outputs are the same bits."""
+    for a, b in zip(outputs, others, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def inputs_of(program) -> list[np.ndarray]:
+    """Inputs of the largest sizes: the same numbers for the same program."""
+    random = np.random.default_rng(3)
+    return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]

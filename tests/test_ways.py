@@ -8,9 +8,8 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support import MODELS, need_model
+from support import MODELS, inputs_of, need_model, same_bits
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
@@ -31,12 +30,6 @@ if not QUICK:
 WEIGHTS = ["copy", "direct", "auto", "stream"]
 
 
-def inputs_of(program: vkrt.Program) -> list[np.ndarray]:
-    """The same numbers for the same program."""
-    random = np.random.default_rng(3)
-    return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]
-
-
 def run(path: Path, device, times: int = 1, **options):
     """The outputs of the last of some runs, and the memory report; the plan has to hold."""
     with vkrt.load(path, device, **options) as program:
@@ -46,11 +39,6 @@ def run(path: Path, device, times: int = 1, **options):
         memory = program.memory
         assert memory.measured_peak == memory.planned_peak
         return outputs, memory
-
-
-def same_bits(outputs, others) -> None:
-    for a, b in zip(outputs, others, strict=True):
-        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 @pytest.fixture(scope="module")

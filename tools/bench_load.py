@@ -2,15 +2,15 @@
 
     python tools/bench_load.py MODEL.pte ...              whole loads, and the first inference
     python tools/bench_load.py --reader FILE ...          only the reader, into touched memory
-    python tools/bench_load.py --strategies none,pread:2,direct --rounds 7 --cold ...
+    python tools/bench_load.py --strategies none,pread --rounds 7 --cold ...
 
 Every measurement runs in a process of its own, and each round measures every strategy once, so
 that noise hits all alike; the table has medians. The baseline is `none`: copies from the mapping
 as page faults read it. Cold means that no page of the file is in the system's cache (dropped, and
 checked); warm that all are.
 
-A strategy is a name of `vkrt.memory.strategies`, `auto`, or `direct` (pread past the cache); the
-reader alone takes a number of threads with it, as in `pread:8`.
+A strategy is a name of `vkrt.memory.strategies` or `auto`. The reader alone also takes `direct`
+(pread past the cache), and a number of threads, as in `pread:8`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from typing import Any
 
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
+from vkrt.memory.strategies import STRATEGIES
 
 BASELINE = "none"
+OF_LOADS = ",".join(reversed(STRATEGIES))
+OF_READER = f"{OF_LOADS},direct"
 TRANSFER = 4 << 20
 
 
@@ -42,7 +45,7 @@ def main() -> int:
     if not options.files:
         print("bench_load: no file given", file=sys.stderr)
         return 2
-    strategies = options.strategies.split(",")
+    strategies = (options.strategies or (OF_READER if options.reader else OF_LOADS)).split(",")
     if BASELINE not in strategies:
         strategies.insert(0, BASELINE)
     for path in options.files:
@@ -58,7 +61,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*")
     parser.add_argument("--reader", action="store_true", help="the reader alone; any file will do")
-    parser.add_argument("--strategies", default="none,willneed,readahead,pread,direct")
+    parser.add_argument("--strategies",
+                        help=f"default: {OF_LOADS}; of the reader {OF_READER}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--weights", default="copy", help="copy or auto (for whole loads)")
     parser.add_argument("--cold", action="store_true", help="cold only")

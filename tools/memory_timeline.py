@@ -9,8 +9,9 @@ Ways, the panels of the picture:
     lazy       weights="copy": weights first, through staging, then activations
     mapped     weights="auto": weights are read in place in the file where they lie as the kernels
                read them, others are written straight to their place
-    streamed   weights="stream" under a budget (by default half of what "lazy" plans): the rest of
-               the weights passes through a pool in every run
+    streamed   weights="stream" under a budget (by default half of what "lazy" plans, or the
+               smallest possible where that is more): the rest of the weights passes through a pool
+               in every run
 
 Sampled about every millisecond: RssAnon (with RssShmem) and RssFile of the process, from
 /proc/PID/status by the parent; and the bytes allocated on the device, from the allocator by a
@@ -58,7 +59,11 @@ def main() -> int:
         print(json.dumps(child(options.model, json.loads(options.child))))
         return 0
     warm = watch(options.model, WAYS["lazy"], options.device)
-    budget = options.budget or warm.device_peak // 2
+    budget = options.budget
+    if budget is None:
+        least = watch(options.model, {"weights": "stream", "memory_budget": "smallest"},
+                      options.device)
+        budget = max(warm.device_peak // 2, least.planned_peak)
     ways = {name: dict(way) for name, way in WAYS.items()}
     ways["streamed"]["memory_budget"] = budget
     runs = {name: watch(options.model, way, options.device) for name, way in ways.items()}

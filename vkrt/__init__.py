@@ -9,6 +9,7 @@
 from vkrt.errors import (
     DeviceLostError,
     DeviceMemoryError,
+    ForkedError,
     FormatError,
     InputError,
     LoaderError,
@@ -32,6 +33,7 @@ __all__ = [
     "DeviceInfo",
     "DeviceLostError",
     "DeviceMemoryError",
+    "ForkedError",
     "FormatError",
     "InputError",
     "LoadOptions",

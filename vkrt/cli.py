@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,35 +26,44 @@ from vkrt.vk import validation_findings
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNSUPPORTED = 3
+EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT, and by SIGPIPE
+EXIT_PIPE = 141
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit code.
 
     0: done. 1: it failed (bad file, driver, memory), or with VKRT_VALIDATION=1 the validation layer
-    found an error. 2: wrong arguments. 3: the program needs what vkrt does not have.
+    found an error. 2: wrong arguments. 3: the program needs what vkrt does not have. 130:
+    interrupted. 141: nobody reads the output any more.
     """
     return _validated(_command(_parser().parse_args(argv)))
 
 
 def _command(options: Any) -> int:
     try:
-        return options.command(options)
+        code = options.command(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _drop_output()
+        return EXIT_PIPE
     except UnsupportedError as error:
         return _fail(error, EXIT_UNSUPPORTED)
     except InputError as error:
         return _fail(_by_options(str(error)), EXIT_USAGE)
     except (VkrtError, OSError) as error:
+        if isinstance(error, OSError):
+            _drop_output()  # it may be the output that cannot be written
         return _fail(error, EXIT_FAILED)
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return EXIT_FAILED
+        return _fail("interrupted", EXIT_INTERRUPTED)
 
 
 def _fail(error: Any, code: int) -> int:
-    print(f"vkrt: {error}", file=sys.stderr)
+    with suppress(BrokenPipeError):
+        print(f"vkrt: {error}", file=sys.stderr)
     return code
 
 
@@ -83,6 +94,17 @@ def _validated(code: int) -> int:
             print(f"{finding.times:>8} x {finding.id or finding.text}", file=sys.stderr)
         return code or (EXIT_FAILED if errors else 0)
     return code
+
+
+def _drop_output() -> None:
+    """Keeps Python from writing the rest at its end, which would fail once more."""
+    try:
+        sys.stdout.flush()
+    except (AttributeError, OSError):
+        with suppress(AttributeError, OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -221,7 +243,7 @@ def _info(options: Any) -> int:
         result["verified"] = verify(options.model, options.data)
         lines.append(f"{result['verified']} constants have the bytes that their names say")
     _print(options, result, "\n".join(lines))
-    return 0
+    return EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
 
 
 def _bench(options: Any) -> int:

@@ -68,5 +68,10 @@ class DeviceLostError(VulkanError):
     """The device was lost (driver reset or crash); the program has to be loaded again."""
 
 
+class ForkedError(DeviceLostError):
+    """A device, or a program on it, was used in a child process that was forked after it was
+    opened. In the child it is lost; the parent's goes on. Load it after the fork."""
+
+
 class LoaderError(VulkanError, OSError):
     """The Vulkan library or a driver could not be opened; says which paths were tried."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from vkrt import debug, host
 from vkrt.arguments import TensorInfo, check_count, check_input, check_output
-from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError
+from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError, VulkanError
 from vkrt.exchange import read_output, write_inputs
 from vkrt.graph.graph import Graph
 from vkrt.graph.plan import MemoryPlan
@@ -252,8 +253,10 @@ class Method:
             InputError: the arguments do not fit, or their sizes do not fit together.
             DeviceMemoryError: there is no memory for sizes larger than those run so far; the
                 method can go on with those.
-            VulkanError: the device failed; DeviceLostError means the program must be loaded again.
+            VulkanError: the device failed; DeviceLostError means the program must be loaded again
+                (ForkedError, one of those: after a fork, in the child).
         """
+        self._device.check_process()
         arrays = self._arrays(inputs)
         shape = Shape.of(self.graph, arrays)
         with self._lock:
@@ -281,12 +284,15 @@ class Method:
         Raises:
             FormatError: the file was changed since it was opened.
             OSError: it cannot be read.
+            ForkedError: in a process that was forked after the method was loaded.
         """
+        self._device.check_process()
         with self._lock:
             if self._closed:
                 raise ValueError(f"method '{self.metadata.name}' is closed")
             if not self.work.states:
                 return
+            self._instances.settle()
             for source in self._sources:
                 source.check_unchanged()
             with Reader(self._sources, self.options.prefetch) as reader:
@@ -351,8 +357,9 @@ class Method:
             InputError: an argument does not fit.
             UnsupportedError: the clock is "device" and the device has no timestamps, or it is the
                 host's and weights are streamed.
-            VulkanError: the device failed.
+            VulkanError: the device failed; ForkedError as for `execute`.
         """
+        self._device.check_process()
         if repeat < 1:
             raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
         timestamps = takes_timestamps(clock, self._device)
@@ -375,6 +382,7 @@ class Method:
         """The instance of a shape, ready to run."""
         if self._closed:
             raise ValueError(f"method '{self.metadata.name}' is closed")
+        self._instances.settle()
         instance = self._instances.get(shape) or self._reshaped(shape)
         if self._instances.bind(instance):
             arena = self._instances.arena.nbytes
@@ -392,9 +400,23 @@ class Method:
                 for info, value in zip(infos, values)]
 
     def close(self) -> None:
-        """Releases everything of the device. May be called twice, waits for a run in progress."""
+        """Releases everything of the device. May be called twice, waits for a run in progress.
+
+        In a process that was forked after the method was loaded it only lets go of what is the
+        parent's.
+        """
+        if self._device.inherited:
+            # No thread of the parent is here to give back the lock, to end, or to be waited for.
+            self._closed = True
+            self._owned, self._weights, self._lenders = [], [], ()
+            return
         with self._lock:
             self._closed = True
+            for thing in self._owned:
+                if isinstance(thing, Instances):
+                    # Interrupted here, everything is still there for another call of `close`.
+                    with suppress(VulkanError):
+                        thing.settle()
             self._release()
 
     def _release(self) -> None:

@@ -23,9 +23,12 @@ from vkrt.graph.ways import Placement, Way, ways_of
 from vkrt.graph.weights import catalog_of
 from vkrt.ops.lowering import lower
 from vkrt.ops.resolving import largest_and_near
-from vkrt.options import LoadOptions
+from vkrt.options import SMALLEST, LoadOptions
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
+
+# A work list, its plan, and the mapper that holds the imports of its mapped weights
+Placed = tuple[WorkList, MemoryPlan, Mapper]
 
 
 def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
@@ -45,7 +48,7 @@ def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, Wor
 
 
 def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-          held: Collection[int] = ()) -> tuple[WorkList, MemoryPlan, Mapper]:
+          held: Collection[int] = ()) -> Placed:
     """The plan of a work list, and the mapper that holds the imports of its mapped weights.
 
     Args:
@@ -57,13 +60,34 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
         the caller closes.
 
     Raises:
-        InputError: the memory budget is too small, or other options do not fit.
+        InputError: the memory budget is too small (the message names the smallest one, which is
+            the peak of `memory_budget="smallest"`), or other options do not fit.
         UnsupportedError: weights="map" and nothing can be mapped.
     """
+    if not options.has_budget:
+        return _place(work, device, sources, options, held)
+    if options.budget is None:
+        return _smallest(work, device, sources, options, held)
+    try:
+        return _best(work, device, sources, options, held)
+    except InputError:
+        # Refused by an estimate, the budget may still be one that the smallest plan keeps to; and
+        # what the error names is the peak of a plan, as one choice's own minimum may be undercut by
+        # another choice.
+        found = _smallest(work, device, sources, options, held)
+    if found[1].peak_bytes <= options.budget:
+        return found
+    found[2].close()
+    raise InputError(_too_small(found[1], work, device, sources, options, held))
+
+
+def _best(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
+          held: Collection[int]) -> Placed:
+    """Within a budget, the first choice that fits; for as few bytes as possible, the smallest."""
     # What is mapped takes no memory, but what is streamed beside it may then need a larger pool: so
     # a budget is also tried without mapping.
     choices = [options]
-    if options.weights == "auto" and options.has_budget:
+    if options.weights == "auto":
         choices.append(replace(options, weights="stream"))
     found, refused = [], None
     for choice in choices:
@@ -81,6 +105,52 @@ def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpti
         if entry is not best:
             entry[2].close()
     return best
+
+
+def _smallest(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
+              held: Collection[int]) -> Placed:
+    """The plan of the fewest bytes: with one byte less, nothing is found any more."""
+    few = None if options.memory_budget is None else SMALLEST
+    best = _best(work, device, sources, replace(options, memory_budget=few), held)
+    # Without spilling, a budget below the peak is below the least that planning knows of. What is
+    # spilled for a budget, which `weights="stream"` alone is not, may by luck come to less than
+    # spilling everything.
+    while not device.unified and options.memory_budget is not None and best[1].peak_bytes > 1:
+        less = replace(options, memory_budget=best[1].peak_bytes - 1)
+        try:
+            found = _best(work, device, sources, less, held)
+        except InputError:
+            break
+        best[2].close()
+        best = found
+    return best
+
+
+def _too_small(least: MemoryPlan, work: WorkList, device: Any, sources: Sequence[Any],
+               options: LoadOptions, held: Collection[int]) -> str:
+    """What to say of a budget below the peak of the smallest plan."""
+    stream = least.stream
+    parts = [f"{least.weight_bytes:,} of weights that stay"]
+    if stream is not None:
+        parts.append(f"{least.pool_bytes + least.upload_bytes:,} to stream "
+                     f"{len(stream.streamed)} weights through at a look-ahead of "
+                     f"{stream.lookahead}")
+    parts.append(f"{least.activation_bytes + least.host_bytes:,} of activations")
+    if least.state_bytes:
+        parts.append(f"{least.state_bytes:,} of what is kept from run to run")
+    if least.staging_bytes:
+        parts.append(f"{least.staging_bytes:,} of staging before the activations")
+    text = (f"memory_budget={options.budget:,}: expected at least {least.peak_bytes:,} bytes "
+            f"({', '.join(parts)})")
+    if stream is not None and options.stream_lookahead != 0:
+        _, other, mapper = _smallest(work, device, sources, replace(options, stream_lookahead=0),
+                                     held)
+        mapper.close()
+        if other.peak_bytes < least.peak_bytes:
+            text += f"; with a look-ahead of 0, {other.peak_bytes:,}"
+    if device.unified:
+        text += "; there is nothing to gain by spilling: the device computes in the host's memory"
+    return text
 
 
 def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, device: Any,
@@ -109,7 +179,7 @@ def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, devic
 
 
 def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-           held: Collection[int]) -> tuple[WorkList, MemoryPlan, Mapper]:
+           held: Collection[int]) -> Placed:
     mapper = Mapper(device, sources, work.target.offset_alignment, options.weights == "map")
     try:
         placement = _placement(work, device, options, mapper, held)
@@ -153,15 +223,24 @@ class _Planner:
     def plan(self, work: WorkList, placement: Placement) -> tuple[WorkList, MemoryPlan]:
         """The work list and its plan; activations are spilled where nothing else is enough."""
         try:
-            return work, self._plan(work, placement, self.budget)
+            result = self._plan(work, placement, self.budget)
         except InputError as error:
             if self.budget is None or self.budget.nbytes is None:
                 raise
             spilled, notes = self._spilled(work, placement, self.budget)
             if spilled is work:
                 raise InputError("; ".join((str(error), *notes))) from error
-            placement = replace(placement, catalog=catalog_of(spilled))
-            return spilled, self._plan(spilled, placement, self.budget)
+            return spilled, self._plan_spilled(spilled, placement)
+        if self.options.memory_budget == SMALLEST and not self.unified:
+            spilled = self._spill(work, 0)[0]
+            if spilled is not work:
+                other = self._plan_spilled(spilled, placement)
+                if other.peak_bytes < result.peak_bytes:
+                    return spilled, other
+        return work, result
+
+    def _plan_spilled(self, spilled: WorkList, placement: Placement) -> MemoryPlan:
+        return self._plan(spilled, replace(placement, catalog=catalog_of(spilled)), self.budget)
 
     def activation_bytes(self, work: WorkList) -> int:
         """Bytes of a work list's activations in device memory."""
@@ -177,15 +256,13 @@ class _Planner:
         if limit is None or beside + result.run_bytes <= limit:
             return work, result
         arena = max(limit - beside - result.host_bytes, 0)
-        spilled, report = spill(work, self.requirements, arena, self.unified,
-                                granularity=self.granularity)
+        spilled, notes = self._spill(work, arena)
         if spilled is not work:
-            spilled.notes = [*work.notes, *report.notes]
             result = self._plan(spilled, _elsewhere(spilled), None)
         if beside + result.run_bytes > limit:
             raise InputError("; ".join((
                 f"memory_budget={limit:,}: {result.run_bytes:,} bytes of activations at these "
-                f"sizes do not fit beside {beside:,} of weights", *report.notes)))
+                f"sizes do not fit beside {beside:,} of weights", *notes)))
         return spilled, result
 
     def _plan(self, work: WorkList, placement: Placement, budget: Budget | None) -> MemoryPlan:
@@ -199,7 +276,11 @@ class _Planner:
         """The work list with activations spilled as far as a budget lacks room for them."""
         assert budget.nbytes is not None
         least = self._plan(work, placement, replace(budget, nbytes=None))
-        limit = max(least.activation_bytes - (least.peak_bytes - budget.nbytes), 0)
+        return self._spill(work, max(least.activation_bytes - (least.peak_bytes - budget.nbytes),
+                                     0))
+
+    def _spill(self, work: WorkList, limit: int) -> tuple[WorkList, tuple[str, ...]]:
+        """The work list with activations spilled for an arena of `limit` bytes, and notes."""
         spilled, report = spill(work, self.requirements, limit, self.unified,
                                 granularity=self.granularity)
         if spilled is not work:

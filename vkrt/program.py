@@ -181,7 +181,9 @@ class Program:
             InputError: there is no such method.
             UnsupportedError: it uses operators vkrt does not have (all are named).
             VulkanError: the device failed; what the method had allocated is released.
+            ForkedError: in a process that was forked after the program was loaded.
         """
+        self._check_process()
         with self._lock:
             if self._closed:
                 raise ValueError("the program is closed")
@@ -212,7 +214,8 @@ class Program:
 
         Raises:
             InputError: an argument does not fit.
-            VulkanError: the device failed.
+            VulkanError: the device failed; ForkedError in a process that was forked after the
+                program was loaded.
         """
         return self.load_method(method).execute(inputs, out)
 
@@ -233,6 +236,7 @@ class Program:
         if method is not None:
             self.load_method(method).reset_state()
             return
+        self._check_process()
         with self._lock:
             methods = list(self._methods.values())
         for loaded in methods:
@@ -249,16 +253,32 @@ class Program:
         return self.load_method(method).profile(inputs, repeat=repeat, clock=clock)
 
     def close(self) -> None:
-        """Releases everything; may be called twice."""
+        """Releases everything; may be called twice.
+
+        In a process that was forked after the program was loaded it only closes the files: what is
+        on the device is the parent's.
+        """
+        if self._device is not None and self._device.inherited:
+            # The lock may be held by a thread that this process does not have.
+            self._release()
+            return
         with self._lock:
-            self._closed = True
-            for method in self._methods.values():
-                method.close()
-            self._description.close()
-            if self._allocator is not None:
-                self._allocator.close()
-            if self._owns_device and self._device is not None:
-                self._device.close()
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        for method in self._methods.values():
+            method.close()
+        self._description.close()
+        if self._allocator is not None:
+            self._allocator.close()
+        if self._owns_device and self._device is not None:
+            self._device.close()
+
+    def _check_process(self) -> None:
+        """Raises ForkedError in a process that was forked after the program was loaded."""
+        assert self._device is not None
+        self._device.check_process()
 
     def __enter__(self) -> Program:
         return self

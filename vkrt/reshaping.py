@@ -139,6 +139,11 @@ class Instances:
         instance.compute.bind(self._weights, self.arena.blocks(instance.plan))
         return True
 
+    def settle(self) -> None:
+        """Waits for a run that was interrupted: it may still use the arena and the weights."""
+        for instance in self._kept.values():
+            instance.compute.settle()
+
     def unbind(self) -> None:
         """Frees the arena of everything bound to it."""
         for instance in self._kept.values():

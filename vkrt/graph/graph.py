@@ -15,6 +15,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol, bounded, symbols_in
 from vkrt.graph.tensor import Tensor, device_dtype
+from vkrt.graph.wording import counted, listed
 
 FOREVER = 1 << 60
 
@@ -158,8 +159,7 @@ class Graph:
             refused: what else of the graph vkrt does not do, in words, with counts.
         """
         missing = missing + self.unsupported
-        names = ", ".join(f"{name} x{count}" for name, count in sorted(missing.items()))
         others = (f"{text} x{count}" if count > 1 else text for text, count in refused.items())
-        raise UnsupportedError(
-            f"method '{self.name}' needs {len(missing) + len(refused)} things that vkrt does not "
-            f"have: {'; '.join(filter(None, (names, *others)))}")
+        things = counted(len(missing) + len(refused), "thing")
+        raise UnsupportedError(f"method '{self.name}' needs {things} that vkrt does not have: "
+                               f"{'; '.join(filter(None, (listed(missing), *others)))}")

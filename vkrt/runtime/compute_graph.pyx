@@ -5,6 +5,7 @@
     bind                     activations in the arena, descriptor sets, command buffers, one per
                              section
     run                      submit, wait; the only part that repeats
+    settle                   waits for a run that a signal has interrupted
     unbind                   gives up what `bind` made, so that the arena can be another
 
 A method with dynamic shapes has several: one for each of the sizes it was run at lately.
@@ -12,10 +13,11 @@ A method with dynamic shapes has several: one for each of the sizes it was run a
 
 from time import perf_counter
 
+cimport cython
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
-from vkrt.errors import UnsupportedError
+from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
@@ -26,15 +28,16 @@ from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times
 from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of
 from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.streaming cimport Streamer
+from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.command cimport (
-    FOREVER, CommandBuffer, CommandPool, Fence, TimestampQueries, submit, wait,
-)
+from vkrt.vk.command cimport CommandBuffer, CommandPool, TimestampQueries
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
 
+@cython.no_gc_clear
 cdef class ComputeGraph:
     """What runs a work list: handles of its activations, pipelines and commands.
 
@@ -52,9 +55,14 @@ cdef class ComputeGraph:
     cdef list steps
     cdef DescriptorPool sets
     cdef CommandPool pool
-    cdef Fence fence
+    cdef Submission submission
     cdef list sections
-    cdef object streamer
+    cdef Streamer streamer
+    # Hold what the device reads in a run that was interrupted
+    cdef tuple weights
+    # What is closed when the device is done with such a run
+    cdef list leftovers
+    cdef readonly bint unfinished
     cdef readonly bint bound
 
     def __cinit__(self, Device device, Pipelines pipelines not None, work, plan):
@@ -64,6 +72,7 @@ cdef class ComputeGraph:
         self.plan = plan
         self.steps = []
         self.sections = []
+        self.leftovers = []
 
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
@@ -88,6 +97,7 @@ cdef class ComputeGraph:
         """
         cdef Weights some
         try:
+            self.weights = tuple(weights)
             self.resources = Resources(self.device, self.work.storages)
             for some in weights:
                 self.resources.borrow(some.resources, some.storages)
@@ -102,22 +112,54 @@ cdef class ComputeGraph:
             raise
         self.bound = True
 
+    def settle(self):
+        """Waits for a run that was interrupted; nothing where there was none.
+
+        Raises:
+            VulkanError: the device has failed meanwhile; it is done with the run.
+        """
+        if not self.unfinished:
+            return
+        try:
+            if self.device.inherited:
+                pass  # the run is the parent's
+            elif self.streamer is not None:
+                self.streamer.rest()
+            else:
+                self.submission.settle()
+        finally:
+            if not self._is_at_work():
+                self.unfinished = False
+                release(self)
+                self._close_leftovers()
+
+    cdef int _close_leftovers(self) except -1:
+        leftovers, self.leftovers = self.leftovers, []
+        for thing in leftovers:
+            thing.close()
+        return 0
+
     def unbind(self):
-        """Releases what `bind` made; idempotent. No run may be in progress."""
+        """Releases what `bind` made; idempotent. Waits for a run that was interrupted."""
+        try:
+            self.settle()
+        except VulkanError:
+            pass  # reported by whoever runs on the device next; it has let go of everything
         self.bound = False
         commands = [commands for commands, _ in self.sections]
-        for thing in (*commands, self.pool, self.fence, self.sets, self.resources):
+        for thing in (*commands, self.pool, self.submission, self.sets, self.resources):
             if thing is not None:
                 thing.close()
         self.sections = []
-        self.pool = self.fence = self.sets = self.resources = self.streamer = None
+        self.pool = self.submission = self.sets = self.resources = self.streamer = None
+        self.weights = None
 
     def _encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
         cdef uint32_t index = 0
         dispatches = [s for s in self.steps if s[1] is not None]
         self.pool = CommandPool(self.device)
-        self.fence = Fence(self.device)
+        self.submission = Submission(self.device)
         if dispatches:
             self.sets = DescriptorPool(self.device, [(<Pipeline>s[2]).layout for s in dispatches])
         for step, shader, _ in dispatches:
@@ -191,20 +233,40 @@ cdef class ComputeGraph:
         _copy_out(self.resources, self.work.outputs[index], array)
 
     def run(self, run_kernel):
-        """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels."""
-        self._run(self.sections, run_kernel)
+        """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels.
+
+        A signal's handler that raises (Ctrl-C) ends it at once. The device goes on with the section
+        it is at: `settle` comes before inputs are written again.
+        """
+        try:
+            self._run(self.sections, run_kernel)
+        except BaseException:
+            self._keep()
+            raise
 
     def _run(self, sections, run_kernel):
-        cdef CommandBuffer commands
         if self.streamer is not None:
             self.streamer.run(sections, run_kernel)
             return
         for commands, host_step in sections:
-            with nogil:
-                submit(self.device, commands, self.fence)
-                wait(self.fence, FOREVER)
+            self.submission.run(commands)
             if host_step is not None:
                 (<HostStep>host_step).run(run_kernel)
+
+    cdef bint _is_at_work(self):
+        """Whether the device may be, on a run that is over for the host."""
+        if self.device.inherited:
+            return False
+        if self.streamer is not None:
+            return self.streamer.broken
+        return self.submission is not None and self.submission.pending
+
+    cdef int _keep(self) except -1:
+        """Holds everything that the device may still be at work on."""
+        if self._is_at_work():
+            self.unfinished = True
+            keep(self)
+        return 0
 
     def profile(self, write_inputs, run_kernel, bint on_device, int repeat):
         """Runs timed, from a recording that is made for this and dropped again.
@@ -249,14 +311,16 @@ cdef class ComputeGraph:
                     times = [next(hosts) if time is None else (start + time[0], time[1])
                              for time in device_times(self.device, queries, on_host)]
                 else:
-                    times = clock.submit_each(self.device, self.fence, sections)
+                    times = clock.submit_each(self.submission, sections)
                     end = perf_counter()
                 runs.append((start, end, times))
         finally:
-            for commands, _ in sections:
-                commands.close()
+            self._keep()
+            self.leftovers = [commands for commands, _ in sections]
             if queries is not None:
-                queries.close()
+                self.leftovers.append(queries)
+            if not self.unfinished:
+                self._close_leftovers()
         return runs
 
 

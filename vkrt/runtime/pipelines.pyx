@@ -113,7 +113,7 @@ cdef class Pipelines:
         if batch is None:
             return
         try:
-            batch.work()
+            batch.work_here()
             self._join()
             for key, pipeline in zip(self.keys, batch.take()):
                 self._add(key, pipeline)
@@ -197,11 +197,11 @@ cdef class Pipelines:
     def _drop_batch(self):
         batch = self.batch
         if batch is not None:
+            # What is left of the threads after that needs nothing of the batch.
             batch.stop()
-            self._join()
             batch.close()
         self.batch = None
-        self.keys = []
+        self.keys, self.threads = [], []
 
     def drop_modules(self):
         """Shader modules are only needed until their pipelines exist."""

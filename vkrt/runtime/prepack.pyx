@@ -18,6 +18,7 @@ from vkrt.memory.reader cimport Reader
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.recording cimport record_dispatch
 from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.submission cimport Submission
 from vkrt.vk.api cimport (
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_READ_BIT,
@@ -26,7 +27,7 @@ from vkrt.vk.api cimport (
     VK_PIPELINE_STAGE_HOST_BIT,
     VK_PIPELINE_STAGE_TRANSFER_BIT,
 )
-from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool, Fence, submit, wait
+from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
@@ -53,7 +54,7 @@ cdef class Prepacker:
     cdef Block block
     cdef Buffer staging
     cdef CommandBuffer commands
-    cdef Fence fence
+    cdef Submission submission
     cdef list owned
     cdef set prepared_images
     # Prepacks of which the weight has the constant's bytes: copied, without a shader
@@ -116,14 +117,14 @@ cdef class Prepacker:
         self.owned.append(pool)
         self.commands = CommandBuffer(pool)
         self.owned.append(self.commands)
-        self.fence = Fence(self.device)
-        self.owned.append(self.fence)
+        self.submission = Submission(self.device)
+        self.owned.append(self.submission)
 
     def _release(self):
         for thing in reversed(self.owned):
             thing.close()
         self.owned = []
-        self.staging = self.block = self.commands = self.fence = None
+        self.staging = self.block = self.commands = self.submission = None
 
     def _run_batch(self, batch):
         cdef uint32_t index
@@ -147,9 +148,7 @@ cdef class Prepacker:
                 self._item(item, pipelines[index], pool, index)
             self.commands.end()
             self.block.flush(0, self.plan.staging_bytes)
-            with nogil:
-                submit(self.device, self.commands, self.fence)
-                wait(self.fence, FOREVER)
+            self.submission.run_to_end(self.commands)
         finally:
             if pool is not None:
                 pool.close()

@@ -1,6 +1,7 @@
 # cython: language_level=3
 
-from vkrt.vk.command cimport Fence, TimestampQueries
+from vkrt.runtime.submission cimport Submission
+from vkrt.vk.command cimport TimestampQueries
 from vkrt.vk.device cimport Device
 
 
@@ -8,7 +9,7 @@ cdef class HostClock:
     cdef object run_kernel
     cdef list calls
 
-    cdef list submit_each(self, Device device, Fence fence, list sections)
+    cdef list submit_each(self, Submission submission, list sections)
 
 
 cdef list device_times(Device device, TimestampQueries queries, list on_host)

@@ -6,7 +6,8 @@ from time import perf_counter
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.runtime.host_calls cimport HostStep
-from vkrt.vk.command cimport FOREVER, CommandBuffer, Fence, TimestampQueries, submit, wait
+from vkrt.runtime.submission cimport Submission
+from vkrt.vk.command cimport TimestampQueries
 from vkrt.vk.device cimport Device
 
 
@@ -26,9 +27,8 @@ cdef class HostClock:
         self.run_kernel(name, args, outs)
         self.calls.append((start, perf_counter() - start))
 
-    cdef list submit_each(self, Device device, Fence fence, list sections):
+    cdef list submit_each(self, Submission submission, list sections):
         """Runs sections of one step each; (start, seconds) of every step."""
-        cdef CommandBuffer commands
         cdef list times = []
         for commands, host_step in sections:
             if host_step is not None:
@@ -36,9 +36,7 @@ cdef class HostClock:
                 times.append(self.calls[-1])
                 continue
             start = perf_counter()
-            with nogil:
-                submit(device, commands, fence)
-                wait(fence, FOREVER)
+            submission.run(commands)
             times.append((start, perf_counter() - start))
         return times
 

@@ -25,7 +25,7 @@ cdef class Streamer:
     cdef Fence finished
     cdef bint finishing
     # A run has begun and not ended well, nor has `_restart` made up for it.
-    cdef bint broken
+    cdef readonly bint broken
     # Raised when weights have arrived; whether by one for each reload, so that sections which wait
     # for it may be submitted before.
     cdef Timeline arrivals

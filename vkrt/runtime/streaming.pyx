@@ -14,17 +14,21 @@ and which sections wait for which weight. Here are the two sides of that:
 Another timeline counts the sections that are complete: section s of run r of n sections is at
 base + r * n + s + 1. When something fails, the run that needed it raises, what the pool holds is
 forgotten, and counting starts anew from where the device is. Sections that wait by then for what
-will not come are let go; what they compute is never seen.
+will not come are let go; what they compute is never seen. A run that a signal interrupts raises at
+once; the next one, or whoever releases what it used, then waits until the device is at rest.
 """
 
 import threading
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
 from vkrt.runtime.host_calls cimport HostStep
-from vkrt.vk.command cimport FOREVER, CommandBuffer, Fence
+from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline, submit_in_order
+
+from vkrt.errors import VkrtError, VulkanError
 
 # So often, in nanoseconds, a wait for the device looks whether it should go on.
 cdef uint64_t PATIENCE = 50_000_000
@@ -196,9 +200,16 @@ cdef class Streamer:
             self._finish()
             self._check(needed)
             self.broken = False
-        except BaseException:
+        except (VkrtError, OSError, MemoryError):
             self._restart()
             raise
+        # Anything else comes from a signal's handler or a host kernel: what was submitted goes on
+        # with its weights until `rest`.
+
+    def rest(self):
+        """Waits until the device is done with a run that was interrupted."""
+        if self.broken:
+            self._restart()
 
     cdef int _check(self, uint64_t number) except -1:
         """Raises what went wrong with one of so many reloads."""
@@ -235,9 +246,13 @@ cdef class Streamer:
         return 0
 
     cdef int _complete(self, uint64_t value) except -1:
-        with nogil:
-            self.computed.reached(value, FOREVER)
-        return 0
+        cdef int reached = 0
+        while True:
+            with nogil:
+                reached = self.computed.reached(value, PATIENCE)
+            if reached:
+                return 0
+            PyErr_CheckSignals()
 
     cdef int _finish(self) except -1:
         """Waits for the last section of a run."""
@@ -288,11 +303,17 @@ cdef class Streamer:
         if self.thread is not None:
             self.thread.join()
             self.thread = None
-        try:
-            if self.broken:
+        raised = None
+        while self.broken:
+            try:
                 self._come_to_rest()
                 self.broken = False
-        finally:
-            self.carrier.close()
-            self.finished.close()
-            self.computed.close()
+            except VulkanError as error:
+                raised, self.broken = error, False  # a device that fails is not at work any more
+            except BaseException as error:
+                raised = error  # a signal: nothing is released before the device is at rest
+        self.carrier.close()
+        self.finished.close()
+        self.computed.close()
+        if raised is not None:
+            raise raised

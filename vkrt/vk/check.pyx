@@ -15,7 +15,11 @@ from vkrt.vk.api cimport (
     VK_ERROR_VALIDATION_FAILED_EXT,
 )
 
-from vkrt.errors import DeviceLostError, DeviceMemoryError, LoaderError, VulkanError
+from vkrt.vk.process cimport FORKED
+
+from vkrt.errors import (
+    DeviceLostError, DeviceMemoryError, ForkedError, LoaderError, VulkanError,
+)
 
 # VkResult -> (name, what it means to the user, exception)
 RESULTS = {
@@ -55,6 +59,9 @@ RESULTS = {
         ("VK_ERROR_VALIDATION_FAILED_EXT", "the validation layer refuses the call", VulkanError),
     VK_ERROR_UNKNOWN:
         ("VK_ERROR_UNKNOWN", "the driver does not say what failed", VulkanError),
+    FORKED:
+        ("not called", "the device was opened before this process was forked; open it, or load "
+         "the program, after the fork", ForkedError),
 }
 
 # Their order is that of `Kind`.

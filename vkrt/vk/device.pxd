@@ -11,6 +11,7 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.check cimport Kind
 from vkrt.vk.loader cimport Instance
+from vkrt.vk.process cimport Calls
 from vkrt.vk.table cimport DeviceTable
 
 
@@ -19,6 +20,9 @@ cdef class Device:
     cdef Instance instance
     # The table stays valid while the device has children, also after close().
     cdef DeviceTable vk
+    cdef Calls calls
+    # Of the process that opened (or adopted) it
+    cdef readonly long process
     cdef VkPhysicalDevice physical
     cdef VkDevice handle
     cdef VkQueue queue

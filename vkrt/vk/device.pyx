@@ -6,6 +6,7 @@ A device has one compute queue, and one for copies where there is such a family.
 when the last child is closed.
 """
 
+import os
 import sys
 from dataclasses import replace
 
@@ -24,9 +25,10 @@ from vkrt.vk.physical cimport (
     FeatureChain, check_family, common_version, compute_family, describe, link_features,
     set_features, timestamp_bits_of, upload_family, usable_devices, wanted_extensions,
 )
+from vkrt.vk.process cimport FORKED, forked_from_user, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
 
-from vkrt.errors import InputError, LoaderError
+from vkrt.errors import ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
@@ -100,6 +102,20 @@ def address_of(handle, str name):
     return value
 
 
+def check_fork(info):
+    """Refuses devices of drivers that do not work in a child which was forked while they ran.
+
+    What a driver keeps for the whole process (threads, connections to the kernel) is still there,
+    as far as a fork copies it. Llvmpipe has all of that in the instance, and the child makes its
+    own; SwiftShader waits forever for threads that only the parent has; others are not known.
+    """
+    if forked_from_user() and info.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE:
+        raise ForkedError(
+            f"process {os.getpid()} was forked while a Vulkan device was open, and the driver of "
+            f"{info.name} cannot be used in such a process; fork before the first device is opened "
+            "(or after all are closed), or start the process anew (multiprocessing: 'spawn')")
+
+
 @cython.no_gc_clear
 cdef class Device:
     """A Vulkan device, its compute queue and, where it has one, a queue for copies.
@@ -120,6 +136,7 @@ cdef class Device:
         timestamp_bits: valid bits of a timestamp, 0 when there are none.
         pipeline_cache_option: see `open`; "off" for adopted devices.
         closed: whether `close` was called.
+        process: id of the process that opened it.
     """
 
     def __cinit__(self):
@@ -143,6 +160,8 @@ cdef class Device:
         Raises:
             LoaderError: no library, driver or device.
             InputError: the selector fits none.
+            ForkedError: this process was forked from one with an open device, and the driver cannot
+                start anew in such a child.
         """
         cdef Device device = Device.__new__(Device)
         cdef size_t address
@@ -150,6 +169,7 @@ cdef class Device:
         device.instance = acquire_instance()
         try:
             address, device.info = choose(usable_devices(device.instance), selector)
+            check_fork(device.info)
             device.physical = <VkPhysicalDevice>address
             device.create()
         except BaseException:
@@ -254,6 +274,8 @@ cdef class Device:
     cdef int start(self, uint32_t family) except -1:
         """What an opened and an adopted device have in common."""
         fill_device_table(&self.vk, self.instance.vk.vkGetDeviceProcAddr, self.handle)
+        watch(&self.calls, &self.vk, sizeof(self.vk))
+        self.process = os.getpid()
         self.queue_family = family
         self.api_version = common_version(self.instance, self.physical)
         if self.owned:
@@ -280,7 +302,23 @@ cdef class Device:
         if self.children == 0:
             self.destroy()
 
+    @property
+    def inherited(self):
+        """Whether it was opened in another process, from which this one was forked: it cannot be
+        used here, and closing it releases nothing."""
+        return self.calls.inherited
+
+    def check_process(self):
+        """Raises ForkedError where the device is `inherited`."""
+        if self.calls.inherited:
+            raise ForkedError(
+                f"process {os.getpid()} was forked from process {self.process}, which has opened "
+                f"{self.info.name} and goes on using it; in the child, open the device, or load "
+                "the program, after the fork")
+
     cdef int retain(self) except -1:
+        if self.calls.inherited:
+            self.check_process()
         if self.closed:
             raise ValueError("the device is closed")
         self.children += 1
@@ -319,6 +357,7 @@ cdef class Device:
                     self.vk.vkDeviceWaitIdle(handle)
                     self.vk.vkDestroyDevice(handle, NULL)
             count(DEVICE, -1)
+        unwatch(&self.calls)
         if instance is not None:
             instance.release()
 
@@ -342,6 +381,8 @@ cdef class Device:
     cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
                          VkFence fence) noexcept nogil:
         cdef VkResult result
+        if self.calls.inherited:  # a thread of the parent may have held the lock
+            return <VkResult>FORKED
         if self.loses_imports and self.imports:
             return VK_ERROR_DEVICE_LOST
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
@@ -351,6 +392,8 @@ cdef class Device:
 
     cdef VkResult wait_idle(self) noexcept nogil:
         cdef VkResult result
+        if self.calls.inherited:
+            return <VkResult>FORKED
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
         result = self.vk.vkQueueWaitIdle(self.queue)
         PyThread_release_lock(self.queue_lock)

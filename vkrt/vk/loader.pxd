@@ -4,12 +4,14 @@
 cimport cython
 
 from vkrt.vk.api cimport PFN_vkGetInstanceProcAddr, VkDebugUtilsMessengerEXT, VkInstance
+from vkrt.vk.process cimport Calls
 from vkrt.vk.table cimport InstanceTable
 
 
 @cython.final
 cdef class Instance:
     cdef InstanceTable vk
+    cdef Calls calls
     cdef VkInstance handle
     cdef VkDebugUtilsMessengerEXT messenger
     # Version the instance was created for (VK_API_VERSION_..), at most 1.3

@@ -22,6 +22,7 @@ from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport INSTANCE, check, count
 from vkrt.vk.messages cimport describe_messenger
+from vkrt.vk.process cimport unwatch, watch
 from vkrt.vk.table cimport fill_instance_table
 
 from vkrt.errors import LoaderError
@@ -216,6 +217,7 @@ cdef class Instance:
         self.api_version = application.apiVersion
         count(INSTANCE, 1)
         fill_instance_table(&self.vk, entry, handle)
+        watch(&self.calls, &self.vk, sizeof(self.vk))
         if validate:
             check(self.vk.vkCreateDebugUtilsMessengerEXT(handle, &messenger, NULL,
                                                          &self.messenger),
@@ -240,6 +242,7 @@ cdef class Instance:
                 self.vk.vkDestroyInstance(self.handle, NULL)
             count(INSTANCE, -1)
         self.handle = NULL
+        unwatch(&self.calls)
 
     def __dealloc__(self):
         self.destroy()
@@ -248,7 +251,7 @@ cdef class Instance:
 cdef Instance acquire_instance():
     global shared
     cdef Instance instance = shared
-    if instance is None:
+    if instance is None or instance.calls.inherited:
         instance = Instance.__new__(Instance)
         instance.create()
         shared = instance
@@ -262,6 +265,7 @@ cdef Instance adopt_instance(VkInstance handle, PFN_vkGetInstanceProcAddr entry)
     # The version its maker asked for cannot be read back: the least that vkrt works with.
     instance.api_version = VK_API_VERSION_1_1
     fill_instance_table(&instance.vk, entry if entry != NULL else entry_point(), handle)
+    watch(&instance.calls, &instance.vk, sizeof(instance.vk))
     instance.users = 1
     return instance
 

@@ -56,6 +56,8 @@ cdef class Block:
     # before host writes too where the device wrote the rest of an atom.
     cdef int flush(self, uint64_t offset, uint64_t size) except -1 nogil
     cdef int invalidate(self, uint64_t offset, uint64_t size) except -1 nogil
+    # Raises ForkedError in a child that was forked after the block was allocated.
+    cdef int check_process(self) except -1 nogil
     cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1
     cdef int bind_image(self, VkImage image, uint64_t offset) except -1
     cdef void destroy(self) noexcept

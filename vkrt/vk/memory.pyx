@@ -13,6 +13,7 @@ from posix.dlfcn cimport dlsym
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport ALLOCATOR, BLOCK, check, count
+from vkrt.vk.process cimport FORKED
 from vkrt.vk.vma cimport *
 
 from vkrt.errors import DeviceMemoryError, VulkanError
@@ -121,6 +122,7 @@ cdef class Allocator:
         cdef int result = VK_ERROR_OUT_OF_DEVICE_MEMORY
         cdef int memory_type
         cdef bint refuse = size > <uint64_t>self.device.info.limits["maxMemoryAllocationSize"]
+        self.device.check_process()
         if self.closed:
             raise ValueError("the allocator is closed")
         if size == 0:
@@ -228,7 +230,7 @@ cdef class Allocator:
         are since the start or `reset_peak()`.
         """
         cdef VmaStatistics now
-        if self.handle == NULL:
+        if self.handle == NULL or self.device.calls.inherited:
             memset(&now, 0, sizeof(now))
         else:
             now = sum_of_heaps(self)
@@ -240,7 +242,7 @@ cdef class Allocator:
     def reset_peak(self):
         """Starts the high-water marks anew from what is allocated now."""
         self.peak_block_bytes = self.peak_allocation_bytes = 0
-        if self.handle != NULL:
+        if self.handle != NULL and not self.device.calls.inherited:
             self.note_peak()
 
     def close(self):
@@ -253,7 +255,9 @@ cdef class Allocator:
         cdef void* handle = self.handle
         self.handle = NULL
         if handle != NULL:
-            vmaDestroyAllocator(handle)
+            # VMA has its own table of functions, and locks.
+            if not self.device.calls.inherited:
+                vmaDestroyAllocator(handle)
             self.device.destroyed(ALLOCATOR)
 
     cdef void release(self) noexcept:
@@ -334,6 +338,7 @@ cdef class Block:
         if self.behind != NULL:
             carry_atoms(self, self.mapped, self.behind, offset, size)
             return 0
+        self.check_process()
         return check(vmaFlushAllocation(self.allocator.handle, self.handle, offset, size),
                      b"vkFlushMappedMemoryRanges")
 
@@ -343,19 +348,29 @@ cdef class Block:
         if self.behind != NULL:
             carry_atoms(self, self.behind, self.mapped, offset, size)
             return 0
+        self.check_process()
         return check(vmaInvalidateAllocation(self.allocator.handle, self.handle, offset, size),
                      b"vkInvalidateMappedMemoryRanges")
 
+    # VMA would call the driver, and memory that is mapped may be shared with the parent.
+    cdef int check_process(self) except -1 nogil:
+        if self.allocator.device.calls.inherited:
+            return check(<VkResult>FORKED, b"Block")
+        return 0
+
     # Called by Buffer and Image, which have checked the place. VMA has to bind what it allocated.
     cdef int bind_buffer(self, VkBuffer buffer, uint64_t offset) except -1:
+        self.check_process()
         return check(vmaBindBufferMemory2(self.allocator.handle, self.handle, offset, buffer, NULL),
                      b"vkBindBufferMemory2")
 
     cdef int bind_image(self, VkImage image, uint64_t offset) except -1:
+        self.check_process()
         return check(vmaBindImageMemory2(self.allocator.handle, self.handle, offset, image, NULL),
                      b"vkBindImageMemory2")
 
     def _check_range(self, uint64_t offset, uint64_t size):
+        self.check_process()
         if self.mapped == NULL:
             raise ValueError("the block is closed or not host-visible")
         if offset > self.size or size > self.size - offset:
@@ -391,10 +406,11 @@ cdef class Block:
         if self.behind != NULL:
             free(mapped)
             mapped, self.behind = self.behind, NULL
-        with nogil:
-            if mapped != NULL and self.allocator.device.remove_on_free:
-                return_pages(mapped, self.size)
-            vmaFreeMemory(self.allocator.handle, handle)
+        if not self.allocator.device.calls.inherited:
+            with nogil:
+                if mapped != NULL and self.allocator.device.remove_on_free:
+                    return_pages(mapped, self.size)
+                vmaFreeMemory(self.allocator.handle, handle)
         count(BLOCK, -1)
         self.allocator.release()
 

@@ -18,7 +18,10 @@ cdef class PipelineBatch:
     cdef readonly int size
     cdef int room
     cdef int next
+    # Calls of `work` that are at a pipeline
+    cdef int working
     # (layout, module) of each: they have to outlive the work
     cdef list parts
 
+    cdef bint advance(self) noexcept nogil
     cdef void destroy(self) noexcept

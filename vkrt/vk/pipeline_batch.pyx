@@ -6,6 +6,7 @@ they take the next pipeline from an array and need it only once all are done.
 """
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport calloc, free
 
 from vkrt.vk.api cimport VK_ERROR_UNKNOWN, VkPipeline, VkResult
@@ -15,11 +16,19 @@ from vkrt.vk.pipeline cimport DescriptorLayout, Pipeline, Recipe, ShaderModule, 
 
 cdef extern from * nogil:
     """
-    #define VKRT_NEXT(counter) __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED)
-    #define VKRT_SET(counter, value) __atomic_store_n(counter, value, __ATOMIC_RELAXED)
+    #include <time.h>
+    #define VKRT_ADD(counter, more) __atomic_fetch_add(counter, more, __ATOMIC_SEQ_CST)
+    #define VKRT_LOAD(counter) __atomic_load_n(counter, __ATOMIC_SEQ_CST)
+    #define VKRT_SET(counter, value) __atomic_store_n(counter, value, __ATOMIC_SEQ_CST)
+    static inline void vkrt_nap(void) {
+        struct timespec time = {0, 1000000};
+        nanosleep(&time, NULL);
+    }
     """
-    int fetch_next "VKRT_NEXT"(int* counter)
+    int fetch_add "VKRT_ADD"(int* counter, int more)
+    int load "VKRT_LOAD"(int* counter)
     void store "VKRT_SET"(int* counter, int value)
+    void nap "vkrt_nap"()
 
 
 @cython.no_gc_clear
@@ -57,20 +66,37 @@ cdef class PipelineBatch:
 
     def work(self):
         """Makes pipelines until none is left to begin. The GIL is released."""
-        cdef int index
-        cdef Device device = self.device
         with nogil:
-            while True:
-                index = fetch_next(&self.next)
-                if index >= self.size:
-                    break
-                self.results[index] = device.vk.vkCreateComputePipelines(
-                    device.handle, device.pipeline_cache, 1, &self.recipes[index].info, NULL,
-                    &self.handles[index])
+            while self.advance():
+                pass
+
+    def work_here(self):
+        """The same on the calling thread, which handles signals in between."""
+        cdef bint more = True
+        while more:
+            with nogil:
+                more = self.advance()
+            PyErr_CheckSignals()
+
+    cdef bint advance(self) noexcept nogil:
+        """Makes the next pipeline; False where there is none."""
+        cdef int index
+        # In this order, so that whoever has stopped the batch and sees nobody at work is alone.
+        fetch_add(&self.working, 1)
+        index = fetch_add(&self.next, 1)
+        if index < self.size:
+            self.results[index] = self.device.vk.vkCreateComputePipelines(
+                self.device.handle, self.device.pipeline_cache, 1, &self.recipes[index].info, NULL,
+                &self.handles[index])
+        fetch_add(&self.working, -1)
+        return index < self.size
 
     def stop(self):
-        """Lets no call of `work` begin another pipeline."""
-        store(&self.next, self.size)
+        """Lets no call of `work` begin another pipeline, and waits for those that were begun."""
+        with nogil:
+            store(&self.next, self.size)
+            while load(&self.working):
+                nap()
 
     def take(self):
         """The pipelines in the order in which they were added.

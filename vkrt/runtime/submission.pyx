@@ -1,0 +1,94 @@
+# cython: language_level=3
+"""Submission: giving the device work, and waiting for it in such a way that signals are heard.
+
+A wait is made of slices, and between them Python's handlers of signals run: Ctrl-C raises at once.
+The device cannot be interrupted. What it works on must then neither be changed nor released until
+it is done, and so somebody has to wait before: whoever uses it next, or the exit of the process.
+"""
+
+import atexit
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint64_t
+
+from vkrt.vk.command cimport CommandBuffer, Fence, submit, wait
+from vkrt.vk.device cimport Device
+
+# So long, in nanoseconds, a signal may have to wait. Most runs are shorter than one slice.
+cdef uint64_t SLICE = 100_000_000
+
+# What `keep` holds
+UNFINISHED = set()
+
+
+cdef class Submission:
+    """One submission at a time and its fence.
+
+    Args:
+        device: an open device.
+    """
+
+    def __cinit__(self, Device device not None):
+        self.device = device
+        self.fence = Fence(device)
+
+    cdef int run(self, CommandBuffer commands) except -1:
+        with nogil:
+            submit(self.device, commands, self.fence)
+        self.pending = True
+        return self.settle()
+
+    cdef int run_to_end(self, CommandBuffer commands) except -1:
+        raised = None
+        with nogil:
+            submit(self.device, commands, self.fence)
+        self.pending = True
+        while self.pending:
+            try:
+                self.settle()
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised
+        return 0
+
+    cdef int settle(self) except -1:
+        cdef int done = 0
+        while self.pending:
+            # A device that fails is not at work any more.
+            self.pending = False
+            with nogil:
+                done = wait(self.fence, SLICE)
+            if not done:
+                self.pending = True
+                PyErr_CheckSignals()
+        return 0
+
+    def close(self):
+        """Releases the fence; nothing may be pending."""
+        self.fence.close()
+
+
+cdef int keep(graph) except -1:
+    UNFINISHED.add(graph)
+    return 0
+
+
+cdef int release(graph) except -1:
+    UNFINISHED.discard(graph)
+    return 0
+
+
+def settle_all():
+    """Waits for everything that the device is still at work on."""
+    try:
+        for graph in tuple(UNFINISHED):
+            graph.settle()
+    except BaseException:
+        # Interrupted again, the process ends without waiting: nothing may be released then.
+        for graph in UNFINISHED:
+            Py_INCREF(graph)
+
+
+atexit.register(settle_all)
