@@ -12,7 +12,6 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt.memory.host_arena import live_host_memory
 from vkrt.vk import live_objects
 
 pytestmark = pytest.mark.driver
@@ -24,7 +23,7 @@ def held(program) -> tuple:
     """Everything vkrt counts."""
     gc.collect()
     memory = program.load_method("forward")._allocator.statistics()
-    return live_objects(), live_host_memory(), memory
+    return live_objects(), memory
 
 
 @pytest.mark.parametrize("options", [
@@ -54,7 +53,7 @@ def test_loads_add_nothing(name, device):
             for method in program.method_names:
                 program.load_method(method)
         gc.collect()
-        return live_objects(), live_host_memory()
+        return live_objects()
 
     first = load()
     assert all(load() == first for _ in range(5))

@@ -28,6 +28,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from smaps import huge_gaps, huge_page_size, mappings, total, zero_in_huge_pages
+
 # What the driver may do between two machines with the same software, in bytes.
 PROCESS_TOLERANCE = 24 << 20
 DEVICE_FIGURES = ("weights", "pool", "staging", "activations", "planned_peak", "measured_peak",
@@ -175,8 +177,6 @@ def measure(model: str, way: str, storage: str, repeat: int, warm: int = 1) -> d
 
 def _mapped(model: str) -> int:
     """Resident bytes of the model file's mapping."""
-    from vkrt.memory.smaps import mappings, total
-
     target = os.path.realpath(model)
     return total("Rss", (m for m in mappings() if m.name == target))
 
@@ -187,9 +187,7 @@ def huge_page_figures() -> dict[str, int]:
     `gaps` is address space between neighbouring anonymous mappings, less than a huge page each;
     `zeros` the most that rounding to huge pages can have cost: zero pages in them.
     """
-    from vkrt.memory.smaps import huge_gaps, huge_pages, mappings, total, zero_in_huge_pages
-
-    _, huge = huge_pages()
+    huge = huge_page_size()
     found = mappings()
     gaps = huge_gaps(found, huge)
     return {"Anonymous": total("Anonymous", found), "AnonHugePages": total("AnonHugePages", found),

@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 
-from vkrt.memory.host_arena import live_host_memory
 from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
 
@@ -27,16 +26,6 @@ def nothing_left():
         if thread.name == "vkrt-reader":
             thread.join(30)
             assert not thread.is_alive()
-
-
-@pytest.fixture
-def released_memory():
-    """All host memory is given back."""
-    gc.collect()
-    before = live_host_memory()
-    yield
-    gc.collect()
-    assert live_host_memory() == before
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,6 @@ NAMES = {1: "int8", 2: "float16", 4: "float32"}
 # Every strategy with some of its options, as arguments of `Reader`.
 STRATEGIES = ("auto", "pread", "willneed", "readahead", "none")
 WAYS = [*((name, {}) for name in STRATEGIES), ("pread", {"threads": 1}),
-        ("pread", {"direct": True}), ("pread", {"keep_cached": False}),
         ("auto", {"keep_cached": False, "threads": 20}),
         ("none", {"threads": 3, "keep_cached": False}), ("willneed", {"threads": 2, "window": 1})]
 

@@ -20,40 +20,6 @@ def run(tool: str, *arguments: str) -> str:
     return done.stdout
 
 
-def rows(text: str) -> dict[str, list[str]]:
-    """Cells of a markdown table by the first of each row."""
-    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return {cells[0]: cells[1:] for cells in lines}
-
-
-@linux
-@pytest.mark.parametrize("fill", ["after", "each"])
-def test_bench_hugepages(fill):
-    table = rows(run("bench_hugepages.py", "--mb", "8", "--rounds", "1", "--fill", fill))
-    used, resident, lost = (
-        [float(x) for x in table[name]]
-        for name in ("bytes of tensors, MB", "resident, MB", "lost to rounding, MB"))
-    assert used[0] == used[1] == used[2] > 8
-    for i in range(3):
-        assert abs(resident[i] - used[i] - lost[i]) < 0.11  # the figures are rounded
-    gaps = [float(x) for x in table["gaps between tensors, MB"]]
-    assert gaps[0] == gaps[2] == 0 < gaps[1]
-
-
-@linux
-def test_bench_hugepages_takes_the_sizes_of_a_program():
-    text = run("bench_hugepages.py", str(MODELS / "mlp.pte"), "--mb", "1", "--rounds", "1")
-    assert "mlp.pte: " in text
-    assert float(rows(text)["bytes of tensors, MB"][0]) >= 1
-
-
-def test_bench_hugepages_needs_weights():
-    done = subprocess.run([sys.executable, str(TOOLS / "bench_hugepages.py"),
-                           str(MODELS / "elementwise.pte")], stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
-    assert "bytes in itself, too small a part of 384,000,000" in done.stderr
-
-
 @linux
 @pytest.mark.driver
 def test_footprint_shows_huge_pages():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import mmap
+import sys
 import threading
 
 import pytest
 from memory_samples import STRATEGIES, WAYS, Target, weight
+from smaps import mappings
 
 from vkrt.memory.packing import Packing, pack_bytes
 from vkrt.memory.reader import Reader, Transfer
@@ -141,6 +143,24 @@ def test_scratch_memory_is_a_piece_per_thread(source):
     with Reader([source], "none") as reader:
         reader.run([Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))])
         assert reader.scratch_bytes == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads smaps")
+def test_scratch_memory_is_given_back(source):
+    """50 runs in 1.2 MB of scratch memory each leave no more address space mapped than one."""
+    target = Target(4 * MiB)
+    record = weight((2, 300_001), (0, 1), 4)
+    transfer = Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))
+
+    def mapped() -> int:
+        return sum(m.end - m.start for m in mappings() if m.is_anonymous)
+
+    with Reader([source], "pread", threads=1) as reader:
+        reader.run([transfer])
+        before = mapped()
+        for _ in range(50):
+            reader.run([transfer])
+        assert mapped() < before + 10 * MiB
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -167,17 +167,5 @@ def test_what_is_forgotten_leaves_the_cache(name, big):
     raise AssertionError(f"pages left in the cache: {left}")
 
 
-def test_direct_reads_leave_the_cache_alone(big):
-    make_cold(big)
-    target = Target(SIZE)
-    with Reader([big], "pread", direct=True) as reader:
-        reader.start_ahead(0, 0, SIZE)
-        reader.run([Transfer(0, 5, SIZE - 9, target.address)])
-        if reader.notes:
-            pytest.skip(reader.notes[0])
-    assert not any(big.resident(0, SIZE))
-    assert target.bytes()[:SIZE - 9] == memoryview(big)[5:SIZE - 4]
-
-
 def test_cache_limit():
     assert 1 << 24 < cache_limit() < 1 << 60

@@ -144,8 +144,6 @@ def test_system_without_more_threads(source, data, monkeypatch):
 def test_arguments_of_a_reader(source):
     with pytest.raises(InputError, match="'fast': expected 'auto', 'pread', 'willneed', "):
         Reader([source], "fast")
-    with pytest.raises(InputError, match="need strategy 'pread', not 'none'"):
-        Reader([source], "none", direct=True)
     for options in ({"threads": 0}, {"threads": 257}, {"window": 0}):
         with pytest.raises(InputError, match="at least 1 byte and 1 to 256 threads"):
             Reader([source], **options)
@@ -188,18 +186,3 @@ def test_closed(path, data):
             call()
     with pytest.raises(ValueError, match="is closed"):
         Reader([source])
-
-
-def test_direct_reads_that_are_refused(path, source, data, monkeypatch):
-    opened = os.open
-
-    def refuse(name, flags, *rest):
-        if flags & os.O_DIRECT:
-            raise OSError(errno.EINVAL, "Invalid argument", name)
-        return opened(name, flags, *rest)
-
-    monkeypatch.setattr(reader_module.os, "open", refuse)
-    with Reader([source], "pread", direct=True) as reader:
-        assert len(reader.notes) == 1
-        assert str(path) in reader.notes[0] and "refused" in reader.notes[0]
-        assert reader.read_bytes(0, 5, 2 * MiB) == data[5:5 + 2 * MiB].tobytes()

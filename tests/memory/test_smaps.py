@@ -6,8 +6,7 @@ import os
 import sys
 
 import pytest
-
-from vkrt.memory import smaps
+import smaps
 
 TEXT = """\
 55d0c0000000-55d0c0002000 r--p 00000000 fe:00 260386                     /usr/lib/a file.so
@@ -68,35 +67,11 @@ def test_this_process():
     assert all(m.start < m.end and "Rss" in m.figures for m in found if m.name != "[vsyscall]")
 
 
-@pytest.mark.parametrize("text, of_size, expected", [
-    ("always [madvise] never", None, "madvise"),
-    ("[always] madvise never", None, "always"),
-    ("always madvise [never]", None, "never"),
-    ("always [madvise] never", "always [inherit] madvise never", "madvise"),
-    ("always madvise [never]", "always inherit [madvise] never", "madvise"),
-    ("[always] madvise never", "always inherit madvise [never]", "never"),
-])
-def test_setting(tmp_path, text, of_size, expected):
-    (tmp_path / "hpage_pmd_size").write_text("2097152\n")
-    (tmp_path / "enabled").write_text(text + "\n")
-    if of_size:
-        (tmp_path / "hugepages-2048kB").mkdir()
-        (tmp_path / "hugepages-2048kB" / "enabled").write_text(of_size + "\n")
-    assert smaps.huge_pages(system=str(tmp_path)) == (expected, 2 << 20)
-
-
-@pytest.mark.parametrize("word, expected", [
-    ("always", "always"), ("within_size", "always"), ("advise", "madvise"), ("never", "never"),
-    ("deny", "never"), ("force", "always")])
-def test_setting_of_shared_memory(tmp_path, word, expected):
-    words = "always within_size advise never deny force"
-    (tmp_path / "hpage_pmd_size").write_text("33554432\n")
-    (tmp_path / "shmem_enabled").write_text(words.replace(word, f"[{word}]") + "\n")
-    assert smaps.huge_pages(shared=True, system=str(tmp_path)) == (expected, 32 << 20)
-
-
-def test_no_setting(tmp_path):
-    assert smaps.huge_pages(system=str(tmp_path)) == ("never", 0)
+def test_huge_page_size(tmp_path):
+    path = tmp_path / "hpage_pmd_size"
+    assert smaps.huge_page_size(str(path)) == 0
+    path.write_text("2097152\n")
+    assert smaps.huge_page_size(str(path)) == 2 << 20
 
 
 def test_zero_pages_in_huge_pages(tmp_path, monkeypatch):

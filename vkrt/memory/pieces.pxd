@@ -29,7 +29,7 @@ cdef class PieceReader:
     cdef uint64_t read_time
     cdef uint64_t pack_time
 
-    cdef int open_files(self, sources, str strategy, bint direct) except -1
+    cdef int open_files(self, sources, str strategy) except -1
     cdef void close_files(self) noexcept
     cdef int check(self, const Job* job) noexcept nogil
     cdef size_t piece_of(self, const Job* job, size_t done, Job* piece) noexcept nogil

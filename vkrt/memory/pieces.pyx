@@ -8,21 +8,13 @@ from libc.errno cimport ENOMEM
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
-from posix.unistd cimport close
 
 from vkrt.errors import FormatError, InputError
 
 from vkrt.memory.packing cimport pack_parts, parts_bytes
 from vkrt.memory.scratch cimport ScratchPool
 from vkrt.memory.source cimport Source
-from vkrt.memory.strategies cimport (
-    ALIGNED_PLACE,
-    ANY_PLACE,
-    TRUNCATED,
-    File,
-    direct_room,
-    use_strategy,
-)
+from vkrt.memory.strategies cimport TRUNCATED, File, use_strategy
 from vkrt.memory.system cimport atomic_add, now
 
 cdef enum:
@@ -46,7 +38,7 @@ cdef class PieceReader:
         self.sources, self.views = [], []
         self.scratch = ScratchPool()
 
-    cdef int open_files(self, sources, str strategy, bint direct) except -1:
+    cdef int open_files(self, sources, str strategy) except -1:
         """Takes the sources up; their mappings and files stay open until `close_files`."""
         cdef size_t i, count
         cdef Source source
@@ -58,15 +50,11 @@ cdef class PieceReader:
         for i in range(count):
             source = self.sources[i]
             self.views.append(memoryview(source))
-            use_strategy(&self.files[i], source, strategy, direct)
+            use_strategy(&self.files[i], source, strategy)
             self.file_count += 1
         return 0
 
     cdef void close_files(self) noexcept:
-        cdef size_t i
-        for i in range(self.file_count):
-            if self.files[i].direct >= 0:
-                close(self.files[i].direct)
         self.file_count = 0
         free(self.files)
         self.files = NULL
@@ -114,17 +102,14 @@ cdef class PieceReader:
         """Reads a piece and puts it in its place; an errno, TRUNCATED or 0."""
         cdef File* file = &self.files[piece.source]
         cdef bint packed = piece.walk != NULL
-        cdef bint through = file.places == ALIGNED_PLACE or packed and file.places == ANY_PLACE
-        cdef size_t room = piece.nbytes
+        cdef bint through = packed and file.in_place
         cdef char* place = piece.target
         cdef int slot = -1
         cdef int error = 0
         cdef const char* data
         cdef uint64_t start, middle
         if through:
-            if file.places == ALIGNED_PLACE:
-                room = direct_room(room)
-            place = self.scratch.acquire(room, &slot)
+            place = self.scratch.acquire(piece.nbytes, &slot)
             if place == NULL:
                 return ENOMEM
         start = now()
@@ -141,7 +126,7 @@ cdef class PieceReader:
             atomic_add(&self.bytes_read, piece.nbytes)
             atomic_add(&self.reads, 1)
         if through:
-            self.scratch.release(place, room, slot)
+            self.scratch.release(place, piece.nbytes, slot)
         return error
 
     cdef int carry_all(self, const Job* job, Job* failed) noexcept nogil:

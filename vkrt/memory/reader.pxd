@@ -13,8 +13,6 @@ cdef class Transfer:
 cdef class Reader(PieceReader):
     cdef readonly str strategy
     cdef readonly int threads
-    cdef readonly bint direct
-    cdef readonly list notes
     cdef bint may_choose  # how many threads
     cdef bint closed
 

@@ -18,7 +18,6 @@ from vkrt.memory.packing cimport Packing
 from vkrt.memory.pieces cimport Job, PieceReader
 from vkrt.memory.source cimport Source
 from vkrt.memory.strategies cimport File, ask_for, fail_after
-from vkrt.memory.system cimport O_DIRECT
 
 # How far ahead of the cursor the system may be asked to read.
 DEFAULT_WINDOW = 32 << 20
@@ -121,11 +120,6 @@ cdef class Reader(PieceReader):
         keep_cached: whether what was read stays in the system's cache; None keeps files of up to
             `cache_limit()` bytes. Where it does not stay, some of what the system read ahead on its
             own account may.
-        direct: reads past the system's cache; only with "pread". Where the system refuses, reads
-            are buffered and `notes` says so.
-
-    Attributes:
-        notes: decisions worth telling, in plain words.
 
     Raises:
         InputError: an argument is none of the above.
@@ -133,13 +127,11 @@ cdef class Reader(PieceReader):
     """
 
     def __init__(self, sources, strategy="auto", window=DEFAULT_WINDOW, threads=None,
-                 keep_cached=None, direct=False):
+                 keep_cached=None):
         cdef size_t i
         if strategy != "auto" and strategy not in STRATEGIES:
             raise InputError(f"strategy {strategy!r}: expected 'auto', "
                              + ", ".join(repr(name) for name in STRATEGIES))
-        if direct and strategy != "pread":
-            raise InputError(f"direct reads need strategy 'pread', not {strategy!r}")
         if window < 1 or threads is not None and not 1 <= threads <= 256:
             raise InputError(f"window={window!r}, threads={threads!r}: expected at least 1 byte "
                              "and 1 to 256 threads")
@@ -147,10 +139,8 @@ cdef class Reader(PieceReader):
         self.window = window
         self.threads = threads or THREADS.get(strategy, 1)
         self.may_choose = threads is None
-        self.direct = direct
-        self.notes = []
         try:
-            self.open_files(sources, strategy, direct)
+            self.open_files(sources, strategy)
             for i in range(self.file_count):
                 self._prepare(i, keep_cached)
         except BaseException:
@@ -163,23 +153,6 @@ cdef class Reader(PieceReader):
         if keep_cached is None:
             keep_cached = source.nbytes <= cache_limit()
         file.forget = not keep_cached
-        if self.direct and source.is_file:
-            file.direct = self._open_direct(source)
-
-    def _open_direct(self, Source source):
-        """The source's file once more, for direct reads; -1 where the system refuses."""
-        fd = -1
-        try:
-            fd = os.open(source.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | O_DIRECT)
-            if not O_DIRECT or os.fstat(fd).st_ino != source.inode:
-                raise OSError("not possible here")
-        except OSError as error:
-            if fd >= 0:
-                os.close(fd)
-            self.notes.append(f"{source.name} is read through the system's cache: direct reads "
-                              f"were refused ({error})")
-            return -1
-        return fd
 
     def run(self, transfers):
         """Carries out transfers, started in the order of the list; returns when all are done.
@@ -199,7 +172,6 @@ cdef class Reader(PieceReader):
             batch.run(self._threads_for(batch))
         finally:
             self.scratch.free_idle()
-            self._note_refusals()
 
     def _threads_for(self, Batch batch):
         threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
@@ -251,7 +223,7 @@ cdef class Reader(PieceReader):
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
         """Asks the system to read a range, a window of it at most, and does not wait for it.
 
-        For what is read long after this call. Direct reads and "none" do not take it up. Of calls
+        For what is read long after this call. "none" does not take it up. Of calls
         that go forward in a file those are left out of which half a window has been asked already:
         each costs a look at all of its pages.
         """
@@ -260,7 +232,7 @@ cdef class Reader(PieceReader):
             raise InputError(f"source {source} of {self.file_count}")
         cdef File* file = &self.files[source]
         cdef size_t start = offset, end
-        if file.fd < 0 or self.strategy == "none" or file.direct >= 0 or offset >= file.nbytes:
+        if file.fd < 0 or self.strategy == "none" or offset >= file.nbytes:
             return
         end = offset + min(nbytes, min(self.window, file.nbytes - offset))
         if file.asked_from <= offset < file.asked_to:
@@ -292,16 +264,6 @@ cdef class Reader(PieceReader):
         return {"strategy": self.strategy, "bytes": self.bytes_read, "reads": self.reads,
                 "read_seconds": self.read_time * 1e-9, "pack_seconds": self.pack_time * 1e-9,
                 "scratch_bytes": self.scratch.most, "asked": asked, "forgotten": forgotten}
-
-    def _note_refusals(self):
-        cdef size_t i
-        for i in range(self.file_count):
-            # The file for direct reads stays open: another thread may be about to use it.
-            if self.files[i].refused:
-                note = (f"{self.sources[i].name} is read through the system's cache: a direct read "
-                        "was refused")
-                if note not in self.notes:
-                    self.notes.append(note)
 
     cdef int _check_open(self) except -1:
         if self.closed or self.files == NULL:

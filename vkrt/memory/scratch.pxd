@@ -2,8 +2,6 @@
 
 from libc.stdint cimport uint64_t
 
-from vkrt.memory.host_arena cimport HostArena
-
 cdef enum:
     SCRATCHES = 16
 
@@ -17,10 +15,6 @@ cdef class ScratchPool:
     cdef Scratch scratches[SCRATCHES]
     cdef uint64_t held
     cdef uint64_t most
-    cdef HostArena arena
-    cdef dict blocks  # by address
-    cdef char* allocate(self, size_t nbytes) noexcept
-    cdef void free(self, char* data) noexcept
     cdef char* acquire(self, size_t nbytes, int* slot) noexcept nogil
     cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil
     cdef void drop(self, Scratch* scratch) noexcept nogil

@@ -1,38 +1,25 @@
 # cython: language_level=3
 """Scratch memory: what bytes pass through between the file and their packing.
 
-Every thread at work has a piece of it, kept for its next piece of work until it is freed.
+Every thread at work has a piece of it, kept for its next piece of work until it is freed. Each
+piece is a mapping of its own, so that its pages go back to the system at once; one that holds
+whole huge pages asks for them.
 """
 
 cimport cython
 from libc.string cimport memset
 
-from vkrt.memory.host_arena cimport HostArena, HostBlock
-from vkrt.memory.strategies cimport DIRECT_ALIGNMENT
-from vkrt.memory.system cimport atomic_add, atomic_change, atomic_store
+from vkrt.memory.system cimport (
+    atomic_add, atomic_change, atomic_store, map_memory, unmap_memory,
+)
 
 
 @cython.no_gc_clear
 cdef class ScratchPool:
-    """Scratch memory of any number of threads, aligned for direct reads."""
+    """Scratch memory of any number of threads, aligned to pages."""
 
     def __cinit__(self):
         memset(self.scratches, 0, sizeof(self.scratches))
-        self.arena = HostArena()
-        self.blocks = {}
-
-    cdef char* allocate(self, size_t nbytes) noexcept:
-        cdef HostBlock block
-        try:
-            block = self.arena.allocate(nbytes, DIRECT_ALIGNMENT)
-        except MemoryError:
-            return NULL
-        self.blocks[<size_t>block.data] = block
-        return block.data
-
-    cdef void free(self, char* data) noexcept:
-        if data != NULL:
-            self.blocks.pop(<size_t>data).close()
 
     cdef char* acquire(self, size_t nbytes, int* slot) noexcept nogil:
         """Memory of at least `nbytes`, for the calling thread alone; NULL: there is none.
@@ -53,8 +40,7 @@ cdef class ScratchPool:
                 self.drop(scratch)
                 slot[0] = i
                 break
-        with gil:
-            data = self.allocate(nbytes)
+        data = map_memory(nbytes)
         if data == NULL:
             nbytes = 0
         if slot[0] >= 0:
@@ -72,13 +58,11 @@ cdef class ScratchPool:
         if slot >= 0:
             atomic_store(&self.scratches[slot].busy, 0)
         else:
-            with gil:
-                self.free(data)
+            unmap_memory(data, nbytes)
             atomic_add(&self.held, -<uint64_t>nbytes)
 
     cdef void drop(self, Scratch* scratch) noexcept nogil:
-        with gil:
-            self.free(scratch.data)
+        unmap_memory(scratch.data, scratch.nbytes)
         atomic_add(&self.held, -<uint64_t>scratch.nbytes)
         scratch.data, scratch.nbytes = NULL, 0
 

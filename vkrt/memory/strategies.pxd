@@ -7,23 +7,13 @@ from vkrt.memory.source cimport Source
 cdef enum:
     # Instead of an errno: the file ends before the last byte wanted.
     TRUNCATED = -1
-    # What direct reads are multiples of, in the file and in memory.
-    DIRECT_ALIGNMENT = 4096
-
-# Where a strategy puts the bytes.
-cdef enum Places:
-    NO_PLACE  # nowhere: they are in memory
-    ANY_PLACE
-    ALIGNED_PLACE  # aligned to DIRECT_ALIGNMENT, with `direct_room` of the range's bytes
 
 # A file and the way its bytes are brought into memory. Numbers of bytes throughout; every function
 # may be called by several threads at once.
 cdef struct File:
     int fd  # -1: the bytes are in memory
-    int direct  # the same file opened for direct reads, or -1
     size_t step  # bytes that the system reads ahead when it is asked once
     bint tells_cached  # whether `in_cache` can be believed
-    bint refused  # a direct read was refused: buffered ones from then on
     bint forget  # takes what was consumed out of the system's cache
     uint64_t asked  # bytes that the system was asked to read ahead
     uint64_t forgotten  # bytes that it was asked to take out of its cache
@@ -32,7 +22,7 @@ cdef struct File:
     # The last range that was asked for long before its use.
     size_t asked_from
     size_t asked_to
-    # Where the bytes are: `place`, filled (it then is as `places` says), or the mapping.
+    # Where the bytes are: `place`, filled (only if `in_place`), or the mapping.
     # NULL: `error` is an errno or TRUNCATED.
     const char* (*fetch)(File*, size_t offset, size_t nbytes, char* place,
                          int* error) noexcept nogil
@@ -40,12 +30,11 @@ cdef struct File:
     void (*ahead)(File*, size_t offset, size_t nbytes) noexcept nogil
     # The range has been consumed.
     void (*behind)(File*, size_t offset, size_t nbytes) noexcept nogil
-    Places places
+    bint in_place
 
 
 cdef void fail_after(uint64_t n) noexcept nogil
 cdef bint in_cache(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil
 cdef void ask_for(File* file, size_t offset, size_t nbytes) noexcept nogil
-cdef size_t direct_room(size_t nbytes) noexcept nogil
-cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1
+cdef int use_strategy(File* file, Source source, str strategy) except -1

@@ -6,7 +6,7 @@
                 the system's own copy, and mapping pages that are there costs little), the rest
                 as by pread
     pread       into the place where they are wanted: no page faults, and no page of the file
-                counts for this process. With `direct` past the system's cache (O_DIRECT).
+                counts for this process
     willneed    from the mapping, which the system is asked to read a window ahead (MADV_WILLNEED)
     readahead   the same, asked for with readahead(2)
     none        from the mapping, as page faults read it
@@ -17,7 +17,7 @@ error for `pread`; for a mapping it is one as long as it is noticed before the p
 
 import os
 
-from libc.errno cimport EINTR, EINVAL, EIO, errno
+from libc.errno cimport EINTR, EIO, errno
 from libc.stdint cimport uint64_t
 from posix.mman cimport MADV_DONTNEED, madvise
 from posix.unistd cimport pread
@@ -66,28 +66,27 @@ cdef bint must_fail() noexcept nogil:
     return False
 
 
-cdef int use_strategy(File* file, Source source, str strategy, bint direct) except -1:
-    """Fills in a File, but for `direct` and `forget`; the source has to outlive it."""
+cdef int use_strategy(File* file, Source source, str strategy) except -1:
+    """Fills in a File, but for `forget`; the source has to outlive it."""
     file.fd = source.fd
-    file.direct = -1
-    file.refused = file.forget = False
+    file.forget = False
     file.data = <const char*>source.data
     file.nbytes = source.nbytes
     file.step = source.ahead_step
     file.tells_cached = source.tells_residence
     file.ahead = ahead_nothing
     file.behind = behind_nothing
-    file.places = NO_PLACE
+    file.in_place = False
     if source.fd < 0:
         file.fetch = fetch_memory
     elif strategy == "pread":
-        file.fetch = fetch_direct if direct else fetch_pread
-        file.behind = behind_file
-        file.places = ALIGNED_PLACE if direct else ANY_PLACE
+        file.fetch = fetch_pread
+        file.behind = forget_range
+        file.in_place = True
     elif strategy == "auto":
         file.fetch = fetch_auto
         file.behind = behind_auto
-        file.places = ANY_PLACE
+        file.in_place = True
     else:
         file.fetch = fetch_mapped
         file.behind = behind_mapped
@@ -108,15 +107,14 @@ cdef const char* fetch_pread(File* file, size_t offset, size_t nbytes, char* pla
     if must_fail():
         error[0] = EIO
         return NULL
-    return place if read_fully(file.fd, offset, nbytes, nbytes, place, error) else NULL
+    return place if read_fully(file.fd, offset, nbytes, place, error) else NULL
 
 
-cdef bint read_fully(int fd, size_t offset, size_t nbytes, size_t least, char* place,
-                     int* error) noexcept nogil:
-    """Reads up to `nbytes` into `place`; False unless it was `least` of them."""
+cdef bint read_fully(int fd, size_t offset, size_t nbytes, char* place, int* error) noexcept nogil:
+    """Reads `nbytes` into `place`; False if the file or the system does not give them."""
     cdef size_t done = 0
     cdef ssize_t got
-    while done < least:
+    while done < nbytes:
         got = pread(fd, place + done, nbytes - done, offset + done)
         if got > 0:
             done += got
@@ -127,29 +125,6 @@ cdef bint read_fully(int fd, size_t offset, size_t nbytes, size_t least, char* p
             error[0] = errno
             return False
     return True
-
-
-cdef size_t direct_room(size_t nbytes) noexcept nogil:
-    """Bytes that a direct read of `nbytes` from anywhere touches at most."""
-    return (nbytes + 2 * DIRECT_ALIGNMENT - 2) // DIRECT_ALIGNMENT * DIRECT_ALIGNMENT
-
-
-cdef const char* fetch_direct(File* file, size_t offset, size_t nbytes, char* place,
-                              int* error) noexcept nogil:
-    cdef size_t start = offset // DIRECT_ALIGNMENT * DIRECT_ALIGNMENT
-    cdef size_t least = offset + nbytes - start
-    cdef size_t room = ((least + DIRECT_ALIGNMENT - 1) // DIRECT_ALIGNMENT) * DIRECT_ALIGNMENT
-    if file.direct < 0 or file.refused:
-        return fetch_pread(file, offset, nbytes, place, error)
-    if must_fail():
-        error[0] = EIO
-        return NULL
-    if read_fully(file.direct, start, room, least, place, error):
-        return place + (offset - start)
-    if error[0] != EINVAL:
-        return NULL
-    file.refused = True
-    return place if read_fully(file.fd, offset, nbytes, nbytes, place, error) else NULL
 
 
 cdef const char* fetch_mapped(File* file, size_t offset, size_t nbytes, char* place,
@@ -215,17 +190,11 @@ cdef void behind_nothing(File* file, size_t offset, size_t nbytes) noexcept nogi
     pass
 
 
-cdef void behind_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
-    # Nothing of a direct read was cached.
-    if file.direct < 0 or file.refused:
-        forget_range(file, offset, nbytes)
-
-
 cdef void behind_auto(File* file, size_t offset, size_t nbytes) noexcept nogil:
     if nbytes >= SMALL:
         behind_mapped(file, offset, nbytes)
     else:
-        behind_file(file, offset, nbytes)
+        forget_range(file, offset, nbytes)
 
 
 cdef void behind_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:

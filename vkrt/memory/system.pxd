@@ -21,12 +21,6 @@ cdef extern from * nogil:
     #include <time.h>
     #include <unistd.h>
 
-    #ifdef O_DIRECT
-    #define VKRT_O_DIRECT O_DIRECT
-    #else
-    #define VKRT_O_DIRECT 0
-    #endif
-
     /* Linux reads no more than `step` bytes for one such advice, and forgets about the rest. */
     static inline int vkrt_want(int fd, size_t offset, size_t nbytes, size_t step) {
         int result = 0;
@@ -88,6 +82,21 @@ cdef extern from * nogil:
         return fstat(fd, &status) ? -(long long)errno : (long long)status.st_size;
     }
 
+    /* A mapping of its own, which huge pages may back where they fit into it; NULL: refused. */
+    static inline char* vkrt_map(size_t nbytes) {
+        void* address = nbytes ? mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+        if (address == MAP_FAILED) return NULL;
+    #ifdef MADV_HUGEPAGE
+        if (nbytes >= ((size_t)2 << 20)) madvise(address, nbytes, MADV_HUGEPAGE);
+    #endif
+        return (char*)address;
+    }
+
+    static inline void vkrt_unmap(char* address, size_t nbytes) {
+        if (address) munmap(address, nbytes);
+    }
+
     /* Nanoseconds of a clock that only goes forward. */
     static inline uint64_t vkrt_now(void) {
         struct timespec now;
@@ -115,13 +124,14 @@ cdef extern from * nogil:
                                            __ATOMIC_SEQ_CST);
     }
     """
-    const int O_DIRECT "VKRT_O_DIRECT"
     int want "vkrt_want"(int fd, size_t offset, size_t nbytes, size_t step)
     int want_mapped "vkrt_want_mapped"(const char* address, size_t nbytes, size_t step)
     int forget "vkrt_forget"(int fd, size_t offset, size_t nbytes)
     int read_ahead "vkrt_readahead"(int fd, size_t offset, size_t nbytes, size_t step)
     int mincore "vkrt_mincore"(const void* address, size_t nbytes, unsigned char* pages)
     long long file_size "vkrt_size"(int fd)
+    char* map_memory "vkrt_map"(size_t nbytes)
+    void unmap_memory "vkrt_unmap"(char* address, size_t nbytes)
     uint64_t now "vkrt_now"()
     void nap "vkrt_nap"()  # 50 microseconds
     uint64_t atomic_add "vkrt_add"(uint64_t* number, uint64_t more)

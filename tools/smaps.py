@@ -9,7 +9,7 @@ from pathlib import Path
 SMAPS = "/proc/self/smaps"
 PAGEMAP = "/proc/self/pagemap"
 MEMORY = "/proc/self/mem"
-SYSTEM = "/sys/kernel/mm/transparent_hugepage"
+HUGE_PAGE_SIZE = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"
 # Of the system's page map: the page is in memory.
 PRESENT = 1 << 63
 
@@ -66,36 +66,12 @@ def total(figure: str, of: Iterable[Mapping]) -> int:
     return sum(m.figures.get(figure, 0) for m in of)
 
 
-def huge_pages(shared: bool = False, system: str = SYSTEM) -> tuple[str, int]:
-    """The system's setting for huge pages and their size in bytes.
-
-    Args:
-        shared: for memory that is a file in memory, which has a setting of its own.
-
-    Returns:
-        "always", "madvise" (for memory that asks for it) or "never", and the bytes one page
-        table entry of the second level maps. ("never", 0) where there are none.
-    """
-    folder = Path(system)
-    name = "shmem_enabled" if shared else "enabled"
+def huge_page_size(path: str = HUGE_PAGE_SIZE) -> int:
+    """Bytes of a huge page; 0 where the system has none."""
     try:
-        nbytes = int((folder / "hpage_pmd_size").read_text(encoding="ascii"))
-        setting = _chosen(folder / name)
+        return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):
-        return "never", 0
-    try:  # Linux 6.8 has a setting for each size
-        of_size = _chosen(folder / f"hugepages-{nbytes // 1024}kB" / name)
-        setting = setting if of_size == "inherit" else of_size
-    except (OSError, ValueError):
-        pass
-    words = {"always": "always", "force": "always", "within_size": "always",
-             "madvise": "madvise", "advise": "madvise"}
-    return words.get(setting, "never"), nbytes
-
-
-def _chosen(path: Path) -> str:
-    """The word in brackets."""
-    return path.read_text(encoding="ascii").partition("[")[2].partition("]")[0]
+        return 0
 
 
 def huge_gaps(of: Iterable[Mapping], huge: int) -> Gaps:
