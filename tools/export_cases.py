@@ -147,6 +147,21 @@ def convolutions():
         spread=nn.ConvTranspose2d(6, 6, 3, stride=2, groups=6, output_padding=1))
 
 
+def shared_outputs(m, x, y):
+    """Copies of outputs, which the exporter makes one: in all places, of several dtypes."""
+    a = torch.relu(x)
+    mask = a > 0.5
+    rows = a.sum(1)
+    return a, mask, rows, a.clone(), F.dropout(a, 0.5, False), mask.clone(), rows.clone(), y.clone()
+
+
+def unread_input(m, x, y):
+    """All of a copy of x is overwritten before anything reads it."""
+    z = x.clone()
+    z.copy_(torch.relu(y).t())
+    return z * 2.0, torch.sigmoid(y)
+
+
 def floats(*sizes):
     return torch.randn(*sizes)
 
@@ -206,6 +221,14 @@ PROGRAMS = {
     "group_norm": lambda: (
         Module(lambda m, x: torch.relu(m.norm(m.conv(x))), conv=nn.Conv2d(3, 12, 3, padding=1),
                norm=nn.GroupNorm(4, 12)), (floats(1, 3, 9, 10),)),
+    "shared_outputs": lambda: (Module(shared_outputs), (floats(3, 5), floats(2, 4))),
+    # Which of three values of equal sizes are one is not in the file.
+    "shared_undecided": lambda: (
+        Module(lambda m, x: (lambda y: (y, y.clone(), y * 2.0))(torch.relu(x))), (floats(3, 5),)),
+    # What that program's message tells one to write
+    "shared_decided": lambda: (
+        Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
+    "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
 }
 
