@@ -87,7 +87,7 @@ class _Builder:
         for index, tensor in zip(self.plan.inputs, self.graph.inputs):
             if getattr(self.plan.values[index], "dynamism", 0):
                 # The file says that a tensor is dynamic, not in which dimensions; see
-                # `vkrt.ops.resolving.find_dynamic`.
+                # `vkrt.ops.ranges.find_dynamic`.
                 tensor.dynamic_dims = tuple(d for d, n in enumerate(tensor.sizes) if n > 1)
                 changes = True
         if changes:

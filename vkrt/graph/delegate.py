@@ -230,11 +230,14 @@ class DelegateNodes:
         if name in ARITHMETIC and len(args) == 2 and all(
                 isinstance(a, (int, float, Symbol)) for a in args):
             a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
+            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
             try:
                 bound = compute(name, bounded(a), bounded(b))
             except ArithmeticError as error:
-                raise FormatError(f"{self.label}: {name} of symbolic integers: {error}") from None
-            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
+                if not symbolic:
+                    raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
+                # Sizes in the file are bounds, which no call may have together.
+                bound = 0
             self.local[out] = self.builder.symbol(name, (a, b), bound) if symbolic else bound
             return True
         return False
