@@ -36,6 +36,9 @@ NAMES = {
     "gelu": "the tanh form in the place of erf",
     "softmax": "a shader returns before a barrier",
     "bools": "8-bit features of the device are not checked",
+    "shared_outputs": "fewer outputs in the delegate than the call has",
+    "shared_decided": "what the message about outputs that are one value tells to write",
+    "unread_input": "fewer inputs in the delegate than the call has",
     "group_norm": "groups of channels that share texels",
     "promoted": "tensors of several dtypes in one operator",
 }
@@ -68,6 +71,15 @@ def test_all_that_is_missing_is_named_at_once(device):
                   "aten::max_pool3d_with_indices.out x1",
                   "aten::convolution.out, kernel of 'forward'): argument 'input': 3 spatial"):
         assert words in text
+
+
+def test_outputs_that_are_one_value_name_what_is_in_doubt(device):
+    """Nothing is changed in place: the message is about copies, and says how to export them."""
+    with pytest.raises(vkrt.UnsupportedError, match=(
+            r"'forward', delegate 0: .*takes 3 outputs .*has 2: .*in doubt: 1 float32\[3,5\], "
+            r"2 float32\[3,5\].*add 0")) as caught:
+        vkrt.load(CASES / "shared_undecided.pte", device)
+    assert "alias_buffer_mutations" not in str(caught.value)
 
 
 def test_accumulator_names_the_option_to_export_with(device):

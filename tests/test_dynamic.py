@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 
@@ -25,7 +26,7 @@ STORAGES = ["texel", "texture3d"] if QUICK else ["texel", "buffer", "texture3d"]
 STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
 if not QUICK:
     STREAMS += [{"weights": "stream", "stream_lookahead": n} for n in (0, 3)]
-NAMES = ["conv-dyn", "attention-dyn", "pair-dyn"]
+NAMES = ["conv-dyn", "attention-dyn", "pair-dyn", "shrinking-dyn", "between-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
     "mlp-dyn": [(4, 64), (1, 64), (16, 64), (7, 64), (3, 64)],
@@ -111,6 +112,52 @@ def test_metadata_has_the_bounds(device):
     assert [str(i) for i in inputs] == ["float32[<=32,6]", "float32[<=32,6]", "float32[1,4]"]
     assert [str(o) for o in outputs] == ["float32[<=16,7]", "float32[<=32,8]"]
     assert inputs[0].sizes == (32, 6) and inputs[0].dynamic_dims == (0,)
+
+
+def test_metadata_has_the_most_of_what_shrinks(device):
+    """Bounds of what is largest at the smallest input, also where a call's sizes are other ones."""
+    with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
+        outputs = [str(o) for o in program.metadata().outputs]
+        assert outputs == ["float32[<=15]", "float32[<=30,5]", "float32[<=16,6]",
+                           "float32[1,1,<=15,3]", "float32[28,6]", "float32[<=30,6]"]
+        found = program.run(np.ones((16, 6), np.float32))
+    assert [o.shape for o in found] == [(8,), (16, 5), (2, 6), (1, 1, 8, 3), (28, 6), (16, 6)]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", ["shrinking-dyn", "between-dyn"])
+def test_no_size_needs_more_than_planned(name, storage, device):
+    """All sizes there are: the prediction is the most that any of them needs, to the byte."""
+    with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
+        planned = program.memory.planned_peak
+        infos = program.metadata().inputs
+        for first in itertools.product(*(range(1, info.sizes[0] + 1) for info in infos)):
+            arrays = [np.ones((n, *info.sizes[1:]), np.float32) for n, info in zip(first, infos)]
+            try:
+                program.run(*arrays)
+            except vkrt.InputError as error:  # less than the program was exported for
+                assert 1 in first and "the program allows no more than" in str(error)
+            assert program.memory.measured_peak <= planned
+        assert program.memory.measured_peak == program.memory.planned_peak == planned
+        assert program.memory.notes == []
+
+
+def test_sizes_that_need_more_than_was_found(device, monkeypatch):
+    """Should the search miss them, the prediction is corrected, and a note says for which sizes."""
+    import vkrt.placing
+
+    monkeypatch.setattr(vkrt.placing, "largest_and_near", lambda graph: [graph])
+    calls = sorted(calls_of("shrinking-dyn"), key=lambda call: -call[0][0].size)
+    with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
+        memory = program.memory
+        planned = memory.planned_peak
+        check(program.run(*calls[0][0]), calls[0][1])
+        assert memory.measured_peak == memory.planned_peak == planned and memory.notes == []
+        for inputs, expected in calls:
+            check(program.run(*inputs), expected)
+            assert memory.measured_peak <= memory.planned_peak
+        assert memory.measured_peak == memory.planned_peak > planned
+        assert "'forward' at [2,6] needs" in memory.notes[-1]
 
 
 def test_a_repeated_shape_costs_nothing(device, work_done):
@@ -238,6 +285,8 @@ def test_a_budget_holds_at_every_size(name, part, own):
     ("conv-dyn", [(3, 16, 16)], r"got float32\[3,16,16\]"),
     ("pair-dyn", [(8, 6), (6, 6), (1, 4)], r"cannot run on inputs float32\[8,6\], float32\[6,6\], "
                                            r"float32\[1,4\].*aten.cat.default.*sizes differ"),
+    ("shrinking-dyn", [(1, 6)], r"float32\[1,6\]: aten.slice_copy.Tensor .*would have sizes "
+                                r"\[31, 6\], the program allows no more than \[30, 6\]"),
     ("pair-dyn", [(7, 6), (7, 6), (1, 4)], "aten.view_copy.default .*does not hold"),
 ])
 def test_sizes_that_do_not_fit(name, sizes, words, device, work_done):

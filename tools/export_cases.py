@@ -170,6 +170,21 @@ def not_there(m, x):
     return m.conv(x), torch.fft.rfft(x).abs(), F.max_pool3d(x, 2)
 
 
+def shared_outputs(m, x, y):
+    """Copies of outputs, which the exporter makes one: in all places, of several dtypes."""
+    a = torch.relu(x)
+    mask = a > 0.5
+    rows = a.sum(1)
+    return a, mask, rows, a.clone(), F.dropout(a, 0.5, False), mask.clone(), rows.clone(), y.clone()
+
+
+def unread_input(m, x, y):
+    """All of a copy of x is overwritten before anything reads it."""
+    z = x.clone()
+    z.copy_(torch.relu(y).t())
+    return z * 2.0, torch.sigmoid(y)
+
+
 def floats(*sizes):
     return torch.randn(*sizes)
 
@@ -241,6 +256,14 @@ PROGRAMS = {
     "promoted": lambda: (Module(promoted), (
         floats(3, 4), torch.randint(-9, 9, (3, 7), dtype=torch.int32), floats(3, 4).half())),
     "not_there": lambda: (Module(not_there, conv=nn.Conv3d(2, 3, 3)), (floats(1, 2, 4, 5, 6),)),
+    "shared_outputs": lambda: (Module(shared_outputs), (floats(3, 5), floats(2, 4))),
+    # Which of three values of equal sizes are one is not in the file.
+    "shared_undecided": lambda: (
+        Module(lambda m, x: (lambda y: (y, y.clone(), y * 2.0))(torch.relu(x))), (floats(3, 5),)),
+    # What that program's message tells one to write
+    "shared_decided": lambda: (
+        Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
+    "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
 }
 

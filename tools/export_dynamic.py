@@ -90,6 +90,42 @@ class PairDyn(nn.Module):
         return self.both(a) * 2.0, F.relu(self.left(x)) * gate
 
 
+class ShrinkingDyn(nn.Module):
+    """Sizes that become smaller as the input grows.
+
+    A range that begins at the input's size, the rest of a table, its part by a division, pooling of
+    the rest, a padding that fills up, and the input with the rest behind it, which is always as
+    long. A CPU kernel between two delegates sums up the rest.
+    """
+
+    def __init__(self, rows=32, width=6):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(rows, width))
+        self.linear = nn.Linear(width, 5)
+
+    def forward(self, x):
+        size = x.shape[0]
+        rest = self.table[size:]
+        numbers = torch.arange(size, 32, 2, dtype=torch.float32)
+        pooled = F.max_pool2d(rest[None, None], 2)
+        filled = F.pad(x, (0, 0, 0, 28 - size)) + torch.cat([x, self.table[size:28]])
+        return (numbers * 0.5, F.gelu(self.linear(rest)), self.table[:32 // size] * 2.0,
+                pooled, filled, torch.cumsum(rest * 3.0, 0) * 0.5)
+
+
+class BetweenDyn(nn.Module):
+    """Two inputs of sizes that have nothing to do with each other; one takes away from a table."""
+
+    def __init__(self, rows=24, width=6):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(rows, width))
+
+    def forward(self, x, y):
+        rest = self.table[y.shape[0]:]
+        return (torch.sigmoid(x @ rest.t()), torch.cat([x, rest]) * 2.0,
+                self.table[x.shape[0]:] @ y.t())
+
+
 def conv_inputs(height, width):
     return (torch.randn(1, 3, height, width),)
 
@@ -98,8 +134,12 @@ def pair_inputs(rows):
     return torch.randn(rows, 6), torch.randn(rows, 6), torch.randn(1, 4)
 
 
+def between_inputs(rows, columns):
+    return torch.randn(rows, 6), torch.randn(columns, 6)
+
+
 EVEN = 2 * Dim("pairs", min=2, max=16)
-# name: (module, inputs for sizes, largest sizes, dynamic shapes, sizes of the calls)
+# name: (module, inputs for sizes, sizes to export with, dynamic shapes, sizes of the calls)
 PROGRAMS = {
     "conv-dyn": (ConvDyn, conv_inputs, (30, 40),
                  ({2: 2 * Dim("rows", min=8, max=15), 3: 2 * Dim("columns", min=8, max=20)},),
@@ -108,15 +148,21 @@ PROGRAMS = {
                       ({1: Dim("length", min=2, max=32)},), [(32,), (3,), (17,), (31,), (2,)]),
     "pair-dyn": (PairDyn, pair_inputs, (32,), ({0: EVEN}, {0: EVEN}, None),
                  [(32,), (4,), (18,), (30,), (6,)]),
+    "shrinking-dyn": (ShrinkingDyn, lambda size: (torch.randn(size, 6),), (12,),
+                      ({0: Dim("size", min=2, max=16)},),
+                      [(size,) for size in (16, *range(2, 16, 2), 9)]),
+    "between-dyn": (BetweenDyn, between_inputs, (9, 11),
+                    ({0: Dim("rows", min=2, max=9)}, {0: Dim("columns", min=2, max=11)}),
+                    [(9, 11), (2, 2), (2, 11), (9, 2), (5, 6), (8, 3), (3, 10)]),
 }
 
 
 def export(name, folder):
     """Export one program to ``folder`` and print what it is made of."""
-    make, inputs_of, largest, dynamic_shapes, calls = PROGRAMS[name]
+    make, inputs_of, example, dynamic_shapes, calls = PROGRAMS[name]
     torch.manual_seed(SEED)
     module = make().eval()
-    pte = lower(module, inputs_of(*largest), dynamic_shapes=dynamic_shapes)
+    pte = lower(module, inputs_of(*example), dynamic_shapes=dynamic_shapes)
     (folder / f"{name}.pte").write_bytes(pte)
     arrays = {}
     for number, sizes in enumerate(calls):

@@ -82,7 +82,9 @@ class MemoryReport:
         host: of host memory the device reads inputs from and writes outputs to, where the device
             has memory of its own.
         spilled: of host memory in which activations wait; not device memory, and in no peak.
-        planned_peak: predicted before anything was allocated.
+        planned_peak: predicted before anything was allocated. Should dynamic shapes need more
+            than was found when the method was loaded, a note says so, and this is what they need,
+            before it is allocated.
         measured_peak: the most that was allocated at once.
         file_plan: activations by the plan in the program file.
         lower_bound: activations alive at once, at least.
@@ -137,6 +139,13 @@ class MemoryReport:
         self.mapped, self.shared, self.direct, self.streamed = (
             sum(record.nbytes for record in self.ways if record.way == kind)
             for kind in ("map", "shared", "direct", "stream"))
+
+    def grew(self, nbytes: int, why: str) -> None:
+        """Takes that activations will need more than was planned, before they are allocated."""
+        self.activations += nbytes
+        self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
+                                + self.state + self.activations + self.host)
+        self.notes.append(why)
 
     def phase(self, name: str, account: Any) -> None:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""

@@ -67,7 +67,9 @@ def _info(value: Any, default: str) -> TensorInfo:
     if not isinstance(value, Tensor):
         return TensorInfo(default, (), "int64" if isinstance(value, int) else "float64")
     name = default if value.name.startswith(("value ", "delegate ")) else value.name
-    return TensorInfo(name, value.sizes, value.host_dtype, value.dynamic_dims)
+    sizes = tuple(value.bounds[d] if value.bounds and d in value.dynamic_dims else size
+                  for d, size in enumerate(value.sizes))
+    return TensorInfo(name, sizes, value.host_dtype, value.dynamic_dims)
 
 
 class Method:
@@ -144,6 +146,8 @@ class Method:
             raise
         try:
             self._allocator = allocator or self._own(Allocator(device))
+            # Bytes of activations that the report expects
+            self._most = self.plan.activation_bytes + self.plan.host_bytes
             arena = Arena(self._allocator, self._own(Allocator(device)))
             self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
                                          self.plan, mapper, found.places))
@@ -175,7 +179,8 @@ class Method:
                                   keep_cached=self.options.keep_cached))
         self._read_ahead(reader, *COPIED)
         weights.prepare()
-        shape = Shape(tuple(t.sizes for t in graph.inputs), (0,) * len(self.graph.reads))
+        shape = Shape(tuple(t.sizes for t in graph.inputs),
+                      tuple(graph.values.get(read, 0) for read in self.graph.reads))
         instance = self._instance(shape, graph, self.work, self.plan)
         self._pipelines.save()
         report.timeline.mark("pipelines")
@@ -308,7 +313,17 @@ class Method:
         work, plan = place_activations(work, self.work, self.plan, self._device, self.options,
                                        self._extra_bytes)
         debug.say(1, f"{self.metadata.name} at {shape}: {plan.run_bytes:,} bytes of activations")
+        self._expect(shape, plan)
         return self._instance(shape, graph, work, plan)
+
+    def _expect(self, shape: Shape, plan: MemoryPlan) -> None:
+        """Corrects the prediction where sizes need more than those of which it was made."""
+        needed = plan.activation_bytes + plan.host_bytes
+        more = needed - self._most
+        if more > 0:
+            self._most = needed
+            self.report.grew(more, f"method '{self.metadata.name}' at {shape} needs {more:,} bytes "
+                                   "more than any sizes tried when it was loaded")
 
     def _load_extra(self, work: WorkList, extra: list[Prepack]) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""

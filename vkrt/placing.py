@@ -21,8 +21,8 @@ from vkrt.graph.spill import spill
 from vkrt.graph.stream_follow import sections_at
 from vkrt.graph.ways import Placement, Way, ways_of
 from vkrt.graph.weights import catalog_of
+from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
-from vkrt.ops.resolving import largest_and_near
 from vkrt.options import SMALLEST, LoadOptions
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of

@@ -22,7 +22,7 @@ from vkrt.graph.records import WorkList
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.memory_report import MemoryReport
 from vkrt.method import Method, MethodMetadata, metadata_of
-from vkrt.ops.resolving import find_dynamic
+from vkrt.ops.ranges import find_dynamic
 from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
 from vkrt.placing import largest, place

@@ -11,8 +11,10 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of
 from vkrt.graph.target import Target
 from vkrt.graph.tensor import Constant, Tensor
+from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
-from vkrt.ops.resolving import find_dynamic, largest_and_near, resolve
+from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.resolving import resolve
 from vkrt.program import Description
 
 MODELS = Path(__file__).parent.parent / "models"

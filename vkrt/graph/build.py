@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from vkrt import pte
-from vkrt.errors import FormatError, UnsupportedError
+from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, on_device, split_arguments
@@ -31,7 +31,8 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
 
     Raises:
         FormatError: the delegates and the plan contradict each other.
-        UnsupportedError: the method needs control flow, another backend or mutable buffers.
+        UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
+            file does not say which value is which at the border of a delegate.
     """
     return _Builder(data, program, plan, external).build()
 
@@ -86,7 +87,7 @@ class _Builder:
         for index, tensor in zip(self.plan.inputs, self.graph.inputs):
             if getattr(self.plan.values[index], "dynamism", 0):
                 # The file says that a tensor is dynamic, not in which dimensions; see
-                # `vkrt.ops.resolving.find_dynamic`.
+                # `vkrt.ops.ranges.find_dynamic`.
                 tensor.dynamic_dims = tuple(d for d, n in enumerate(tensor.sizes) if n > 1)
                 changes = True
         if changes:
@@ -174,15 +175,12 @@ class _Builder:
         if reference.span not in self.blobs:
             self.blobs[reference.span] = pte.read_delegate(
                 self.data, reference.span, self.program.named_data, self.external)
-        blob = self.blobs[reference.span]
-        wanted = len(blob.input_ids) + len(blob.output_ids)
-        if len(call.args) != wanted:
-            raise UnsupportedError(
-                f"method '{self.plan.name}', delegate {call.delegate}: called with "
-                f"{len(call.args)} values for {wanted} inputs and outputs. The program mutates a "
-                "buffer that the file does not name; export it with the Vulkan option "
-                "alias_buffer_mutations=True")
-        DelegateNodes(self, blob, call.delegate).join(call.args)
+        DelegateNodes(self, self.blobs[reference.span], call.delegate).join(call.args)
+
+    def is_known(self, value_id: int) -> bool:
+        """Whether a value of the program is there before the instruction that is being added."""
+        return value_id in self.made or value_id in self.plan.inputs or getattr(
+            self.values[value_id], "constant", None) is not None
 
     def convert(self, tensor: Tensor, dtype: str) -> Tensor:
         """The tensor in the dtype a delegate expects at its border."""

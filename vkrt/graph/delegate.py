@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from vkrt import pte
-from vkrt.errors import FormatError
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.borders import match_inputs, match_outputs
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
@@ -37,23 +39,63 @@ class DelegateNodes:
         self.blob = blob
         self.delegate = delegate
         self.label = f"delegate {delegate}"
+        self._where = f"method '{builder.plan.name}', {self.label}"
         self.mutable = changed_in_place(blob.chain, blob.values)
         self.local: list[Any] = [None] * len(blob.values)
         self.written: set[int] = set()
         # Value ids of buffers that are changed in place
         self.states: set[int] = set()
 
-    def join(self, args) -> None:
+    def join(self, args: Sequence[int]) -> None:
+        """Adds the nodes.
+
+        Args:
+            args: ids of the call's values: inputs, then outputs.
+
+        Raises:
+            FormatError: the delegate and the call contradict each other.
+            UnsupportedError: the file does not say which of the values is which.
+        """
         blob, builder = self.blob, self.builder
         self._enter_values()
-        count = len(blob.input_ids)
-        for value_id, outer_id in zip(blob.input_ids, args[:count]):
+        inputs, outputs = self._divide(args)
+        for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
             self._enter_input(value_id, builder.values[outer_id])
         for index, call in enumerate(blob.chain):
             self._node(index, call)
-        for value_id, outer_id in zip(blob.output_ids, args[count:]):
+        for value_id, outer_id in zip(self._outputs(outputs), outputs):
             self._leave(value_id, outer_id)
         builder.graph.file_arena += self._file_arena()
+
+    def _divide(self, args: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """The call's inputs and outputs."""
+        inputs, outputs = len(self.blob.input_ids), len(self.blob.output_ids)
+        if len(args) < inputs + outputs:
+            raise UnsupportedError(
+                f"{self._where}: called with {len(args)} values for {inputs + outputs} inputs and "
+                "outputs. The program mutates a buffer that the file does not name; export it with "
+                "the Vulkan option alias_buffer_mutations=True")
+        # Where the call has more than the delegate, its inputs are what has a value by now.
+        while inputs < len(args) - outputs and self.builder.is_known(args[inputs]):
+            inputs += 1
+        return args[:inputs], args[inputs:]
+
+    def _inputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
+        """The value of the call for each input of the delegate."""
+        if len(outer_ids) == len(self.blob.input_ids):
+            return outer_ids
+        matched = match_inputs([self.local[i] for i in self.blob.input_ids],
+                               [self.builder.values[i] for i in outer_ids], self._where)
+        return [outer_ids[number] for number in matched]
+
+    def _outputs(self, outer_ids: Sequence[int]) -> Sequence[int]:
+        """The delegate's output for each output of the call."""
+        output_ids = self.blob.output_ids
+        if len(outer_ids) == len(output_ids):
+            return output_ids
+        matched = match_outputs([self.local[i] for i in output_ids],
+                                [self.builder.values[i] for i in outer_ids], self._where)
+        return [output_ids[number] for number in matched]
 
     def _enter_values(self) -> None:
         for index, value in enumerate(self.blob.values):
@@ -188,11 +230,14 @@ class DelegateNodes:
         if name in ARITHMETIC and len(args) == 2 and all(
                 isinstance(a, (int, float, Symbol)) for a in args):
             a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
+            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
             try:
                 bound = compute(name, bounded(a), bounded(b))
             except ArithmeticError as error:
-                raise FormatError(f"{self.label}: {name} of symbolic integers: {error}") from None
-            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
+                if not symbolic:
+                    raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
+                # Sizes in the file are bounds, which no call may have together.
+                bound = 0
             self.local[out] = self.builder.symbol(name, (a, b), bound) if symbolic else bound
             return True
         return False

@@ -77,6 +77,9 @@ class Graph:
             sizes depend on, in the order of the file. Empty where all sizes are fixed.
         output_symbols: the results that are symbols, by number; `outputs` has their bounds.
         reads: elements of inputs whose values decide sizes or places.
+        values: what is read at the sizes that the graph has; 0 for what is left out.
+        axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
+            as numbers of an input and of its dimension.
         states: what it keeps from run to run; their sizes are fixed.
     """
 
@@ -89,6 +92,8 @@ class Graph:
     chain: list[Node | Symbol] = field(default_factory=list)
     output_symbols: dict[int, Symbol] = field(default_factory=dict)
     reads: tuple[Read, ...] = ()
+    values: Mapping[Read, int] = field(default_factory=dict)
+    axes: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     _last_use: dict[Tensor, int] = field(default_factory=dict)
 

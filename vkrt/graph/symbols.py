@@ -47,7 +47,7 @@ class Read:
     element: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Symbol:
     """One symbolic integer (compared by identity).
 
@@ -55,7 +55,8 @@ class Symbol:
         kind: "size" (of a dimension of a tensor), "read" (from an input's data), or one of
             `ARITHMETIC`.
         args: (Tensor, dimension), (Read,), or two operands, each a Symbol or an int.
-        bound: its value when every input has its largest sizes and what is read is 0.
+        bound: its value at the sizes that the graph has: those of the file until
+            `vkrt.ops.ranges.find_dynamic` has worked them out.
     """
 
     kind: str

@@ -66,12 +66,15 @@ class Tensor:
     """A logical value of the program (compared by identity).
 
     Attributes:
-        sizes: logical sizes in torch's order; upper bounds where a dimension is dynamic.
+        sizes: logical sizes in torch's order. In the graph of a method with dynamic shapes those
+            that belong together: at the largest inputs, as a rule.
         dtype: dtype on the device.
         host_dtype: dtype at the program's border (int64 where the device has int32, ..).
         constant: the bytes of the file it stands for, or None for a computed value.
         name: for messages, e.g. "delegate 0 value 17".
-        dynamic_dims: dimensions in which a call may pass less than `sizes` (method inputs).
+        dynamic_dims: dimensions in which a call may pass other sizes (method inputs).
+        bounds: the most that its sizes may be in any call, where calls can change them. A tensor
+            can be largest where an input is not, so they are not the sizes of any one call.
     """
 
     sizes: tuple[int, ...]
@@ -80,6 +83,7 @@ class Tensor:
     constant: Constant | None = None
     name: str = ""
     dynamic_dims: tuple[int, ...] = ()
+    bounds: tuple[int, ...] | None = None
 
     def __post_init__(self):
         self.host_dtype = self.host_dtype or self.dtype

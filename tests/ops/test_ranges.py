@@ -1,0 +1,212 @@
+"""Sizes of graphs from files, whose numbers are bounds: what calls may change, what needs most."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from vkrt.errors import FormatError, InputError
+from vkrt.graph.blocks import activation_blocks
+from vkrt.graph.graph import Graph, node_of
+from vkrt.graph.plan import default_requirements
+from vkrt.graph.symbols import Read, Symbol, size_of
+from vkrt.graph.target import Target
+from vkrt.graph.tensor import Constant, Tensor
+from vkrt.ops.extremes import MOST_POINTS, largest_and_near, live_bytes
+from vkrt.ops.lowering import lower
+from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.resolving import resolve
+
+
+class Maker:
+    """Makes a graph by hand, with the sizes that a file has."""
+
+    def __init__(self, *inputs: Tensor):
+        self.graph = Graph("made", list(inputs))
+
+    def symbol(self, kind, *args) -> Symbol:
+        symbol = Symbol(kind, args, 0) if kind != "size" else size_of(*args)
+        self.graph.chain.append(symbol)
+        return symbol
+
+    def add(self, op, args, *sizes) -> Tensor:
+        out = Tensor(sizes, "float32")
+        node = node_of(op, args, (out,), f"node {len(self.graph.nodes)}")
+        self.graph.nodes.append(node)
+        self.graph.chain.append(node)
+        return out
+
+    def finish(self, *outputs) -> Graph:
+        self.graph.outputs = list(outputs)
+        find_dynamic(self.graph.finish())
+        return self.graph
+
+
+def rows(count: int, width: int = 4) -> Tensor:
+    return Tensor((count, width), "float32", dynamic_dims=(0,))
+
+
+def table(count: int, width: int = 4) -> Tensor:
+    return Tensor((count, width), "float32",
+                  constant=Constant(0, 4 * count * width, "float32"))
+
+
+def rest_of_a_table(bound: int = 30) -> Graph:
+    x = rows(16)
+    make = Maker(x)
+    size = make.symbol("size", x, 0)
+    rest = make.add("aten.slice_copy.Tensor", (table(32), 0, size, None, 1), bound, 4)
+    return make.finish(make.add("aten.relu.default", (rest,), bound, 4),
+                       make.add("aten.abs.default", (x,), 16, 4))
+
+
+def test_sizes_are_those_of_one_call():
+    graph = rest_of_a_table()
+    rest, like_x = graph.outputs
+    assert (rest.sizes, rest.bounds, rest.dynamic_dims) == ((16, 4), (30, 4), (0,))
+    assert (like_x.sizes, like_x.bounds) == ((16, 4), (16, 4))
+    assert resolve(graph, [(2, 4)]).outputs[0].sizes == (30, 4)
+    lower(graph, Target())
+    with pytest.raises(InputError, match=r"float32\[1,4\]: aten.slice_copy.Tensor .*result 0 "
+                                         r"would have sizes \[31, 4\], .*no more than \[30, 4\]"):
+        resolve(graph, [(1, 4)])
+
+
+def test_more_than_the_bound_at_every_size_contradicts_the_file():
+    with pytest.raises(FormatError, match=r"expected sizes \[16, 4\], the file says \[15, 4\]"):
+        lower(rest_of_a_table(15), Target())
+
+
+def test_what_no_input_changes_has_exactly_the_sizes_of_the_file():
+    x = rows(16)
+    make = Maker(x)
+    fixed = make.add("aten.relu.default", (table(5),), 6, 4)
+    graph = make.finish(fixed, make.add("aten.abs.default", (x,), 16, 4))
+    assert fixed.bounds is None
+    with pytest.raises(FormatError, match=r"expected sizes \[5, 4\], the file says \[6, 4\]"):
+        lower(graph, Target())
+
+
+def test_largest_inputs_that_do_not_go_together():
+    """Rows that two inputs leave of 20: there is no call with 16 and 12."""
+    x, y = rows(16), rows(12)
+    make = Maker(x, y)
+    both = make.symbol("add", make.symbol("size", x, 0), make.symbol("size", y, 0))
+    left = make.symbol("sub", 20, both)
+    graph = make.finish(make.add("aten.full.default", ([left, 4], 1.0), 16, 4),
+                        make.add("aten.cat.default", ([x, y], 0), 20, 4))
+    assert [t.bounds for t in graph.inputs] == [(16, 4), (12, 4)]
+    assert sum(t.sizes[0] for t in graph.inputs) <= 20
+    assert [t.dynamic_dims for t in graph.inputs] == [(0,), (0,)]
+    lower(graph, Target())
+    found = resolve(graph, [(16, 4), (3, 4)])
+    assert [t.sizes for t in found.outputs] == [(1, 4), (19, 4)]
+    with pytest.raises(InputError, match="expected at least 0, got -8"):
+        resolve(graph, [(16, 4), (12, 4)])
+
+
+def test_a_division_by_what_the_bounds_make_0():
+    """Bounds of two sizes need not belong together: 30 and 16 are those of 2 and 16 rows."""
+    x = rows(16)
+    make = Maker(x)
+    size = make.symbol("size", x, 0)
+    rest = make.add("aten.slice_copy.Tensor", (table(32), 0, size, None, 1), 30, 4)
+    less = make.symbol("sub", make.symbol("size", rest, 0), 30)
+    part = make.symbol("floordiv", -28, less)
+    graph = make.finish(make.add("aten.full.default", ([part, 4], 1.0), 28, 4))
+    assert graph.outputs[0].sizes == (2, 4)
+    assert resolve(graph, [(3, 4)]).outputs[0].sizes == (28, 4)
+
+
+def test_an_output_that_changes_less_often_than_the_input():
+    x = rows(16)
+    make = Maker(x)
+    part = make.symbol("floordiv", make.symbol("size", x, 0), 4)
+    odd = make.symbol("add", part, 1)
+    graph = make.finish(make.add("aten.full.default", ([odd, 4], 1.0), 5, 4),
+                        make.add("aten.abs.default", (x,), 16, 4))
+    assert graph.outputs[0].dynamic_dims == (0,)
+
+
+def read_rows(first: int) -> tuple[Graph, Read]:
+    """Rows of a table up to a number, or from one on, that an input holds."""
+    x, position = rows(8), Tensor((1,), "int32")
+    make = Maker(x, position)
+    read = make.symbol("read", Read(1, 0))
+    args = (table(32), 0, read, None, 1) if first else (table(32), 0, None, read, 1)
+    return make.finish(make.add("aten.slice_copy.Tensor", args, 32 - first, 4),
+                       make.add("aten.abs.default", (x,), 8, 4)), read.args[0]
+
+
+@pytest.mark.parametrize(("first", "start", "most"), [(0, 0, 32), (3, 3, 3)])
+def test_sizes_that_a_value_decides(first, start, most):
+    """At 0 there may be no rows, or more than the program allows: another value does."""
+    graph, read = read_rows(first)
+    assert graph.values == {read: start}
+    assert resolve(graph, [(8, 4), (1,)]) is graph
+    found = max(largest_and_near(graph), key=live_bytes)
+    assert found.values == {read: most} and found.outputs[0].sizes == (32 - first, 4)
+    # Rows end where the table does, and 2 is less than the bound allows.
+    if first:
+        with pytest.raises(InputError, match="input 1 holds 2: .*would have sizes"):
+            resolve(graph, [(8, 4), (1,)], {read: 2})
+    else:
+        assert resolve(graph, [(8, 4), (1,)], {read: 33}).outputs[0].sizes == (32, 4)
+
+
+# What needs most
+
+
+def arena(graph: Graph, like=None) -> int:
+    work = lower(graph, Target(), like)
+    blocks, _ = activation_blocks(work, default_requirements, 1, True)
+    return sum(block.nbytes for block in blocks)
+
+
+def products(high: int, wide: int, most: int) -> Graph:
+    """x times the rest of a table that y leaves, and the rest that x leaves times y."""
+    x, y = rows(high), rows(wide)
+    make = Maker(x, y)
+    outs = []
+    for a, b, least in ((x, y, 2), (y, x, 1)):
+        size = make.symbol("size", b, 0)
+        rest = make.add("aten.slice_copy.Tensor", (table(most), 0, size, None, 1), most - least, 4)
+        turned = make.add("aten.permute_copy.default", (rest, [1, 0]), 4, most - least)
+        product = make.add("aten.mm.default", (a, turned), a.sizes[0], most - least)
+        outs.append(make.add("aten.sum.dim_IntList", (product, [1]), a.sizes[0]))
+    return make.finish(*outs)
+
+
+@pytest.mark.parametrize(("high", "wide", "most"), [(9, 11, 24), (6, 7, 9), (12, 9, 40)])
+def test_the_most_of_all_sizes_is_found(high, wide, most):
+    graph = products(high, wide, most)
+    base = lower(graph, Target())
+    needs = []
+    for sizes in itertools.product(range(1, high + 1), range(1, wide + 1)):
+        try:
+            needs.append(arena(resolve(graph, [(n, 4) for n in sizes]), base))
+        except InputError:
+            assert sizes[1] == 1  # the bound is that of 2 rows and more
+    assert max(needs) > arena(graph)
+    assert max(arena(g, base) for g in largest_and_near(graph)) == max(needs)
+
+
+def test_ranges_too_large_to_try_all(monkeypatch):
+    """Few sizes are resolved, and the corner that needs most is among them."""
+    import vkrt.ops.extremes
+
+    graph = products(900, 1100, 2400)
+    tried = []
+    monkeypatch.setattr(vkrt.ops.extremes, "resolve",
+                        lambda *args: tried.append(args[1]) or resolve(*args))
+    found = max(largest_and_near(graph), key=live_bytes)
+    assert len(tried) < 2 * MOST_POINTS
+    assert [t.sizes[0] for t in found.inputs] in ([900, 2], [1, 1100])
+
+
+def test_where_all_bounds_are_reached_only_sizes_near_them_are_tried():
+    x = rows(16)
+    make = Maker(x)
+    graph = make.finish(make.add("aten.relu.default", (x,), 16, 4))
+    assert [g.inputs[0].sizes for g in largest_and_near(graph)] == [(16, 4), (15, 4)]

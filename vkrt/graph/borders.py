@@ -1,0 +1,121 @@
+"""Borders of a delegate: which of a call's values are which of the delegate's inputs and outputs.
+
+A call has a value for every input and output that the delegate had when the program was divided.
+The exporter then simplifies the delegate and writes its inputs and outputs anew, in the same order,
+but without some of them:
+
+* An input that no operator reads any more is left out.
+* Outputs are gathered in a set of nodes, in the order in which they first occur. A copy of a
+  value that is an output too becomes that value, and stands there once.
+
+Where that happened the call has more values than the delegate, and the file does not say which they
+are. What is known is the order, and that sizes and dtypes agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from vkrt.errors import UnsupportedError
+from vkrt.graph.symbols import Symbol
+from vkrt.graph.tensor import Tensor, device_dtype
+from vkrt.pte import SymInt
+
+
+def choices(inner: int, outer: int, fits: Callable[[int, int], bool],
+            others: Callable[[int], Iterable[int | None]]) -> list[set[int | None]]:
+    """What each value of a call may be: numbers of the delegate's, which stand for the first time
+    in their order.
+
+    Args:
+        inner, outer: how many values the delegate and the call have.
+        fits: whether the delegate's value of a number may be the call's of another.
+        others: what a value may be that is none of the delegate's for the first time, by the
+            number of those before it: those again, or None for one that the delegate does not have.
+
+    Returns:
+        For every value of the call the choices that leave one for all others; empty sets where
+        there are none. There is one way to choose if each has one choice.
+    """
+    def steps(place: int, used: int) -> Iterator[tuple[int | None, int]]:
+        """(choice, number of the delegate's values used then) for the call's value `place`."""
+        if used < inner and fits(used, place):
+            yield used, used + 1
+        for other in others(used):
+            if other is None or fits(other, place):
+                yield other, used
+
+    # From how many values used before each place the end can be reached with all of them used
+    ends = [set[int]() for _ in range(outer)] + [{inner}]
+    for place in reversed(range(outer)):
+        few, many = max(0, inner - (outer - place)), min(inner, place)
+        ends[place] = {used for used in range(few, many + 1)
+                       if any(after in ends[place + 1] for _, after in steps(place, used))}
+    result: list[set[int | None]] = []
+    begun = {0} & ends[0]
+    for place in range(outer):
+        ways = [way for used in begun for way in steps(place, used) if way[1] in ends[place + 1]]
+        result.append({choice for choice, _ in ways})
+        begun = {after for _, after in ways}
+    return result
+
+
+def fits(inner: Any, outer: Any) -> bool:
+    """Whether a value of a delegate may be the one that the program has at its border."""
+    if not isinstance(inner, Tensor):
+        # A symbolic integer may be a tensor of one element outside.
+        return isinstance(inner, (int, Symbol, SymInt)) and (
+            not isinstance(outer, Tensor) or outer.numel == 1)
+    if not isinstance(outer, Tensor):
+        return False
+    one = inner.numel == outer.numel == 1
+    # A constant has no border's dtype: with force_fp16 it has another than the program's.
+    same = inner.constant is not None or inner.host_dtype == device_dtype(outer.host_dtype)
+    return same and (one or inner.sizes == outer.sizes)
+
+
+def match_inputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
+    """For each of a delegate's inputs the number of the call's value that it is.
+
+    Raises:
+        UnsupportedError: the file does not say.
+    """
+    found = choices(len(inner), len(outer), lambda i, o: fits(inner[i], outer[o]),
+                    lambda _used: (None,))
+    if any(len(each) != 1 for each in found):
+        raise UnsupportedError(
+            f"{label}: it reads {len(inner)} of the {len(outer)} values that the call passes "
+            "(the exporter leaves out inputs that are overwritten as a whole before anything "
+            f"reads them), and the file does not say which{_doubt(found, outer)}; export the "
+            "program without the use of the value that is never read")
+    return [number for number, each in enumerate(found) if each != {None}]
+
+
+def match_outputs(inner: list[Any], outer: list[Any], label: str) -> list[int]:
+    """For each value that a call takes from a delegate the number of the output that it is.
+
+    Raises:
+        UnsupportedError: the file does not say.
+    """
+    found = choices(len(inner), len(outer), lambda i, o: fits(inner[i], outer[o]), range)
+    if any(len(each) != 1 for each in found):
+        raise UnsupportedError(
+            f"{label}: the call takes {len(outer)} outputs from it and it has {len(inner)}: some "
+            "are one value (the exporter removes copies), and the file does not say which"
+            f"{_doubt(found, outer)}; return the value once, or add 0 to one of the copies "
+            "(y + 0 in the place of y.clone()) before the program is exported")
+    return [number for each in found for number in each if number is not None]
+
+
+def _doubt(found: list[set[int | None]], outer: list[Any]) -> str:
+    """Names the values that may be several."""
+    names = [f"{number} {_shown(outer[number])}" for number, each in enumerate(found)
+             if len(each) > 1]
+    return f" (in doubt: {', '.join(names)})" if names else " (no choice fits sizes and dtypes)"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, Tensor):
+        return "an integer"
+    return f"{value.host_dtype}[{','.join(map(str, value.sizes))}]"
