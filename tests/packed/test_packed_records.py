@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from packed_samples import packed_without_a_device, works_of
 
 from vkrt.graph.records import WorkList
-from vkrt.graph.tensor import NOWHERE, Constant, Operand, StorageList, itemsize, row_major
+from vkrt.graph.tensor import (
+    NOWHERE,
+    Constant,
+    Operand,
+    Storage,
+    StorageList,
+    itemsize,
+    row_major,
+)
 from vkrt.graph.weights import catalog_of
 from vkrt.memory.packing import Packing, pack_bytes
 from vkrt.ops import copying
@@ -99,8 +108,9 @@ def test_saved_weights_lie_as_they_are_read(sizes, order, rows, itemsize, dtype)
 def test_what_cannot_be_saved():
     """Images, other dtypes on the device, parts of a buffer and empty constants stay."""
     storages = StorageList()
-    image = storages.new("weight", 64, "float32", (2, 2, 1))
+    image = storages.new("weight", 64, "float32", (4, 1, 1))
     buffer = storages.new("weight", 64, "float32")
+    longer = storages.new("weight", 80, "float32")
 
     def record(storage, dtype="float32", sizes=(4, 4), offset=0):
         target = Operand(storage, sizes, "float32", (1, 0), offset=offset)
@@ -109,7 +119,7 @@ def test_what_cannot_be_saved():
                                source, "w")
 
     good = record(buffer)
-    others = [record(image), record(buffer, "float16"), record(buffer, offset=16),
+    others = [record(image), record(buffer, "float16"), record(longer, offset=16),
               record(buffer, sizes=(4, 0))]
     assert [can_be_saved(r) for r in (good, *others)] == [True] + 4 * [False]
     saved = {key_of(r): (0, 64) for r in (good, *others)}
@@ -142,7 +152,8 @@ def test_layouts_have_not_changed_without_their_version():
     for sizes, order, rows in (((6, 5, 3, 3), (2, 3, 1, 0), 3), ((7, 5), (1, 0), None),
                                ((5, 7), (0, 1), None), ((9, 1, 3), (1, 2, 0), None),
                                ((6, 10, 1, 2), (0, 2, 3, 1), 1)):
-        target = Operand(NOWHERE, sizes, "float32", order, rows=rows)
+        shape = Operand(NOWHERE, sizes, "float32", order, rows=rows)
+        target = replace(shape, storage=Storage(0, "weight", shape.nbytes, "float32"))
         source = Operand(NOWHERE, sizes, "float32", row_major(len(sizes)), raw=True)
         count = int(np.prod(sizes))
         record = copying.prepack(Constant(0, count * 4, "float32"), target, source, "w")

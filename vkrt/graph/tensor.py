@@ -171,7 +171,7 @@ class Operand:
     @property
     def physical(self) -> tuple[int, ...]:
         """Sizes in memory order, without padding; () counts as (1,)."""
-        return tuple(self.sizes[d] for d in self.order) or (1,)
+        return tuple(map(self.sizes.__getitem__, self.order)) or (1,)
 
     @property
     def packed(self) -> int:

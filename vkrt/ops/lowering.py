@@ -48,8 +48,6 @@ def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkLis
 def _lower(graph: Graph, target: Target, like: WorkList | None) -> WorkList:
     cx = Lowering(graph, target, like)
     work = _walk(cx, like)
-    if not cx.is_complete:
-        graph.refuse(cx.missing, cx.refused)
     if target.scratch == "spare" and cx.asked:
         # What is unused is known when everything has been placed once.
         work = _walk(Lowering(graph, target, like, rooms_of(work, cx.asked)), like)
@@ -85,7 +83,7 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
         traces.nodes.append(cx.journal.trace(node))
     cx.node = len(graph.nodes)
     if not cx.is_complete:
-        return cx.work
+        graph.refuse(cx.missing, cx.refused)
     for value in graph.outputs:
         cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
     states.store(cx)
