@@ -7,6 +7,12 @@ import os
 
 import pytest
 
+# Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
+# thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and
+# say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,
+# mended by 6138). Streamed runs signal in one thread and wait in another.
+LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
+
 
 @pytest.fixture(scope="session")
 def device():
@@ -44,6 +50,7 @@ def valid(request):
     if os.environ.get("VKRT_VALIDATION") == "1" and "driver" in request.keywords:
         from vkrt.vk import clear_validation_messages, validation_messages
 
-        messages = validation_messages()
+        messages = [message for message in validation_messages()
+                    if not any(bug in message for bug in LAYER_BUGS)]
         clear_validation_messages()
         assert not messages, "\n".join(messages)
