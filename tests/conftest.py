@@ -14,6 +14,12 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_terminal_summary,
 )
 
+# Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
+# thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and
+# say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,
+# mended by 6138). Streamed runs signal in one thread and wait in another.
+LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
+
 
 @pytest.fixture(scope="session")
 def device():
@@ -51,7 +57,8 @@ def valid(request):
     if os.environ.get("VKRT_VALIDATION") == "1" and "driver" in request.keywords:
         from vkrt.vk import clear_validation_messages, validation_findings
 
-        findings = validation_findings()
+        findings = [finding for finding in validation_findings()
+                    if not any(bug in finding.id or bug in finding.text for bug in LAYER_BUGS)]
         clear_validation_messages()
         if findings:
             pytest.fail(failure_of(findings), pytrace=False)

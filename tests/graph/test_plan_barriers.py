@@ -62,6 +62,17 @@ def test_parts_of_a_buffer_are_independent():
     assert both(make.work)[0] == (False, False, True)
 
 
+def test_what_is_empty_is_bound_all_the_same():
+    """Nothing is read of it, but who binds its first bytes may: layers of validation say so."""
+    make = Maker()
+    x, a = make.input(64), make.temporary(64)
+    make.step([a], [make.operand(x.storage, 0, 0)])
+    make.step([make.operand(x.storage, 0, 16)], [])
+    make.step([make.operand(x.storage, 32, 16)], [make.operand(x.storage, 48, 0)])
+    make.output(a)
+    assert both(make.work)[0] == (False, True, True)
+
+
 def test_in_place():
     make = Maker()
     x, a = make.input(64), make.temporary(64)

@@ -11,7 +11,6 @@ import pytest
 from memory_samples import STRATEGIES, WAYS, Target, weight
 
 from vkrt.errors import FormatError, InputError
-from vkrt.memory import reader as reader_module
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer, fail_read_after
 from vkrt.memory.source import Source

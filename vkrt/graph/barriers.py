@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from vkrt.graph.plan import MemoryPlan
 from vkrt.graph.records import Dispatch, HostCall, WorkList
-from vkrt.graph.tensor import Operand
+from vkrt.graph.tensor import LEAST_BYTES, Operand
 
 # (block, first byte, end) of what a step touches
 Range = tuple[int, int, int]
@@ -46,16 +46,20 @@ class Ranges:
 
 
 def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
-    """The bytes of an operand: its part of a buffer, all of an image; None when there are none."""
+    """The bytes of an operand: its part of a buffer, all of an image; None where it has no place.
+
+    One without elements counts as the bytes that its descriptor has all the same.
+    """
     found = plan.places.get(operand.storage.id)
     if found is None:
         return None
     block, place = found
     if operand.storage.is_image:
         return block, place.offset, place.end
+    if not operand.nbytes:
+        return block, place.offset, place.offset + LEAST_BYTES
     start = place.offset + operand.offset
-    end = min(start + operand.nbytes, place.end)
-    return (block, start, end) if start < end else None
+    return block, start, min(start + operand.nbytes, place.end)
 
 
 def step_ranges(plan: MemoryPlan, operands: Sequence[Operand]) -> Iterator[Range]:
