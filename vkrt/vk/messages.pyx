@@ -5,6 +5,7 @@ They arrive on any thread, some of them while the layer holds locks of its own. 
 could deadlock, so they are written and kept in C until they are asked for.
 """
 
+import os
 from collections import namedtuple
 
 from cpython.pythread cimport (
@@ -30,6 +31,15 @@ cdef PyThread_type_lock messages_lock = PyThread_allocate_lock()
 cdef Message messages[MOST_MESSAGES]
 cdef int message_count = 0
 cdef int messages_lost = 0
+
+
+def renew_lock():
+    """In a forked child: a thread that it does not have may hold the lock."""
+    global messages_lock
+    messages_lock = PyThread_allocate_lock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
 
 
 cdef void describe_messenger(VkDebugUtilsMessengerCreateInfoEXT* info) noexcept:
