@@ -64,7 +64,7 @@ def show_failures(failed, file: str, terminal) -> None:
         f"==== {report.nodeid} ({report.when})\n{report.longreprtext}\n"
         + "".join(f"---- {title}\n{text}\n" for title, text in report.sections)
         for report in failed), encoding="utf-8")
-    terminal.section(f"{len(failed)} failures, {len(causes)} causes")
+    terminal.section(f"failures: {len(failed)}, causes: {len(causes)}")
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     for index, (cause, reports) in enumerate(ordered):
         names = ", ".join(report.nodeid for report in reports[:MOST_TESTS])
@@ -86,11 +86,11 @@ def show_missing(skipped, terminal) -> None:
     missing = Counter(report.longrepr[2].partition(NOT_HERE)[2] for report in skipped
                       if isinstance(report.longrepr, tuple) and NOT_HERE in report.longrepr[2])
     if missing:
-        where = "in the folders of VKRT_MODELS" if os.environ.get("VKRT_MODELS") else \
-            "here (VKRT_MODELS, the folders of larger programs, is not set)"
         terminal.section("missing programs")
-        terminal.write_line(f"{sum(missing.values())} tests were skipped because these "
-                            f"{len(missing)} files are not {where}:")
+        if not os.environ.get("VKRT_MODELS"):
+            terminal.write_line("VKRT_MODELS, the folders of larger programs, is not set.")
+        terminal.write_line(f"tests skipped for want of a file: {sum(missing.values())}; files "
+                            f"that are missing: {len(missing)}")
         terminal.write_line(", ".join(sorted(missing)))
 
 

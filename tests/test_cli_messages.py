@@ -74,7 +74,7 @@ def test_validation_messages_are_shown_and_fail_the_command():
     assert done.returncode == cli.EXIT_FAILED
     assert "output 0: float32[3, 10]" in done.stdout
     assert done.stderr.count("vkrt: validation error: ") == 1
-    assert "messages of the validation layer: 3 errors, " in done.stderr
+    assert "messages of the validation layer: errors 3, warnings " in done.stderr
     assert "       3 x VUID-VkBufferCreateInfo" in done.stderr
     # A failure of another kind keeps its code.
     assert run(*command, "--method", "x", VKRT_VALIDATION="1").returncode == cli.EXIT_USAGE

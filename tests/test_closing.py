@@ -74,7 +74,7 @@ def test_failures_are_shown_once_for_each_cause(many, processes):
     assert code == 1
     lines = out.splitlines()
     assert len(lines) < 70, out
-    assert "3 causes" in out and str(many / "all.txt") in out
+    assert "failures: 71, causes: 3" in out and str(many / "all.txt") in out
     for words in ("40 x test_many.py:12: assert # == -#", "37 more", "27 more",
                   "30 x test_many.py:17: Failed: validation messages: VUID-one, VUID-two",
                   "1 x test_many.py:24: ValueError: something else"):
@@ -98,10 +98,10 @@ def test_without_the_option_failures_are_pytests(many):
 def test_missing_programs_are_counted_and_named(many):
     code, out = run_tests(many, "-n", "0", "-k", "absent or skipped or good", VKRT_MODELS="")
     assert code == 0
-    assert "3 tests were skipped because these 2 files are not here (VKRT_MODELS" in out
-    assert "nobody-has-a.pte, nobody-has-b.pte" in out
+    assert "tests skipped for want of a file: 3; files that are missing: 2" in out
+    assert "nobody-has-a.pte, nobody-has-b.pte" in out and "VKRT_MODELS, the folders" in out
     _, out = run_tests(many, "-n", "0", "-k", "absent", VKRT_MODELS=str(many))
-    assert "2 files are not in the folders of VKRT_MODELS" in out
+    assert "files that are missing: 2" in out and "is not set" not in out
 
 
 def test_a_folder_of_programs_that_is_not_there_is_an_error(many):

@@ -88,7 +88,7 @@ def _validated(code: int) -> int:
     if findings:
         errors = sum(f.times for f in findings if f.error)
         warnings = sum(f.times for f in findings if not f.error)
-        print(f"vkrt: messages of the validation layer: {errors} errors, {warnings} warnings; the "
+        print(f"vkrt: messages of the validation layer: errors {errors}, warnings {warnings}; the "
               "first of each kind is above", file=sys.stderr)
         for finding in findings:
             print(f"{finding.times:>8} x {finding.id or finding.text}", file=sys.stderr)

@@ -133,9 +133,8 @@ def test_validation_messages_are_written_once_for_each_kind():
     if "skip" in done.stdout:
         pytest.skip("the Khronos validation layer is not installed")
     assert done.returncode == 0, done.stderr
-    written = [line for line in done.stderr.splitlines()
-               if line.startswith("vkrt: validation error: ") and "VUID-VkBufferCreateInfo" in line]
-    assert len(written) == 1, done.stderr
+    assert done.stderr.count("vkrt: validation error: ") == 1, done.stderr
+    assert "VUID-VkBufferCreateInfo" in done.stderr
 
 
 @pytest.mark.driver
