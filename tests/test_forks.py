@@ -11,7 +11,6 @@ import sys
 import threading
 import traceback
 
-import numpy as np
 import pytest
 from support import MODELS, inputs_of, same_bits
 

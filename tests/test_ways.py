@@ -8,7 +8,6 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support import MODELS, find_model, inputs_of, same_bits
 
