@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from pte import pte_writer as w
 from support import MODELS
 
 from vkrt import cli
@@ -146,3 +150,93 @@ def test_pictures_keep_dynamic_sizes(capsys, tmp_path):
     image.new("RGB", (50, 18), (90, 20, 200)).save(path)
     code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
     assert code == 0 and "float32[1, 1, 36, 80]" in out
+
+
+@pytest.fixture
+def fused(tmp_path):
+    """A program with an operator that vkrt lacks, and methods that only return numbers."""
+    delegate = w.blob(w.graph(
+        values=[w.vk_tensor([2, 4], mem_obj=0), w.vk_tensor([2, 4], mem_obj=1),
+                w.vk_tensor([4], mem_obj=2), w.union(3, w.Table({0: w.f64(1e-5)}))],
+        chain=[w.call("et_vk.rms_norm.default", 0, 2, 3, 1)], inputs=[0, 2], outputs=[1]))
+    path = tmp_path / "fused.pte"
+    path.write_bytes(w.program(plans=[
+        w.plan(values=[w.tensor([2, 4], memory=(1, 0)), w.tensor([4], memory=(1, 32)),
+                       w.tensor([2, 4], memory=(1, 48))], inputs=[0, 1], outputs=[2],
+               instructions=[w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1, 2)}))],
+               delegates=[w.delegate(0)], buffers=(0, 96)),
+        w.plan(values=[w.vk_int(128)], outputs=[0], name="get_max_seq_len"),
+        w.plan(values=[w.vk_int(2), w.union(4, w.Table({0: w.f64(0.5)}))], outputs=[0, 1],
+               name="get_more")], segments=[delegate]))
+    return str(path)
+
+
+def test_info_of_what_cannot_run_is_a_failure(capsys, fused):
+    code, out, err = run(capsys, "info", fused)
+    assert code == cli.EXIT_UNSUPPORTED and not err
+    assert ("unsupported: method 'forward' needs 1 thing that vkrt does not have: "
+            "et_vk.rms_norm.default x1 (an RMS norm: x * rsqrt(mean(x * x) + eps) * weight)") in out
+    assert "1 delegate with 1 operator, 0 kernels outside" in out
+    code, out, _ = run(capsys, "info", fused, "--json")
+    assert code == cli.EXIT_UNSUPPORTED
+    assert "rms_norm" in json.loads(out)["methods"]["forward"]["unsupported"]
+    code, _, err = run(capsys, "run", fused)
+    assert code == cli.EXIT_UNSUPPORTED and "an RMS norm" in err
+
+
+def test_methods_that_only_return_numbers_are_a_line_each(capsys, fused):
+    _, out, _ = run(capsys, "info", fused)
+    assert out.endswith("\nmethod get_max_seq_len returns 128\nmethod get_more returns 2, 0.5\n")
+    methods = json.loads(run(capsys, "info", fused, "--json")[1])["methods"]
+    assert methods["get_max_seq_len"] == {"values": [128]}
+    assert methods["get_more"] == {"values": [2, 0.5]}
+
+
+def test_info_says_what_runs_on_the_host(capsys):
+    model = str(MODELS / "places.pte")
+    _, out, _ = run(capsys, "info", model)
+    data = json.loads(run(capsys, "info", model, "--json")[1])["methods"]["forward"]
+    assert data["kernels_on_host"] == {"aten::cumsum.out": 1, "aten::sort.values": 1}
+    on_host = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
+               and " x " in line]
+    assert on_host == ["aten::cumsum.out on the host", "aten::sort.values on the host"]
+    assert "dispatches, 2 kernels on the host" in out
+    assert len(data["kernels"]) > 2
+    assert "on the host" not in run(capsys, "info", str(MODELS / "toy.pte"))[1]
+
+
+def piped(arguments, **streams):
+    """A command in a process of its own whose output nobody reads: (exit code, stderr)."""
+    command = [sys.executable, "-m", "vkrt.cli", *arguments]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(command, **{"stdout": write, "stderr": subprocess.PIPE, **streams},
+                              text=True, check=False)
+    finally:
+        os.close(write)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ("devices",), ("info", MLP), ("info", MLP, "--json"), ("run", MLP, "--memory"),
+    ("bench", MLP, "--runs", "1")], ids=" ".join)
+def test_output_that_nobody_reads_ends_a_command_quietly(arguments):
+    assert piped(arguments) == (cli.EXIT_PIPE, "")
+
+
+def test_errors_that_nobody_reads_keep_their_exit_code():
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        assert piped(("run", "no-such-file.pte"), stderr=write)[0] == cli.EXIT_FAILED
+    finally:
+        os.close(write)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
+def test_output_that_cannot_be_written_is_a_failure():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        code, err = piped(("devices",), stdout=full)
+    assert code == cli.EXIT_FAILED
+    assert err.startswith("vkrt: ") and "space" in err and err.count("\n") == 1

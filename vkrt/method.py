@@ -245,6 +245,10 @@ class Method:
                 ) -> list[Any]:
         """Runs the method once.
 
+        Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
+        with what it was given; the next call, or `close`, waits for that first. Buffers that are
+        changed in place are then as before or as after the run, all together.
+
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
                 dimensions, less (see `metadata`).

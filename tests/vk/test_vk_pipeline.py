@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
@@ -248,3 +249,32 @@ def test_batch_that_is_dropped(bench):
     assert live_objects() == before
     with pytest.raises(IndexError):
         stopped.add(layout, module)
+
+
+def test_batch_hears_signals(bench):
+    """Between two pipelines, on the thread that waits for them; what is left can be dropped."""
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interrupted
+
+    layout = bench.own(DescriptorLayout(bench.device, [STORAGE_BUFFER, STORAGE_BUFFER], 8))
+    module = bench.own(ShaderModule(bench.device, LINEAR))
+    before = live_objects()
+    batch = PipelineBatch(bench.device, 3000)
+    for factor in range(3000):
+        batch.add(layout, module, [(100, 64), (0, factor)])
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            helper = threads.submit(batch.work)
+            with pytest.raises(Interrupted):
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                batch.work_here()
+            batch.stop()
+            batch.close()  # while the helper is perhaps still on its way out
+            helper.result()
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    assert live_objects() == before

@@ -18,6 +18,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
 from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.runtime.submission import sweep
 from vkrt.graph.barriers import barriers, transitions
 from vkrt.graph.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
@@ -76,6 +77,7 @@ cdef class ComputeGraph:
 
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
+        sweep()
         shaders = catalog()
         for step in self.work.steps:
             if isinstance(step, Dispatch):
@@ -133,6 +135,10 @@ cdef class ComputeGraph:
                 release(self)
                 self._close_leftovers()
 
+    def is_done(self):
+        """Whether `settle` would not have to wait, as far as that can be told."""
+        return not self._is_at_work() or self.streamer is None and self.submission.is_done()
+
     cdef int _close_leftovers(self) except -1:
         leftovers, self.leftovers = self.leftovers, []
         for thing in leftovers:
@@ -144,7 +150,10 @@ cdef class ComputeGraph:
         try:
             self.settle()
         except VulkanError:
-            pass  # reported by whoever runs on the device next; it has let go of everything
+            # Whoever runs on the device next will hear of it; it is not at work any more.
+            self.unfinished = False
+            release(self)
+            self._close_leftovers()
         self.bound = False
         commands = [commands for commands, _ in self.sections]
         for thing in (*commands, self.pool, self.submission, self.sets, self.resources):

@@ -17,6 +17,8 @@ cdef class Submission:
     cdef int run_to_end(self, CommandBuffer commands) except -1
     # Waits for what is pending.
     cdef int settle(self) except -1
+    # Whether that would take no time.
+    cdef bint is_done(self) except -1
 
 
 # Holds what the device may still be at work on, until it is released again. At exit all of it is

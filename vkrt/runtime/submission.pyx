@@ -7,6 +7,7 @@ it is done, and so somebody has to wait before: whoever uses it next, or the exi
 """
 
 import atexit
+from contextlib import suppress
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_INCREF
@@ -14,6 +15,8 @@ from libc.stdint cimport uint64_t
 
 from vkrt.vk.command cimport CommandBuffer, Fence, submit, wait
 from vkrt.vk.device cimport Device
+
+from vkrt.errors import VulkanError
 
 # So long, in nanoseconds, a signal may have to wait. Most runs are shorter than one slice.
 cdef uint64_t SLICE = 100_000_000
@@ -65,6 +68,13 @@ cdef class Submission:
                 PyErr_CheckSignals()
         return 0
 
+    cdef bint is_done(self) except -1:
+        cdef int done = 1
+        if self.pending:
+            with nogil:
+                done = wait(self.fence, 0)
+        return done
+
     def close(self):
         """Releases the fence; nothing may be pending."""
         self.fence.close()
@@ -78,6 +88,14 @@ cdef int keep(graph) except -1:
 cdef int release(graph) except -1:
     UNFINISHED.discard(graph)
     return 0
+
+
+def sweep():
+    """Lets go of what the device is done with: its owner may have dropped it without closing it."""
+    for graph in tuple(UNFINISHED):
+        with suppress(VulkanError):  # which is its owner's to hear
+            if graph.is_done():
+                graph.settle()
 
 
 def settle_all():

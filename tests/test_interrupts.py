@@ -1,0 +1,221 @@
+"""Ctrl-C: a run ends at once although the device goes on, and what it used waits for the device."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import MODELS, inputs_of, same_bits
+
+import vkrt
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.tensor import Constant, Tensor
+from vkrt.memory.source import Source
+from vkrt.method import Method
+from vkrt.runtime.submission import UNFINISHED, settle_all
+
+pytestmark = pytest.mark.driver
+
+SIDE = 512
+# So long, in seconds, a run has to take at least: a wait looks for signals every tenth of a second.
+LONG = 0.5
+
+
+class Interrupted(Exception):
+    """What Ctrl-C does, without ending the tests."""
+
+
+@contextmanager
+def signals(*seconds):
+    """Raises `Interrupted` after so many seconds, then so many more, .., wherever vkrt then is."""
+    rest = list(seconds)
+
+    def interrupt(_, frame):
+        if Path(vkrt.__file__).parent in Path(frame.f_code.co_filename).parents:
+            if rest:
+                signal.setitimer(signal.ITIMER_REAL, rest.pop(0))
+            raise Interrupted
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, rest.pop(0))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def chain(device, products, **options) -> Method:
+    """So many products, one after the other, in one submission."""
+    random = np.random.default_rng(1)
+    weight = (random.standard_normal((4, SIDE, SIDE)) / SIDE ** 0.5).astype(np.float32)
+    x = first = Tensor((SIDE, SIDE), "float32")
+    nodes = []
+    for index in range(products):
+        constant = Constant(index % 4 * weight[0].nbytes, weight[0].nbytes, "float32")
+        out = Tensor(x.sizes, "float32")
+        nodes.append(Node("aten.linear.default",
+                          (x, Tensor(x.sizes, "float32", constant=constant), None), (out,),
+                          f"product {index}"))
+        x = out
+    graph = Graph("long", [first], [x], nodes).finish()
+    return Method(graph, [Source.wrap(weight.tobytes())], device,
+                  options=vkrt.LoadOptions(**options))
+
+
+def long_method(device, **options):
+    """(method, inputs, outputs, seconds of a run), the run long enough to be interrupted."""
+    inputs = [np.random.default_rng(2).standard_normal((SIDE, SIDE)).astype(np.float32)]
+    products = 20
+    while True:
+        method = chain(device, products, **options)
+        expected = method.execute(inputs)
+        start = time.perf_counter()
+        method.execute(inputs)
+        seconds = time.perf_counter() - start
+        if seconds >= LONG:
+            return method, inputs, expected, seconds
+        method.close()
+        products *= 2
+
+
+@pytest.fixture
+def long_run(device, request):
+    made = long_method(device, **getattr(request, "param", {}))
+    yield made
+    made[0].close()
+
+
+def interrupt(method, inputs, seconds) -> None:
+    """Begins a run and interrupts it."""
+    with signals(seconds), pytest.raises(Interrupted):
+        method.execute(inputs)
+
+
+def unfinished(method) -> bool:
+    return any(i.compute.unfinished for i in method._instances._kept.values())
+
+
+STREAMED = {"weights": "stream"}
+
+
+@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+def test_a_run_ends_before_the_device_does(long_run):
+    method, inputs, expected, seconds = long_run
+    for part in (0.1, 0.4):
+        interrupt(method, inputs, part * seconds)
+        assert unfinished(method)
+        same_bits(method.execute(inputs), expected)
+        assert not unfinished(method) and not UNFINISHED
+
+
+@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+def test_closing_waits_for_the_device(long_run):
+    """It can be interrupted as well, and goes on where it is called again."""
+    method, inputs, _, seconds = long_run
+    interrupt(method, inputs, 0.1 * seconds)
+    with signals(0.15 * seconds), pytest.raises(Interrupted):
+        method.close()
+    assert unfinished(method)
+    method.close()
+    assert not UNFINISHED
+
+
+@pytest.mark.parametrize("clock", ["host", "device"])
+def test_a_profile_is_interrupted(long_run, clock):
+    method, inputs, expected, seconds = long_run
+    with signals(0.3 * seconds), pytest.raises(Interrupted):
+        method.profile(inputs, repeat=3, clock=clock)
+    same_bits(method.execute(inputs), expected)
+    assert not UNFINISHED
+    assert method.profile(inputs, repeat=1, clock=clock).steps
+
+
+def wait_for_the_device(graphs):
+    while not all(graph.is_done() for graph in graphs):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("last", ["exit", "load"])
+def test_what_is_dropped_stays_until_the_device_is_done(last, device):
+    """Nobody closes the method: its memory is freed when the device does not need it any more, by
+    the next load or at the end of the process."""
+    method, inputs, _, seconds = long_method(device)
+    interrupt(method, inputs, 0.1 * seconds)
+    del method
+    gc.collect()
+    assert len(UNFINISHED) == 1
+    if last == "exit":
+        settle_all()
+    else:
+        wait_for_the_device(UNFINISHED)
+        vkrt.load(MODELS / "mlp.pte", device).close()
+    assert not UNFINISHED
+
+
+def test_state_is_reset_behind_an_interrupted_run(device):
+    """Whatever the run that nobody waited for has done to it."""
+    with vkrt.load(MODELS / "buffers.pte", device) as program:
+        inputs = inputs_of(program)
+        expected = program.run(*inputs)
+        compute, = (i.compute for i in program._methods["forward"]._instances._kept.values())
+        for number in range(30):
+            with signals(0.0002 * number), suppress(Interrupted):
+                program.run(*inputs)
+            program.reset_state()
+            assert not compute.unfinished
+            same_bits(program.run(*inputs), expected)
+            program.reset_state()
+
+
+SCRIPT = f"""
+import signal, sys
+sys.path[:0] = {[str(Path(__file__).parent)]!r}
+import vkrt
+from test_interrupts import long_method
+method, inputs, _, _ = long_method(vkrt.Device.open())
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    method.execute(inputs)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_the_end_of_a_process_waits_for_the_device():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_a_load_is_interrupted_anywhere(device):
+    """At whatever moment: nothing is left (see `released`), and the next load works."""
+    path = MODELS / "conv_mix.pte"
+    with vkrt.load(path, device) as program:
+        inputs = inputs_of(program)
+        expected = program.run(*inputs)
+    start = time.perf_counter()
+    vkrt.load(path, device, weights="copy").close()
+    seconds = time.perf_counter() - start
+    ended = 0
+    for number in range(20):
+        # The second signal comes while the first one's traces are removed.
+        with signals((number + 0.5) / 20 * seconds, 0.0005):
+            try:
+                vkrt.load(path, device, weights="copy").close()
+            except Interrupted:
+                ended += 1
+    assert ended
+    gc.collect()
+    with vkrt.load(path, device, weights="copy") as program:
+        same_bits(program.run(*inputs), expected)
+

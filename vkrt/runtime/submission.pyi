@@ -1,0 +1,6 @@
+from typing import Any
+
+UNFINISHED: set[Any]
+
+def sweep() -> None: ...
+def settle_all() -> None: ...
