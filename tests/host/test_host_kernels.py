@@ -141,7 +141,6 @@ WRONG_SIZES = [
     ("aten::scatter.src_out", [X, 0, i([0, 0, 0, 0]), f([1, 2, 3, 4])]),
     ("aten::topk.values", [X, 4, 1, True, True]),
     ("aten::index_put.out", [X, [i(0, 1)], f(1, 2), False]),
-    ("aten::index_put.out", [X, [f(0, 1)], f(1, 2, 3), False]),
     ("aten::select_scatter.out", [X, f(1, 2), 1, 3]),
     ("aten::diagonal_copy.out", [X, 0, 1, 1]),
     ("aten::roll.out", [X, [1, 2], [1]]),
@@ -155,6 +154,12 @@ WRONG_SIZES = [
 def test_arguments_that_do_not_fit_are_refused(name, args):
     with pytest.raises(FormatError, match="argument"):
         check(node_of(name, args, [X]))
+
+
+def test_indices_of_another_dtype_are_not_supported():
+    """Masks are allowed in PyTorch: such a file is not damaged."""
+    with pytest.raises(UnsupportedError, match="argument 'indices' item 0: .*int32"):
+        check(node_of("aten::index_put.out", [X, [f(0, 1)], f(1, 2, 3), False], [X]))
 
 
 def test_an_index_outside_is_an_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,8 +43,8 @@ def reference(params, itemsize, data, rows=1) -> bytes:
 def weight(sizes, order, itemsize) -> Prepack:
     """The record of a weight with these logical sizes, `order` in memory."""
     dtype = NAMES[itemsize]
-    storage = Storage(0, "weight", 0, dtype)
-    target = Operand(storage, tuple(sizes), dtype, tuple(order))
+    shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order))
+    target = replace(shape, storage=Storage(0, "weight", shape.nbytes, dtype))
     source = Operand(NOWHERE, tuple(sizes), dtype, row_major(len(sizes)), raw=True)
     constant = Constant(0, math.prod(sizes) * itemsize, dtype)
     return copying.prepack(constant, target, source, "w")

@@ -114,6 +114,6 @@ def test_other_dtypes_and_images_are_refused():
     half = Constant(0, 32, "float16")
     with pytest.raises(UnsupportedError, match="float16 as float32"):
         Packing.of(Prepack(half, record.target, record.shader, record.params, 8, 4, "w"))
-    image = Operand(Storage(0, "weight", 0, "float32", (1, 1, 1)), (4, 4), "float32", (0, 1))
+    image = Operand(Storage(0, "weight", 64, "float32", (4, 1, 1)), (4, 4), "float32", (0, 1))
     with pytest.raises(UnsupportedError, match="an image"):
         Packing.of(Prepack(record.constant, image, record.shader, record.params, 16, 4, "w"))

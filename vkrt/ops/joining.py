@@ -60,16 +60,27 @@ def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
           starts: list[int]) -> None:
     """Concatenation along the packed dimension where texels are shared, few inputs at a time."""
     operands = [convert(cx, cx.read(tensor, order), out.dtype) for tensor in tensors]
-    result = cx.write(out, order)
+    _join_into(cx, cx.write(out, order), operands, starts[:-1])
+
+
+def _join_into(cx, result: Operand, operands: list[Operand], starts: list[int]) -> None:
+    """Joins operands that begin at these elements of the packed dimension."""
+    operands, starts = list(operands), list(starts)
     columns, rows, texels = result.grid
     done = 0
     while done < texels:
-        first = max(i for i in range(len(tensors)) if starts[i] <= 4 * done)
+        first = max(i for i, start in enumerate(starts) if start <= 4 * done)
         storage = cx.variant(operands[first:first + JOINED])
         most = JOINED_BUFFERS if storage == "buffer" else JOINED
-        last = min(first + most, len(tensors))
+        last = min(first + most, len(operands))
         # Whole texels of what these inputs hold.
-        end = texels if last == len(tensors) else starts[last] // 4
+        end = texels if last == len(operands) else starts[last] // 4
+        if end == done:
+            # A texel that has elements of more inputs than are bound at once: two become one.
+            operands[first:first + 2] = [_joined_pair(cx, operands[first:first + 2],
+                                                      result.order[-1])]
+            del starts[first + 1]
+            continue
         some = operands[first:last]
         unused = JOINED - len(some)
         cx.dispatch("join", [*result.grid, result.packed, done, end - done, *starts[first:last],
@@ -78,6 +89,14 @@ def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],
                     [result], [*some, *some[:1] * (most - len(some))],
                     columns * rows * (end - done), loops=4, storage=storage)
         done = end
+
+
+def _joined_pair(cx, pair: list[Operand], dim: int) -> Operand:
+    widths = [operand.sizes[dim] for operand in pair]
+    sizes = [sum(widths) if d == dim else size for d, size in enumerate(pair[0].sizes)]
+    result = cx.temporary(sizes, pair[0].dtype, pair[0].order)
+    _join_into(cx, result, pair, [0, widths[0]])
+    return result
 
 
 @op("aten.constant_pad_nd.default")
