@@ -147,9 +147,10 @@ def call(function, *arguments: str, **environment: str):
     printed = run_python("""
         import sys
         import test_synchronization as tests
+        from vkrt.errors import LoaderError
         try:
             getattr(tests, sys.argv[1])(*sys.argv[2:])
-        except tests.LoaderError as error:
+        except LoaderError as error:
             assert "vulkan-validationlayers" in str(error)
             print("no layer")
         """, function.__name__, *arguments, **environment)
