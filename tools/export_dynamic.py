@@ -153,7 +153,7 @@ PROGRAMS = {
                       [(size,) for size in (16, *range(2, 16, 2), 9)]),
     "between-dyn": (BetweenDyn, between_inputs, (9, 11),
                     ({0: Dim("rows", min=2, max=9)}, {0: Dim("columns", min=2, max=11)}),
-                    [(9, 11), (2, 2), (2, 11), (9, 2), (5, 6), (8, 3), (3, 10)]),
+                    [(9, 11), (2, 2), (2, 11), (9, 2), (5, 6), (8, 3), (7, 10)]),
 }
 
 

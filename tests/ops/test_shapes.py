@@ -13,6 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Node
 from vkrt.graph.tensor import Tensor
 from vkrt.ops import shapes
+from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import supported
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -366,5 +367,7 @@ def test_programs_agree_with_the_rules(path):
     data = path.read_bytes()
     program = pte.read_program(data)
     for plan in program.plans:
-        for each in build_graph(data, program, plan).nodes:
+        graph = build_graph(data, program, plan)
+        find_dynamic(graph)
+        for each in graph.nodes:
             shapes.check(each)
