@@ -130,7 +130,8 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
 
     compute_graph.barriers = some_barriers
     treat_as_discrete(bool(part))
-    options: dict = {"weights": "copy"} if part else {}
+    # No imports: SwiftShader reads them, and tells newer layers that it does not.
+    options: dict = {"weights": "copy"}
     peak, messages = run(**options)
     if part:
         options = {"memory_budget": int(float(part) * peak)}
