@@ -6,6 +6,7 @@ a flush or an invalidation reads rubbish then.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 
 import numpy as np
@@ -18,6 +19,11 @@ from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pretence import pretend
 
 pytestmark = pytest.mark.driver
+
+# On further drivers, when one has run them all, less is enough: see tools/test.
+QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
+NAMES = ["places"] if QUICK else ["mlp", "places", "buffers", "conv-dyn"]
+WEIGHTS = ["auto", "stream"] if QUICK else ["auto", "direct", "copy", "stream"]
 
 HEAP = ({"size": 1 << 31, "device_local": True},)
 # Both kinds of device whose memory is cached by the host and not coherent, as some mobile GPUs are
@@ -73,8 +79,8 @@ def test_a_block_shows_what_was_carried_over():
 
 
 @pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
-@pytest.mark.parametrize("name", ["mlp", "places", "buffers", "conv-dyn"])
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_programs(name, weights, own, device):
     """Inputs, outputs, weights, kernels on the host, states and dynamic sizes."""
     path = MODELS / f"{name}.pte"
