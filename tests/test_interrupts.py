@@ -26,6 +26,8 @@ pytestmark = pytest.mark.driver
 SIDE = 512
 # So long, in seconds, a run has to take at least: a wait looks for signals every tenth of a second.
 LONG = 0.5
+# More, as far as that is too few for such a run on this driver
+products = 4
 
 
 class Interrupted(Exception):
@@ -74,7 +76,7 @@ def chain(device, products, **options) -> Method:
 def long_method(device, **options):
     """(method, inputs, outputs, seconds of a run), the run long enough to be interrupted."""
     inputs = [np.random.default_rng(2).standard_normal((SIDE, SIDE)).astype(np.float32)]
-    products = 20
+    global products
     while True:
         method = chain(device, products, **options)
         expected = method.execute(inputs)

@@ -28,7 +28,7 @@ from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 from vkrt.vk.timeline cimport Timeline, submit_in_order
 
-from vkrt.errors import VkrtError, VulkanError
+from vkrt.errors import VkrtError
 
 # So often, in nanoseconds, a wait for the device looks whether it should go on.
 cdef uint64_t PATIENCE = 50_000_000
@@ -303,17 +303,12 @@ cdef class Streamer:
         if self.thread is not None:
             self.thread.join()
             self.thread = None
-        raised = None
-        while self.broken:
-            try:
+        try:
+            # Unless the device has failed, whoever closes has called `rest` before.
+            if self.broken:
                 self._come_to_rest()
                 self.broken = False
-            except VulkanError as error:
-                raised, self.broken = error, False  # a device that fails is not at work any more
-            except BaseException as error:
-                raised = error  # a signal: nothing is released before the device is at rest
-        self.carrier.close()
-        self.finished.close()
-        self.computed.close()
-        if raised is not None:
-            raise raised
+        finally:
+            self.carrier.close()
+            self.finished.close()
+            self.computed.close()
