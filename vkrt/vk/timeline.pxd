@@ -13,6 +13,9 @@ from vkrt.vk.device cimport Device
 cdef class Timeline:
     cdef Device device
     cdef VkSemaphore handle
+    # Queues whose submissions have waited for it or raised it
+    cdef bint on_compute
+    cdef bint on_upload
 
     # Whether the value was reached within so many nanoseconds.
     cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil

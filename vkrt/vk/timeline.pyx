@@ -12,6 +12,9 @@ from vkrt.vk.device cimport Device
 
 from vkrt.errors import UnsupportedError
 
+# Nanoseconds; other programs of the device may be at work.
+cdef uint64_t SETTLED_WITHIN = 10_000_000_000
+
 
 @cython.no_gc_clear
 cdef class Timeline:
@@ -99,11 +102,46 @@ cdef class Timeline:
         if handle == NULL:
             return
         self.handle = NULL
+        if self.on_compute:
+            settle(self.device, self.device.queue)
+        if self.on_upload:
+            settle(self.device, self.device.upload_queue)
         self.device.vk.vkDestroySemaphore(self.device.handle, handle, NULL)
         self.device.destroyed(SEMAPHORE)
 
     def __dealloc__(self):
         self.destroy()
+
+
+cdef inline void note_use(Timeline timeline, bint upload) noexcept nogil:
+    if upload:
+        timeline.on_upload = True
+    else:
+        timeline.on_compute = True
+
+
+cdef void settle(Device device, VkQueue queue) noexcept:
+    """Waits until the driver has turned to a later submission than those of before.
+
+    Mesa up to 23 at least signals a submission's fence first, and then looks at its semaphores
+    once more, in a thread of its own: a semaphore that is destroyed when the fence is signaled is
+    memory that this thread still reads, and the queue may stand still for good. A submission of
+    nothing comes after all that.
+    """
+    cdef VkSubmitInfo nothing
+    cdef Fence fence
+    cdef VkResult result
+    try:
+        fence = Fence(device)
+    except Exception:
+        return  # A device that failed is done with everything.
+    memset(&nothing, 0, sizeof(nothing))
+    nothing.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    with nogil:
+        result = device.submit(queue, &nothing, fence.handle)
+        if result == VK_SUCCESS:
+            device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
+    fence.close()
 
 
 cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
@@ -134,6 +172,9 @@ cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
     info.pCommandBuffers = &commands.handle
     info.signalSemaphoreCount = 1
     info.pSignalSemaphores = &after.handle
+    note_use(after, upload)
+    if before is not None:
+        note_use(before, upload)
     if fence is not None:
         signaled = fence.handle
         check(device.vk.vkResetFences(device.handle, 1, &signaled), b"vkResetFences")
