@@ -25,7 +25,6 @@ MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
-    "bench_hugepages.py": ["--mb", "4", "--rounds", "1"],
     "bench_load.py": [MODEL, "--rounds", "1"],
     "bench_stream.py": [MODEL, "--rounds", "1"],
     "check_models.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
@@ -48,11 +47,14 @@ NOT_RUN = {
     "export_zoo.py": "needs PyTorch and ExecuTorch",
     "exporting.py": "what the exporting tools share",
     "fuzz_mutations.py": "a part of fuzz.py",
+    "fresh-system": "makes a whole system; test_scripts.py has its parts",
     "plot.py": "a part of bench_stream.py and memory_timeline.py",
+    "smaps.py": "a part of footprint.py",
     "stream_runs.py": "a part of bench_stream.py",
     "tune.py": "takes minutes; test_tuning.py has its parts",
     "find-python": "a part of setup-python",
     "quickstart": "installs packages",
+    "quietly.sh": "a part of the scripts that install",
     "setup-python": "installs packages",
     "setup-system": "installs packages",
     "test": "runs these tests",
