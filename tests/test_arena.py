@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vkrt.graph.blocks import Block
+from vkrt.plan.blocks import Block
 from vkrt.runtime.arena import Arena
 
 

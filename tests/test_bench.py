@@ -11,8 +11,9 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt import bench, cli
-from vkrt.reference import load_reference
+from vkrt.cli import main as cli
+from vkrt.cli.main import bench
+from vkrt.cli.reference import load_reference
 
 driver = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")

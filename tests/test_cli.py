@@ -12,7 +12,7 @@ import pytest
 from pte import pte_writer as w
 from support import MODELS
 
-from vkrt import cli
+from vkrt.cli import main as cli
 
 pytestmark = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
@@ -207,7 +207,7 @@ def test_info_says_what_runs_on_the_host(capsys):
 
 def piped(arguments, **streams):
     """A command in a process of its own whose output nobody reads: (exit code, stderr)."""
-    command = [sys.executable, "-m", "vkrt.cli", *arguments]
+    command = [sys.executable, "-m", "vkrt", *arguments]
     read, write = os.pipe()
     os.close(read)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support import MODELS
 
-from vkrt import cli
+from vkrt.cli import main as cli
 
 MLP = str(MODELS / "mlp.pte")
 ROOT = Path(__file__).parent.parent
@@ -43,7 +43,7 @@ def test_arguments_are_called_as_on_the_command_line(capsys, arguments):
 INVALID = """
     import sys
     import vkrt
-    from vkrt import cli
+    from vkrt.cli import main as cli
     from vkrt.errors import LoaderError
     from vkrt.vk.device import Device
     from vkrt.vk.resource import Buffer
@@ -83,5 +83,5 @@ def test_validation_messages_are_shown_and_fail_the_command():
 
 @pytest.mark.driver
 def test_without_messages_nothing_is_said():
-    done = run(sys.executable, "-m", "vkrt.cli", "run", MLP, VKRT_VALIDATION="0")
+    done = run(sys.executable, "-m", "vkrt", "run", MLP, VKRT_VALIDATION="0")
     assert done.returncode == 0 and done.stderr == ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vkrt.bench import Load, Result, Times
-from vkrt.cli_bench import text
-from vkrt.columns import columns
-from vkrt.memory_report import MemoryReport, ShapeRecord
-from vkrt.profile import Profile, ProfileStep
+from vkrt.cli.bench import Load, Result, Times
+from vkrt.cli.bench_command import text
+from vkrt.method.profile import Profile, ProfileStep
+from vkrt.report.columns import columns
+from vkrt.report.memory import MemoryReport, ShapeRecord
 
 
 def cells(line):

@@ -10,7 +10,7 @@ from data_samples import named_data, split, w
 from support import MODELS, need_model
 
 import vkrt
-from vkrt.cli import main
+from vkrt.cli.main import main
 from vkrt.program import Description
 
 driver = pytest.mark.driver

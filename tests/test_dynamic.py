@@ -13,9 +13,9 @@ from support import MODELS, need_model
 
 import vkrt
 from vkrt.memory.source import Source
+from vkrt.method.instances import KEPT, Instances
 from vkrt.ops.resolving import resolve
 from vkrt.program import Description
-from vkrt.reshaping import KEPT, Instances
 from vkrt.vk.device import Device, treat_as_discrete
 
 pytestmark = pytest.mark.driver
@@ -60,7 +60,7 @@ def check(outputs, expected) -> None:
 def work_done(monkeypatch):
     """What is done for shapes: "lower" for a new one, "bind" for its handles and commands."""
     done: list[str] = []
-    bind, lower = Instances.bind, vkrt.method.lower
+    bind, lower = Instances.bind, vkrt.method.method.lower
 
     def count_bind(self, instance):
         did = bind(self, instance)
@@ -68,7 +68,8 @@ def work_done(monkeypatch):
         return did
 
     monkeypatch.setattr(Instances, "bind", count_bind)
-    monkeypatch.setattr(vkrt.method, "lower", lambda *args: done.append("lower") or lower(*args))
+    monkeypatch.setattr(
+        vkrt.method.method, "lower", lambda *args: done.append("lower") or lower(*args))
     return done
 
 
@@ -144,9 +145,9 @@ def test_no_size_needs_more_than_planned(name, storage, device):
 
 def test_sizes_that_need_more_than_was_found(device, monkeypatch):
     """Should the search miss them, the prediction is corrected, and a note says for which sizes."""
-    import vkrt.placing
+    import vkrt.method.prepare
 
-    monkeypatch.setattr(vkrt.placing, "largest_and_near", lambda graph: [graph])
+    monkeypatch.setattr(vkrt.method.prepare, "largest_and_near", lambda graph: [graph])
     calls = sorted(calls_of("shrinking-dyn"), key=lambda call: -call[0][0].size)
     with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
         memory = program.memory

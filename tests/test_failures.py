@@ -15,12 +15,12 @@ import pytest
 from support import MODELS, outside
 
 import vkrt
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Operand
 from vkrt.ops.context import Lowering
 from vkrt.ops.lowering import lower
 from vkrt.ops.shapes import DTYPE_RULES
 from vkrt.program import Description
+from vkrt.work.target import Target
+from vkrt.work.tensor import Operand
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 

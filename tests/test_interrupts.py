@@ -16,10 +16,10 @@ from support import MODELS, inputs_of, same_bits
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.runtime.submission import UNFINISHED, settle_all
+from vkrt.work.tensor import Constant, Tensor
 
 pytestmark = pytest.mark.driver
 

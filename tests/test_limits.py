@@ -7,13 +7,13 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt.graph.tensor import Storage
 from vkrt.runtime import resources
 from vkrt.runtime.formats import check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import pretend
 from vkrt.vk.resource import either
+from vkrt.work.tensor import Storage
 
 # What every device of Vulkan 1.1 has
 LEAST = {"maxPerStageDescriptorStorageBuffers": 4, "maxPerStageDescriptorSampledImages": 16,

@@ -8,10 +8,10 @@ from support import find_model, need_model, relative_l2
 
 import vkrt
 from vkrt import pte
+from vkrt.device.policy import target_of
 from vkrt.graph.build import build_graph
-from vkrt.graph.policy import target_of
-from vkrt.graph.records import HostCall
 from vkrt.ops.lowering import lower
+from vkrt.work.records import HostCall
 
 pytestmark = pytest.mark.driver
 

@@ -9,12 +9,12 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt import cli
-from vkrt.graph.flops import flops_of
-from vkrt.graph.policy import Ceiling
-from vkrt.graph.records import Dispatch
-from vkrt.profile import takes_timestamps
+from vkrt.cli import main as cli
+from vkrt.device.policy import Ceiling
+from vkrt.method.profile import takes_timestamps
+from vkrt.ops.flops import flops_of
 from vkrt.vk import live_objects
+from vkrt.work.records import Dispatch
 
 driver = pytest.mark.driver
 CLOCKS = ("device", "host")

@@ -8,16 +8,16 @@ from support import MODELS, need_model
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.plan import plan
 from vkrt.graph.states import State
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
+from vkrt.plan.plan import plan
 from vkrt.program import Description
 from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
 
 driver = pytest.mark.driver
 STORAGES = ["texel", "buffer", "texture3d"]

@@ -17,19 +17,19 @@ import pytest
 from support import MODELS, run_python
 
 import vkrt
-import vkrt.method
+import vkrt.method.method
 import vkrt.runtime.compute_graph as compute_graph
+from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph
-from vkrt.graph.policy import target_of
-from vkrt.graph.records import HostCall, Move
-from vkrt.graph.tensor import Tensor
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops.context import Lowering
 from vkrt.ops.copying import copy
-from vkrt.options import LoadOptions
+from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages
 from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.work.records import HostCall, Move
+from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
 
@@ -74,7 +74,7 @@ def run_images() -> None:
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
     treat_as_discrete(True)
     with Device.open() as device:
-        vkrt.method.largest = lambda *_: images_beside_spills(device)
+        vkrt.method.method.largest = lambda *_: images_beside_spills(device)
         graph, _ = images_beside_spills(device)
 
         def method(**options):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support import MODELS
 
-from vkrt import cli
+from vkrt.cli import main as cli
 
 pytestmark = pytest.mark.driver
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from vkrt.graph import policy
-from vkrt.graph.drivers import DRIVERS
-from vkrt.graph.target import Target
-from vkrt.graph.tuning import Tuning
+from vkrt.device import policy
+from vkrt.device.drivers import DRIVERS
 from vkrt.ops import tiles
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
+from vkrt.work.target import Target
+from vkrt.work.tuning import Tuning
 
 TOOL = Path(__file__).parent.parent / "tools" / "tune.py"
 

@@ -39,7 +39,7 @@ What is hidden, of what could be, by two counts:
 
     share = (t0 - tn) / min(T, C)      share side by side = (t0 - tn) / (t0 - t1)
 
-The first is that of `vkrt.graph.stream_time` and takes transfers to cost the device nothing. Where
+The first is that of `vkrt.plan.stream.time` and takes transfers to cost the device nothing. Where
 the driver computes on the very processors that copy, both get slower side by side, and t1 says by
 how much: the second is the share of what this machine allows. --device-threads 1 leaves a processor
 to transfers.
@@ -67,7 +67,7 @@ from stream_runs import Others, Runner, in_turns, plans_changed, processors, sid
 
 import vkrt
 from vkrt.memory.source import Source
-from vkrt.method import metadata_of
+from vkrt.method.method import metadata_of
 from vkrt.program import Description
 
 # How long, in seconds, is watched whether others use the processors.

@@ -152,7 +152,7 @@ def measure(model: str, way: str, storage: str, repeat: int, warm: int = 1) -> d
     import numpy as np
 
     import vkrt
-    from vkrt.memory_report import resident
+    from vkrt.report.memory import resident
 
     name, _, budget = way.partition(":")
     with vkrt.load(model, storage=storage, memory_budget=budget or None, **WAYS[name]) as program:

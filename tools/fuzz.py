@@ -64,7 +64,7 @@ def damaged(models: list[Model], seed: int, index: int) -> tuple[str, bytes, lis
 
 def options_by_chance(rng: Random) -> Any:
     """Some options of loading."""
-    from vkrt.options import LoadOptions
+    from vkrt.plan.options import LoadOptions
 
     return LoadOptions(
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
@@ -114,7 +114,7 @@ def _compare(first: list[Any], second: list[Any]) -> None:
 
 def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:
     """Bytes and invocations of a method."""
-    from vkrt.method import metadata_of
+    from vkrt.method.method import metadata_of
 
     work, plan = description.predict(name, device, options)
     metadata = metadata_of(description.graph(name))
@@ -136,7 +136,7 @@ def _prepare(specialize: bool) -> Any:
     """An open device. Sizes are pushed by default, so that programs share compiled shaders."""
     from dataclasses import replace
 
-    from vkrt.graph import policy
+    from vkrt.device import policy
     from vkrt.vk.device import Device
 
     device = Device.open(None)

@@ -133,8 +133,8 @@ def child(model: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
     import vkrt
     from vkrt.memory.reader import DEFAULT_WINDOW
-    from vkrt.memory_report import resident
     from vkrt.program import Description
+    from vkrt.report.memory import resident
 
     device_name = settings.pop("device")
     options = vkrt.LoadOptions(**settings)

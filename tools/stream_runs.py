@@ -18,8 +18,8 @@ import numpy as np
 from results import cpu_ms
 
 import vkrt
-from vkrt.graph.stream_records import Reload, StreamPlan
-from vkrt.placing import place
+from vkrt.method.prepare import place
+from vkrt.plan.stream.records import Reload, StreamPlan
 
 # After so many seconds without another byte a transfer thread is taken to rest.
 REST = 0.03
@@ -198,5 +198,5 @@ def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
         *others, plan, mapper = place(*args)
         return *others, replace(plan, stream=plan.stream and change(plan.stream)), mapper
 
-    with mock.patch("vkrt.method.place", placed):
+    with mock.patch("vkrt.method.method.place", placed):
         yield

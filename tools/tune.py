@@ -25,16 +25,16 @@ from typing import Any
 import numpy as np
 
 from vkrt import host
-from vkrt.graph import policy
-from vkrt.graph.drivers import DRIVERS
+from vkrt.device import policy
+from vkrt.device.drivers import DRIVERS
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Constant, Tensor
-from vkrt.graph.tuning import Tuning
 from vkrt.memory.source import Source
-from vkrt.method import Method
-from vkrt.options import LoadOptions
-from vkrt.reshaping import Shape
+from vkrt.method.instances import Shape
+from vkrt.method.method import Method
+from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
+from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tuning import Tuning
 
 TABLE = Path(policy.__file__).with_name("drivers.py")
 

@@ -18,12 +18,12 @@ from vkrt.errors import (
     VulkanError,
 )
 from vkrt.files import verify
-from vkrt.memory_report import MemoryReport, Phase
-from vkrt.method import Method, MethodMetadata
-from vkrt.options import LoadOptions
+from vkrt.method.method import Method, MethodMetadata
+from vkrt.method.profile import Profile, ProfileStep
 from vkrt.packer import Packed, pack
-from vkrt.profile import Profile, ProfileStep
+from vkrt.plan.options import LoadOptions
 from vkrt.program import Program, load
+from vkrt.report.memory import MemoryReport, Phase
 from vkrt.version import __version__
 from vkrt.vk.device import Device, devices
 from vkrt.vk.info import DeviceInfo

@@ -9,14 +9,14 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from vkrt.device.policy import target_of
 from vkrt.errors import FormatError, InputError, UnsupportedError
-from vkrt.graph.policy import target_of
-from vkrt.graph.records import WorkList
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar, beside
 from vkrt.packed.writer import jobs_of, write
 from vkrt.program import Description
 from vkrt.vk.device import Device
+from vkrt.work.records import WorkList
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ from vkrt.errors import InputError
 from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
-from vkrt.graph.plan import DEFAULT_CHUNK, MemoryPlan
-from vkrt.graph.records import WorkList
 from vkrt.memory.reader import DEFAULT_WINDOW
-from vkrt.memory_report import MemoryReport
-from vkrt.method import Method, MethodMetadata, metadata_of
+from vkrt.method.method import Method, MethodMetadata, metadata_of
+from vkrt.method.prepare import largest, place
+from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
-from vkrt.options import LoadOptions
 from vkrt.packed.sidecar import Sidecar
-from vkrt.placing import largest, place
-from vkrt.profile import Profile
+from vkrt.plan.options import LoadOptions
+from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
+from vkrt.report.memory import MemoryReport
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
+from vkrt.work.records import WorkList
 
 
 class Description:
@@ -300,7 +300,7 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
             open `vkrt.Device`, which stays the caller's.
         storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
-            row in `vkrt.graph.policy`).
+            row in `vkrt.device.policy`).
         weights: the way of the weights from the file to the kernels. "auto" reads them in place
             where the device can import the file's mapping, its driver is known to read that or a
             trial shows it (once per version of the driver, in a device of its own), and they lie

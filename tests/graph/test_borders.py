@@ -10,7 +10,7 @@ import pytest
 from vkrt.errors import UnsupportedError
 from vkrt.graph.borders import choices, match_inputs, match_outputs
 from vkrt.graph.symbols import Symbol
-from vkrt.graph.tensor import Constant, Tensor
+from vkrt.work.tensor import Constant, Tensor
 
 
 def t(*sizes: int, dtype: str = "float32", device: str = "") -> Tensor:

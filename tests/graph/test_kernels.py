@@ -8,11 +8,11 @@ from vkrt.errors import FormatError
 from vkrt.graph.graph import Node
 from vkrt.graph.kernels import CONVERT, KERNELS, REFUSED, on_device, split_arguments
 from vkrt.graph.symbols import Symbol
-from vkrt.graph.tensor import Tensor
 from vkrt.host import has_kernel
 from vkrt.ops import shapes
 from vkrt.ops.registry import declaration
 from vkrt.pte import TensorList
+from vkrt.work.tensor import Tensor
 
 
 def t(*sizes, dtype="float32"):

@@ -9,11 +9,11 @@ import pytest
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Tensor
 from vkrt.host import run_kernel
 from vkrt.host.kernels import supported
 from vkrt.memory.source import Source
 from vkrt.ops.shapes import check
+from vkrt.work.tensor import Tensor
 
 NAN = math.nan
 X = np.array([[3, 1, 2], [1, 3, 3]], np.float32)
@@ -181,8 +181,8 @@ def test_unknown_kernel():
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
 def test_between_nodes_of_the_device(storage, device):
     """Rows that do not fill texels go to the host and come back, twice."""
-    from vkrt.method import Method
-    from vkrt.options import LoadOptions
+    from vkrt.method.method import Method
+    from vkrt.plan.options import LoadOptions
 
     sizes = (3, 5)
     x, a, b, c, d = (Tensor(sizes, "float32", name=name) for name in "xabcd")

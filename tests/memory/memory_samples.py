@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vkrt.graph.records import Prepack
-from vkrt.graph.tensor import NOWHERE, Constant, Operand, Storage, row_major
 from vkrt.memory.source import Source
 from vkrt.ops import copying
+from vkrt.work.records import Prepack
+from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, row_major
 
 DTYPES = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 NAMES = {1: "int8", 2: "float16", 4: "float32"}

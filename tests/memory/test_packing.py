@@ -9,10 +9,10 @@ import pytest
 from memory_samples import DTYPES, NAMES, random_bytes, reference, weight
 
 from vkrt.errors import InputError, UnsupportedError
-from vkrt.graph.records import Prepack
-from vkrt.graph.tensor import NOWHERE, Constant, Operand, Storage, row_major
 from vkrt.memory.packing import Packing, pack_bytes
 from vkrt.ops import copying
+from vkrt.work.records import Prepack
+from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, row_major
 
 
 def check(record, itemsize):

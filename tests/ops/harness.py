@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Constant, Tensor, channels_last, device_dtype
+from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
 HALF_TOLERANCE = 2e-3

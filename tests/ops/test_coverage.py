@@ -14,12 +14,12 @@ from support import outside
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.records import Dispatch, WorkList
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.lowering import lower
 from vkrt.ops.registry import supported
 from vkrt.shader import catalog
+from vkrt.work.records import Dispatch, WorkList
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")

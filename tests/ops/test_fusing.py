@@ -9,13 +9,13 @@ import pytest
 from harness import normal
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Tensor
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.lowering import lower
-from vkrt.options import LoadOptions
+from vkrt.plan.options import LoadOptions
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
 
 STORAGES = ("texel", "buffer", "texture3d")
 SIZES = (1, 6, 5, 7)

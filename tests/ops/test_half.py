@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from harness import Sample, make_case, normal
 
-from vkrt.graph.policy import SWIFTSHADER
+from vkrt.device.policy import SWIFTSHADER
 from vkrt.memory.source import Source
-from vkrt.method import Method
-from vkrt.options import LoadOptions
+from vkrt.method.method import Method
+from vkrt.plan.options import LoadOptions
 
 STORAGES = ("texel", "buffer", "texture3d")
 

@@ -9,13 +9,13 @@ import pytest
 from harness import Sample, make_case, merged
 from number_samples import NUMBERS, OPERATORS, Operator, agrees, expectations
 
+from vkrt.device.policy import SWIFTSHADER
 from vkrt.errors import UnsupportedError
-from vkrt.graph.policy import SWIFTSHADER
-from vkrt.graph.target import Target
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
-from vkrt.options import LoadOptions
+from vkrt.plan.options import LoadOptions
+from vkrt.work.target import Target
 
 DTYPES = {"single": np.float32, "half": np.float16}
 FILLS = [operator for operator in OPERATORS if "full" in operator.op]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from harness import Variant, check, grouped, is_finite, merged, variants
 
-from vkrt.graph.policy import SWIFTSHADER, target_of
+from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
-from vkrt.options import LoadOptions
+from vkrt.plan.options import LoadOptions
 
 STORAGES = ("texel", "buffer", "texture3d")
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]

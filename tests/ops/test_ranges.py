@@ -7,16 +7,16 @@ import itertools
 import pytest
 
 from vkrt.errors import FormatError, InputError
-from vkrt.graph.blocks import activation_blocks
 from vkrt.graph.graph import Graph, node_of
-from vkrt.graph.plan import default_requirements
 from vkrt.graph.symbols import Read, Symbol, size_of
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.ops.extremes import MOST_POINTS, largest_and_near, live_bytes
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.resolving import resolve
+from vkrt.plan.blocks import activation_blocks
+from vkrt.plan.plan import default_requirements
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
 
 
 class Maker:

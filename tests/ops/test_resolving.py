@@ -9,13 +9,13 @@ import pytest
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.resolving import resolve
 from vkrt.program import Description
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
 
 MODELS = Path(__file__).parent.parent / "models"
 

@@ -11,10 +11,10 @@ from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Tensor
 from vkrt.ops import shapes
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import supported
+from vkrt.work.tensor import Tensor
 
 MODELS = Path(__file__).parent.parent / "models"
 INT64_MAX = (1 << 63) - 1

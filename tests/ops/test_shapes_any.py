@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vkrt.errors import FormatError
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import infer
+from vkrt.work.tensor import Tensor
 
 SIZES = st.lists(st.integers(0, 5), max_size=8).map(tuple)
 FULL = st.lists(st.integers(1, 4), min_size=1, max_size=8).map(tuple)

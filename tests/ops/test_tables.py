@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Constant, Tensor
-from vkrt.graph.weights import catalog_of
 from vkrt.ops.lowering import lower
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.weights import catalog_of
 
 TARGET = Target(max_texels=1 << 20, max_image_extent=256)
 

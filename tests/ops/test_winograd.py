@@ -10,14 +10,14 @@ from harness import check, make_case, normal
 from samples.convolution import convolution, sample
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.plan import plan
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.memory.source import Source
-from vkrt.method import Method
+from vkrt.method.method import Method
 from vkrt.ops import winograd
 from vkrt.ops.lowering import lower
-from vkrt.options import LoadOptions
+from vkrt.plan.options import LoadOptions
+from vkrt.plan.plan import plan
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
 
 STORAGES = ("texel", "buffer", "texture3d")
 # x, output channels, padding (y, x), bias, clamp

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from support import MODELS
 
-from vkrt.graph.records import WorkList
-from vkrt.graph.target import Target
 from vkrt.memory.source import Source
 from vkrt.ops.lowering import lower
 from vkrt.packed import format as vkpack
 from vkrt.packed import sidecar, writer
 from vkrt.program import Description
+from vkrt.work.records import WorkList
+from vkrt.work.target import Target
 
 PREFIX = 48
 

@@ -10,7 +10,8 @@ from packed_samples import copied
 from support import MODELS
 
 import vkrt
-from vkrt import cli, packer
+from vkrt import packer
+from vkrt.cli import main as cli
 from vkrt.packed import sidecar
 from vkrt.program import Description
 
@@ -90,4 +91,4 @@ def test_methods_that_cannot_run_are_left_out(model, device, monkeypatch, capsys
 
 def test_option_of_the_wrong_type():
     with pytest.raises(vkrt.InputError, match="packed=1: expected 'auto', 'off' or a path"):
-        vkrt.options.LoadOptions(packed=1)
+        vkrt.plan.options.LoadOptions(packed=1)

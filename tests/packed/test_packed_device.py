@@ -12,7 +12,8 @@ import pytest
 from packed_samples import PREFIX, copied, packed_without_a_device, put, works_of
 
 import vkrt
-from vkrt import cli, packer
+from vkrt import packer
+from vkrt.cli import main as cli
 from vkrt.packed import format as vkpack
 from vkrt.program import Description
 
@@ -183,7 +184,7 @@ def test_packed_again_while_in_use(model, device):
     """What is mapped stays; methods loaded later, and loads, do not take what they do not know."""
     vkrt.pack(model, device=device)
     description = Description(model)
-    options = vkrt.options.LoadOptions()
+    options = vkrt.plan.options.LoadOptions()
     in_use = description.packed(options)
     vkrt.pack(model, device=device)
     work, sources = in_use.apply(works_of(description)[0], [description.source])

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from packed_samples import packed_without_a_device, works_of
 
-from vkrt.graph.records import WorkList
-from vkrt.graph.tensor import (
+from vkrt.memory.packing import Packing, pack_bytes
+from vkrt.ops import copying
+from vkrt.packed import format as vkpack
+from vkrt.packed import writer
+from vkrt.packed.records import as_saved, can_be_saved, key_of, with_saved
+from vkrt.program import Description
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import (
     NOWHERE,
     Constant,
     Operand,
@@ -19,13 +25,7 @@ from vkrt.graph.tensor import (
     itemsize,
     row_major,
 )
-from vkrt.graph.weights import catalog_of
-from vkrt.memory.packing import Packing, pack_bytes
-from vkrt.ops import copying
-from vkrt.packed import format as vkpack
-from vkrt.packed import writer
-from vkrt.packed.records import as_saved, can_be_saved, key_of, with_saved
-from vkrt.program import Description
+from vkrt.work.weights import catalog_of
 
 
 def test_every_weight_as_its_buffer_holds_it(model):

@@ -19,8 +19,8 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import Symbol
-from vkrt.graph.tensor import Tensor, device_dtype
 from vkrt.pte import SymInt
+from vkrt.work.tensor import Tensor, device_dtype
 
 
 def choices(inner: int, outer: int, fits: Callable[[int, int], bool],

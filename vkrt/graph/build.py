@@ -15,8 +15,8 @@ from vkrt.graph.symbols import (
     Symbol,
     bounded,
 )
-from vkrt.graph.tensor import Constant, Tensor, device_dtype
 from vkrt.pte.plan import IntList as IdList
+from vkrt.work.tensor import Constant, Tensor, device_dtype
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,

@@ -19,8 +19,8 @@ from vkrt.graph.symbols import (
     size_of,
     symbols_in,
 )
-from vkrt.graph.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 from vkrt.pte.coerce import as_int
+from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 
 SELECT = "et_vk.select_as_symint.default"
 

@@ -14,8 +14,8 @@ from typing import Any
 from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol, bounded, symbols_in
-from vkrt.graph.tensor import Tensor, device_dtype
 from vkrt.graph.wording import counted, listed
+from vkrt.work.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vkrt.graph.graph import Node, node_of
-from vkrt.graph.tensor import DTYPES, Tensor
 from vkrt.pte import TensorList
+from vkrt.work.tensor import DTYPES, Tensor
 
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
 

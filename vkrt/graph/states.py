@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.errors import FormatError
-from vkrt.graph.tensor import Constant, Tensor
 from vkrt.pte import OperatorCall, ValueList
+from vkrt.work.tensor import Constant, Tensor
 
 PREPACK = "et_vk.prepack.default"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vkrt.graph.tensor import Tensor
+from vkrt.work.tensor import Tensor
 
 # Arithmetic on symbolic integers; // rounds down.
 ARITHMETIC: dict[str, Callable[[int, int], int]] = {

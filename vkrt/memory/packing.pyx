@@ -49,7 +49,7 @@ cdef class Packing:
     """How a constant of the file lies in a weight's buffer; moves rows of it.
 
     Args:
-        params: of a `Prepack` (`vkrt.graph.records`) into a buffer.
+        params: of a `Prepack` (`vkrt.work.records`) into a buffer.
         itemsize: bytes of an element, 1, 2 or 4, the same on both sides.
         rows: of the `Prepack`: how many equal parts, one after the other on both sides, can be
             packed independently.

@@ -6,8 +6,6 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.target import LONG_LOOP
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, tensor_argument
 from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import Walk, emit, variant
@@ -15,6 +13,8 @@ from vkrt.ops.reduction import MAX, MIN, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.pte.coerce import as_bool
+from vkrt.work.target import LONG_LOOP
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _lower_arg(cx, node: Node, out: Tensor, minimum: bool) -> None:

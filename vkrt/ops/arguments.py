@@ -9,8 +9,8 @@ from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Tensor
 from vkrt.pte.coerce import as_int
+from vkrt.work.tensor import Tensor
 
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vkrt.graph.tensor import Operand, Tensor, row_major, short_name
 from vkrt.ops import copying
 from vkrt.ops.copying import Walk
+from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
 OUTER_DIMS = 3
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import short_name
 from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded, tensor_argument
 from vkrt.ops.broadcast import broadcast, convert, is_float
 from vkrt.ops.copying import variant
 from vkrt.ops.elementwise import INT_NOT, binary, unary
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float
+from vkrt.work.tensor import short_name
 
 # Kinds of compare.comp; compare_scalar.comp has the first six.
 EQ, NE, LT, LE, GT, GE, AND, OR, XOR = range(9)

@@ -13,10 +13,14 @@ from dataclasses import replace
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.graph.records import Dispatch, WorkList
-from vkrt.graph.room import UNLIMITED
-from vkrt.graph.target import MOST_ELEMENTS, Target
-from vkrt.graph.tensor import (
+from vkrt.ops import copying
+from vkrt.ops.fusing import fusions_of
+from vkrt.ops.reuse import Journal
+from vkrt.plan.scratch import UNLIMITED
+from vkrt.pte.coerce import as_float
+from vkrt.work.records import Dispatch, WorkList
+from vkrt.work.target import MOST_ELEMENTS, Target
+from vkrt.work.tensor import (
     DTYPES,
     LEAST_BYTES,
     NOWHERE,
@@ -27,10 +31,6 @@ from vkrt.graph.tensor import (
     row_major,
     short_name,
 )
-from vkrt.ops import copying
-from vkrt.ops.fusing import fusions_of
-from vkrt.ops.reuse import Journal
-from vkrt.pte.coerce import as_float
 
 
 class ImageTooLarge(Exception):

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor, channels_last, row_major
-from vkrt.graph.tuning import Tuning
 from vkrt.ops import matmul, tiles, winograd
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float, as_int
+from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
+from vkrt.work.tuning import Tuning
 
 # Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
 MAX_DEPTHWISE_KERNEL_X = 15

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.records import Prepack
-from vkrt.graph.tensor import Constant, Operand, itemsize, short_name
+from vkrt.work.records import Prepack
+from vkrt.work.tensor import Constant, Operand, itemsize, short_name
 
 MAX_DIMS = 8
 

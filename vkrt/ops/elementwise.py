@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.arguments import argument, limited, rounded, tensor_argument
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float, as_int, as_str
+from vkrt.work.tensor import Tensor
 
 # Kinds of unary.comp for floats, and for int32.
 ABS, NEG, CLAMP, COS, SIN, EXP, SIGMOID, SQRT, RSQRT, TANH, ROUND, LOG10 = range(12)

@@ -16,9 +16,9 @@ from typing import Any
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Read
-from vkrt.graph.tensor import Tensor, itemsize
 from vkrt.ops.ranges import STEPS, Place, sized
 from vkrt.ops.resolving import resolve
+from vkrt.work.tensor import Tensor, itemsize
 
 # So many sizes are resolved at the most, and so many of one dimension where not all can be.
 MOST_POINTS = 256

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.elementwise import BOUNDS, TAIL_KINDS
+from vkrt.work.tensor import Tensor
 
 # What may have a tail, and what may be one
 HEADS = ("aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor")

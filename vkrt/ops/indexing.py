@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import dimension, tensor_argument
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.context import ImageTooLarge
 from vkrt.ops.copying import MAX_DIMS, Walk
 from vkrt.ops.registry import op
 from vkrt.ops.views import reshape
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 @op("aten.embedding.default")

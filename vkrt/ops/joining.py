@@ -7,7 +7,6 @@ from itertools import accumulate
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, ints, limited, slice_end, tensor_argument
 from vkrt.ops.broadcast import (
     convert,
@@ -20,6 +19,7 @@ from vkrt.ops.broadcast import (
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float, as_int
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Inputs of join.comp, those of its variant for storage buffers, and outer dimensions of pad.comp.
 JOINED, JOINED_BUFFERS, PADDED_DIMS = 4, 3, 4

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.records import HostCall, WorkList
-from vkrt.graph.room import rooms_of
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import DTYPES, Operand, Tensor, row_major
 from vkrt.host import has_kernel
 from vkrt.ops import copying, shapes, states
 from vkrt.ops.context import ImageTooLarge, Lowering
 from vkrt.ops.registry import declaration
 from vkrt.ops.reuse import Reuse, Traces, repeat
+from vkrt.plan.scratch import rooms_of
+from vkrt.work.records import HostCall, WorkList
+from vkrt.work.target import Target
+from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
 
 
 def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkList:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.target import LONG_LOOP
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops import tiles
 from vkrt.ops.arguments import argument, tensor_argument
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float
+from vkrt.work.target import LONG_LOOP
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 NO_BIAS, VECTOR, ADDEND = range(3)
 

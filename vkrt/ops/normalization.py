@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.target import LONG_LOOP
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.registry import op
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.pte.coerce import as_float, as_int
+from vkrt.work.target import LONG_LOOP
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor, channels_last
 from vkrt.ops.arguments import argument, ints, tensor_argument
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_int
+from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Values of avg_pool2d.comp's divisor that stand for a count.
 COUNT_IMAGE, COUNT_PADDED = 0, -1

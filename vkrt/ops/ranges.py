@@ -12,8 +12,8 @@ from contextlib import suppress
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.resolving import Sizes, resolve, settle
+from vkrt.work.tensor import Tensor
 
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.
 STEPS = (1, 2, 4, 8, 16, 32, 64)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.target import LONG_LOOP
-from vkrt.graph.tensor import Operand, Tensor, row_major
 from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, variant
 from vkrt.ops.elementwise import ADD, MUL, binary
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float
+from vkrt.work.target import LONG_LOOP
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Kinds of reduce.comp.
 SUM, MAX, MIN, PROD = range(4)

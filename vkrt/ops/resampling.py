@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import channels_last, row_major
 from vkrt.ops.arguments import argument, tensor_argument
 from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_bool, as_float, as_float_list, as_int
+from vkrt.work.tensor import channels_last, row_major
 
 
 @op("aten.pixel_shuffle.default")

@@ -19,8 +19,8 @@ from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol, bounded
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import infer
+from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
 

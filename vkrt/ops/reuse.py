@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vkrt.graph.graph import Node
-from vkrt.graph.records import WorkList
-from vkrt.graph.tensor import Operand, Tensor
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Operand, Tensor
 
 
 @dataclass(frozen=True)

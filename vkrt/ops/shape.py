@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Operand, Tensor
 from vkrt.ops.arguments import (
     argument,
     dimension,
@@ -18,6 +17,7 @@ from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.registry import op
 from vkrt.ops.views import part_offset, reshape
 from vkrt.pte.coerce import as_int
+from vkrt.work.tensor import Operand, Tensor
 
 # Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
 # them one.

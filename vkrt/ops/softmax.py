@@ -6,13 +6,13 @@ import math
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.target import LONG_LOOP
-from vkrt.graph.tensor import Operand
 from vkrt.ops.arguments import argument, dimension, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import variant
 from vkrt.ops.registry import op
 from vkrt.ops.tiles import parts_of_rows
+from vkrt.work.target import LONG_LOOP
+from vkrt.work.tensor import Operand
 
 
 def _softmax(cx, node: Node, logarithm: bool) -> None:

@@ -8,9 +8,9 @@ changes nothing.
 
 from __future__ import annotations
 
-from vkrt.graph.records import StateRecord
-from vkrt.graph.tensor import Operand, row_major
 from vkrt.ops import copying
+from vkrt.work.records import StateRecord
+from vkrt.work.tensor import Operand, row_major
 
 
 def enter(cx) -> None:

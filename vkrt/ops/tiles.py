@@ -6,7 +6,7 @@ the last tile. How fast each is on full tiles was measured for every driver (`Tu
 
 from __future__ import annotations
 
-from vkrt.graph.tuning import Tile, Tuning
+from vkrt.work.tuning import Tile, Tuning
 
 
 def invocations(tile: Tile, width: int, channels: int, count: int = 1) -> int:

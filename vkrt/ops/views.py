@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vkrt.graph.tensor import Operand, Tensor, itemsize, row_major
 from vkrt.ops.copying import Walk, emit
+from vkrt.work.tensor import Operand, Tensor, itemsize, row_major
 
 
 def view_order(source: Operand, sizes: tuple[int, ...]) -> tuple[int, ...] | None:

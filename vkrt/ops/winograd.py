@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vkrt.graph.arena import round_up
-from vkrt.graph.target import Target
-from vkrt.graph.tensor import Operand, row_major
-from vkrt.graph.tuning import Tuning
 from vkrt.ops import matmul, tiles
+from vkrt.plan.arena import round_up
+from vkrt.work.target import Target
+from vkrt.work.tensor import Operand, row_major
+from vkrt.work.tuning import Tuning
 
 TILE, POINTS = 4, 36
 TEXEL_BYTES = 16

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.arena import round_up
+from vkrt.plan.arena import round_up
 
 MAGIC = b"vkrtpack"
 FORMAT_VERSION = 1

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from vkrt.graph.records import Prepack, WorkList
-from vkrt.graph.tensor import NOWHERE, Constant, Operand, itemsize
 from vkrt.ops import copying
+from vkrt.work.records import Prepack, WorkList
+from vkrt.work.tensor import NOWHERE, Constant, Operand, itemsize
 
 
 def can_be_saved(record: Prepack) -> bool:

@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Sequence
 
 from vkrt.errors import FormatError
-from vkrt.graph.records import WorkList
-from vkrt.graph.weights import catalog_of
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
 from vkrt.packed.format import FileIdentity, Header, read_header
 from vkrt.packed.records import with_saved
 from vkrt.version import __version__
+from vkrt.work.records import WorkList
+from vkrt.work.weights import catalog_of
 
 SUFFIX = ".vkpack"
 

@@ -12,8 +12,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from vkrt.graph.records import WorkList
-from vkrt.graph.weights import Weight, catalog_of
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
@@ -23,6 +21,8 @@ from vkrt.packed.sidecar import identity_of
 from vkrt.runtime.mapping import not_in_place
 from vkrt.runtime.transfers import transfer_of
 from vkrt.version import __version__
+from vkrt.work.records import WorkList
+from vkrt.work.weights import Weight, catalog_of
 
 
 @dataclass(frozen=True)

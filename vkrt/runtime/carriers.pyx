@@ -10,7 +10,7 @@ for all copies.
 
 from libc.stdint cimport uint64_t
 
-from vkrt.graph.uploads import SLOTS, pieces_of
+from vkrt.plan.uploads import SLOTS, pieces_of
 from vkrt.memory.reader import Transfer as make_transfer
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.runtime.transfers import packing_of, transfer_of

@@ -3,11 +3,11 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.graph.plan import MemoryPlan
-from vkrt.graph.records import WorkList
+from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.weights import Weights
 from vkrt.vk.device import Device
+from vkrt.work.records import WorkList
 
 class ComputeGraph:
     bound: bool

@@ -19,8 +19,8 @@ from libc.string cimport memcpy, memset
 
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
-from vkrt.graph.barriers import barriers, transitions
-from vkrt.graph.records import Dispatch, HostCall, Move
+from vkrt.plan.barriers import barriers, transitions
+from vkrt.work.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
 
 from vkrt.runtime.descriptors cimport write_set

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 
-from vkrt.graph.tensor import Tensor, itemsize
+from vkrt.work.tensor import Tensor, itemsize
 
 from vkrt.runtime.resources cimport Resources
 
 
 cdef class HostStep:
-    """A host call with its arrays bound, see `vkrt.graph.records.HostCall`."""
+    """A host call with its arrays bound, see `vkrt.work.records.HostCall`."""
 
     def __cinit__(self, record, Resources resources):
         self.record = record

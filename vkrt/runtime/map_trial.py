@@ -17,8 +17,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
-from vkrt.graph.arena import round_up
 from vkrt.memory.source import Source
+from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file

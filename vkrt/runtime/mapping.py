@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from mmap import PAGESIZE
 from typing import Any
 
+from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError, VulkanError
-from vkrt.graph.arena import round_up
-from vkrt.graph.policy import policy_of
-from vkrt.graph.weights import Weight
+from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.runtime.map_trial import reads_files
 from vkrt.vk.imported import HostImport, import_alignment
+from vkrt.work.weights import Weight
 
 # Drivers have been seen to refuse imports of 1 GiB and more.
 WINDOW_BYTES = 512 << 20

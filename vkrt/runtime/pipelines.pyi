@@ -1,5 +1,5 @@
-from vkrt.graph.records import WorkList
 from vkrt.vk.device import Device
+from vkrt.work.records import WorkList
 
 class Pipelines:
     def __init__(self, device: Device, specialize: bool = True) -> None: ...

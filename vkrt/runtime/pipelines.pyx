@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import Counter
 
-from vkrt.graph.records import Dispatch
+from vkrt.work.records import Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.info import usable_cores

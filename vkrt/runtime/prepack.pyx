@@ -8,7 +8,7 @@ allocated.
 from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
-from vkrt.graph.weights import copied_bytes
+from vkrt.work.weights import copied_bytes
 from vkrt.memory.reader import Transfer
 from vkrt.ops.copying import COUNT, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE

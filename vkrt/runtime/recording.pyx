@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int32_t
 
-from vkrt.graph.records import Dispatch, Move
+from vkrt.work.records import Dispatch, Move
 
 from vkrt.vk.api cimport (
     VK_ACCESS_HOST_WRITE_BIT,

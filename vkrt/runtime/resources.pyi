@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from vkrt.graph.tensor import Storage
 from vkrt.vk.device import Device
+from vkrt.work.tensor import Storage
 
 def requirements_of(device: Device) -> Callable[[Storage], tuple[int, int, int]]: ...

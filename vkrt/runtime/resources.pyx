@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The buffers and images behind a work list's storages, created unallocated."""
 
-from vkrt.graph.tensor import LEAST_BYTES
+from vkrt.work.tensor import LEAST_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Streaming: a thread brings weights to their places in the pool while the device computes.
 
-The plan (`vkrt.graph.streaming`) says which weight may be reloaded when which section is complete,
+The plan (`vkrt.plan.stream.streaming`) says which weight may be reloaded when which section is complete,
 and which sections wait for which weight. Here are the two sides of that:
 
 * The thread carries out the reloads in order, over and over: for each it waits until the section

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vkrt.graph.records import WorkList
-from vkrt.graph.weights import Weight
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Transfer
+from vkrt.work.records import WorkList
+from vkrt.work.weights import Weight
 
 
 def packing_of(work: WorkList, weight: Weight) -> Packing | None:

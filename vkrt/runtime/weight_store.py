@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from vkrt.graph.plan import MemoryPlan
-from vkrt.graph.records import Prepack, WorkList
+from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.weights import Weights
+from vkrt.work.records import Prepack, WorkList
 
 # Ways of weights that stay on the device
 KEPT = ("direct", "staged")

@@ -1,13 +1,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vkrt.graph.plan import MemoryPlan
-from vkrt.graph.records import WorkList
-from vkrt.graph.tensor import Storage
 from vkrt.memory.reader import Reader
+from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Storage
 
 class Weights:
     closed: bool

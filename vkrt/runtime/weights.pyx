@@ -14,7 +14,7 @@ Work lists of the same method at other sizes read the same weights (`ComputeGrap
 
 from libc.string cimport memset
 
-from vkrt.graph.uploads import SLOTS
+from vkrt.plan.uploads import SLOTS
 from vkrt.memory.reader import Transfer
 from vkrt.runtime.carriers import HostCarrier, UploadCarrier
 from vkrt.runtime.prepack import Prepacker

@@ -12,7 +12,6 @@ from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.tensor import Tensor
 from vkrt.ops.shapes import (  # noqa: F401 (importing declares the rules)
     host,
     indexing,
@@ -25,6 +24,7 @@ from vkrt.ops.shapes import (  # noqa: F401 (importing declares the rules)
 )
 from vkrt.ops.shapes.dtypes import DTYPE_RULES, result_dtypes
 from vkrt.ops.shapes.rules import SHAPE_RULES, Rule, Sizes
+from vkrt.work.tensor import Tensor
 
 __all__ = ["DTYPE_RULES", "SHAPE_RULES", "Rule", "Sizes", "arguments", "check", "infer",
            "result_dtypes"]

@@ -5,7 +5,7 @@ would make it read past the end of that. So a rule says which dtypes the operand
 and which the first result may have then (`FURTHER` has the others). Where the file decides, as in a
 conversion, that is `ANY`.
 
-The device has no 64-bit numbers: those are 32 bits wide there (see `vkrt.graph.tensor`). And with
+The device has no 64-bit numbers: those are 32 bits wide there (see `vkrt.work.tensor`). And with
 the exporter's `force_fp16` every float is a half. So wherever torch makes floats of integers, both
 floats are right.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.tensor import Tensor
+from vkrt.work.tensor import Tensor
 
 # The dtypes that a result may have, or `ANY`.
 Allowed = frozenset[str] | None

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.tensor import Tensor
 from vkrt.pte.coerce import as_bool, as_float, as_int, as_str
+from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
 

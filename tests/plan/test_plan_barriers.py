@@ -1,0 +1,248 @@
+"""Barriers: all that are needed and no other, against a checker that compares byte by byte."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plan_samples import Maker, bytes_of, exact_requirements, random_work
+
+from vkrt.plan.barriers import Ranges, barriers, transitions
+from vkrt.plan.plan import plan
+from vkrt.work.records import HostCall
+
+
+def both(work, **options):
+    result = plan(work, exact_requirements, **options)
+    needed = barriers(work, result)
+    return needed, transitions(work, result, needed)
+
+
+def test_a_chain_needs_one_each():
+    make = Maker()
+    x, a, b, c = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
+    make.step([a], [x])
+    make.step([b], [a])
+    make.step([c], [b])
+    make.output(c)
+    assert both(make.work) == ((False, True, True), {})
+
+
+def test_independent_steps_need_none():
+    make = Maker()
+    x = make.input(64)
+    branches = [make.temporary(64) for _ in range(4)]
+    for branch in branches:
+        make.step([branch], [x])
+    y = make.temporary(64)
+    make.step([y], branches)
+    make.output(y)
+    assert both(make.work)[0] == (False, False, False, False, True)
+
+
+def test_one_barrier_serves_both_branches():
+    make = Maker()
+    x, a, b, c, d = make.input(64), *(make.temporary(64) for _ in range(4))
+    make.step([a], [x])
+    make.step([b], [x])
+    make.step([c], [a])
+    make.step([d], [b, a])
+    make.output(c)
+    make.output(d)
+    assert both(make.work)[0] == (False, False, True, False)
+
+
+def test_parts_of_a_buffer_are_independent():
+    make = Maker()
+    x, whole = make.input(64), make.temporary(128)
+    low, high = make.operand(whole.storage, 0, 64), make.operand(whole.storage, 64, 64)
+    make.step([low], [x])
+    make.step([high], [x])
+    make.output(whole)
+    assert both(make.work)[0] == (False, False)
+    make.step([make.operand(whole.storage, 48, 32)], [])
+    assert both(make.work)[0] == (False, False, True)
+
+
+def test_what_is_empty_is_bound_all_the_same():
+    """Nothing is read of it, but who binds its first bytes may: layers of validation say so."""
+    make = Maker()
+    x, a = make.input(64), make.temporary(64)
+    make.step([a], [make.operand(x.storage, 0, 0)])
+    make.step([make.operand(x.storage, 0, 16)], [])
+    make.step([make.operand(x.storage, 32, 16)], [make.operand(x.storage, 48, 0)])
+    make.output(a)
+    assert both(make.work)[0] == (False, True, True)
+
+
+def test_in_place():
+    make = Maker()
+    x, a = make.input(64), make.temporary(64)
+    make.step([a], [x])
+    make.step([a], [a])
+    make.step([x], [])  # nothing has read it since the barrier
+    make.output(a)
+    assert both(make.work)[0] == (False, True, False)
+
+
+def test_write_after_read():
+    make = Maker()
+    x, a = make.input(64), make.temporary(64)
+    make.step([a], [x])
+    make.step([x], [])
+    make.output(a)
+    make.output(x)
+    assert both(make.work)[0] == (False, True)
+
+
+def test_memory_of_another_tenant():
+    """The third step writes where the first read: only the arena knows."""
+    make = Maker()
+    x, a, b = make.input(1024), make.temporary(16), make.temporary(1024)
+    make.step([a], [x])
+    make.step([b], [])
+    make.output(a)
+    make.output(b)
+    result = plan(make.work, exact_requirements)
+    assert result.activation_bytes == 1040
+    assert barriers(make.work, result) == (False, True)
+
+
+def test_reuse_of_memory_between_branches():
+    """`d` takes the memory of `a`, which the step before still reads."""
+    make = Maker()
+    x, a, b, c, d = make.input(64), *(make.temporary(64) for _ in range(4))
+    make.step([a], [x])
+    make.step([b], [x])
+    make.step([c], [a])
+    make.step([d], [b])
+    make.output(c)
+    make.output(d)
+    assert both(make.work)[0] == (False, False, True, True)
+
+
+def test_weights_are_settled():
+    make = Maker()
+    x, w, a, b = make.input(64), make.weight(64), make.temporary(64), make.temporary(64)
+    make.step([a], [x, w])
+    make.step([b], [x, w])
+    make.output(a)
+    make.output(b)
+    assert both(make.work)[0] == (False, False)
+
+
+def test_host_calls_settle_everything():
+    make = Maker()
+    x, a, b, y = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
+    make.step([a], [x])
+    make.host_call([b], [a])
+    make.step([y], [b, a])
+    make.output(y)
+    assert both(make.work)[0] == (False, False, False)
+
+
+def test_images_join_the_barrier_before_them():
+    make = Maker()
+    x = make.input(64)
+    a, b, c, d = (make.temporary(64, image=True) for _ in range(4))
+    y = make.temporary(64)
+    make.step([a], [x])
+    make.step([b], [x])
+    make.step([c], [a])
+    make.step([d], [b])
+    make.step([make.temporary(64)], [a, b, c, d])
+    make.host_call([y], [])
+    make.step([make.temporary(32, image=True)], [y])
+    needed, moved = both(make.work)
+    assert needed == (False, False, True, False, True, False, False)
+    assert {step: len(ids) for step, ids in moved.items()} == {0: 2, 2: 2, 6: 1}
+
+
+def test_a_transition_writes():
+    """An image that is read before anything wrote it: its memory is another tenant's until then."""
+    make = Maker()
+    x, a, b = make.input(1024), make.temporary(16), make.temporary(16)
+    image = make.temporary(1024, image=True)
+    make.step([a], [x])
+    make.step([b], [image])
+    make.output(a)
+    make.output(b)
+    assert both(make.work) == ((False, True), {1: (image.storage.id,)})
+
+
+def test_weight_images_are_the_prepacks_business():
+    make = Maker()
+    x, w, y = make.input(64), make.weight(64, image=True), make.temporary(64)
+    make.step([y], [x, w])
+    make.output(y)
+    assert both(make.work) == ((False,), {})
+
+
+def hazard(plan_, before, after):
+    """Whether two dispatches must not run at the same time."""
+    def touched(operands):
+        return set().union(*(bytes_of(plan_, o) for o in operands))
+    return bool(touched(before.writes) & (touched(after.reads) | touched(after.writes))
+                or touched(before.reads) & touched(after.writes))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10 ** 6), st.booleans(), st.booleans())
+def test_against_brute_force(seed, images, unified):
+    """All images of `random_work` are written first, so no transition adds a hazard."""
+    work = random_work(seed, steps=30, images=images)
+    result = plan(work, exact_requirements, unified=unified)
+    needed = barriers(work, result)
+    moved = transitions(work, result, needed)
+    last = 0
+    settled = []  # for each step the first one that may run at the same time
+    for index, step in enumerate(work.steps):
+        if isinstance(step, HostCall):
+            assert not needed[index]
+            last = index + 1
+        else:
+            found = any(hazard(result, work.steps[i], step) for i in range(last, index))
+            assert needed[index] == found
+            if found:
+                last = index
+        settled.append(last)
+    images_seen = set()
+    first = {}
+    for index, step in enumerate(work.steps):
+        for operand in (*step.writes, *step.reads):
+            if operand.storage.is_image:
+                first.setdefault(operand.storage.id, (index, operand))
+    for where, ids in moved.items():
+        assert where == 0 or needed[where] or isinstance(work.steps[where - 1], HostCall)
+        for storage in ids:
+            assert storage not in images_seen
+            images_seen.add(storage)
+            index, operand = first[storage]
+            assert settled[index] == where
+            for step in work.steps[where:index]:
+                assert not any(bytes_of(result, other) & bytes_of(result, operand)
+                               for other in (*step.writes, *step.reads))
+    assert images_seen == set(first)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 9)), max_size=15),
+       st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 9)))
+def test_ranges(added, asked):
+    ranges, naive = Ranges(), set()
+    for block, start, length in added:
+        ranges.add((block, start, start + length))
+        naive |= {(block, byte) for byte in range(start, start + length)}
+    block, start, length = asked
+    expected = any((block, byte) in naive for byte in range(start, start + length))
+    assert ranges.overlap((block, start, start + length)) == expected
+    ranges.clear()
+    assert not ranges.overlap((block, start, start + length))
+
+
+@pytest.mark.parametrize("count", [2000])
+def test_many_independent_steps_are_fast(count):
+    make = Maker()
+    x = make.input(64)
+    for _ in range(count):
+        make.output(make.temporary(64))
+        make.step([make.work.outputs[-1]], [x])
+    result = plan(make.work, exact_requirements)
+    assert barriers(make.work, result) == (False,) * count

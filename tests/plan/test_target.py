@@ -1,0 +1,86 @@
+"""Limits of a device in the terms of work lists."""
+
+from __future__ import annotations
+
+import pytest
+
+from vkrt.device.policy import policy_of
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.lowering import lower
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+def relu(*sizes: int) -> Graph:
+    source, result = Tensor(sizes, "float32"), Tensor(sizes, "float32")
+    return Graph("relu", [source], [result], [Node("aten.relu.default", (source,), (result,))]
+                 ).finish()
+
+
+@pytest.mark.parametrize(("invocations", "local_size", "groups"), [
+    (1, 8, (1, 1, 1)),
+    (40, 8, (5, 1, 1)),
+    (256, 64, (4, 1, 1)),
+    (1000, 64, (16, 1, 1)),
+    (64 * 70000, 64, (65535, 2, 1)),
+])
+def test_cover(invocations, local_size, groups):
+    """At least 4 groups where there is work for them, and no dimension beyond the limit."""
+    size, made = Target().cover(invocations)
+    assert (size, made) == (local_size, groups)
+    assert size * made[0] * made[1] >= invocations
+
+
+def test_large_reads_go_through_buffers():
+    target = Target(max_texels=100)
+    assert lower(relu(4, 96), target).steps[0].shader == "unary.texel.f32"
+    assert lower(relu(4, 112), target).steps[0].shader == "unary.buffer.f32"
+
+
+def test_tensor_beyond_the_largest_buffer():
+    with pytest.raises(UnsupportedError, match=r"4,096 bytes.*at most 1,024"):
+        lower(relu(4, 256), Target(max_buffer_range=1024))
+
+
+def test_images_too_large_become_buffers():
+    work = lower(relu(4, 4096), Target(storage="texture3d", max_image_extent=64))
+    assert work.storage == "texel"
+    assert "images" in work.notes[0]
+
+
+def pooled(*sizes: int) -> Graph:
+    """The mean of each channel, as one window."""
+    source, result = Tensor(sizes, "float32"), Tensor((*sizes[:2], 1, 1), "float32")
+    args = (source, list(sizes[2:]), [1, 1], [0, 0], False, True)
+    return Graph("pool", [source], [result], [Node("aten.avg_pool2d.default", args, (result,))]
+                 ).finish()
+
+
+def test_long_loops_are_refused_only_where_the_driver_ends_them():
+    (step,) = [s for s in lower(pooled(1, 4, 300, 300), Target()).steps if "pool" in s.shader]
+    assert step.loops > 65535
+    with pytest.raises(UnsupportedError, match=r"loop \d+ times .* the 60000 that this driver"):
+        lower(pooled(1, 4, 300, 300), Target(loop_limit=60000))
+
+
+@pytest.mark.parametrize(("driver", "version", "limit"), [
+    (13, "Mesa 22.3.6 (LLVM 15.0.6)", 60000), (13, "Mesa 24.2.8", 60000),
+    (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None),
+    (3, "Mesa 22.3", None)])
+def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
+    assert policy_of(driver).loop_limit_of(version) == limit
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])
+def test_element_numbers_have_31_bits(dtype):
+    """Whatever the range of a storage buffer: kernels count elements in signed integers."""
+    def filled(rows: int) -> Graph:
+        result = Tensor((rows, 4), dtype)
+        return Graph("fill", [], [result], [Node("aten.full.default", ([rows, 4], 1), (result,))]
+                     ).finish()
+
+    target = Target(max_texels=1 << 30, max_buffer_range=1 << 40)
+    assert lower(filled((1 << 29) - 1), target).steps
+    with pytest.raises(UnsupportedError, match="2,147,483,648 elements.*at most 2,147,483,647"):
+        lower(filled(1 << 29), target)

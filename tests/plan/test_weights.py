@@ -1,0 +1,212 @@
+"""The catalog: which weights lie in the file as the kernels read them, and who reads them."""
+
+import math
+import random
+
+import pytest
+from plan_samples import Maker
+from support import MODELS
+
+from vkrt import pte
+from vkrt.graph.build import build_graph
+from vkrt.ops import copying
+from vkrt.ops.lowering import lower
+from vkrt.plan.schedule import schedule
+from vkrt.work.records import Prepack, WorkList
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Operand, Storage, itemsize
+from vkrt.work.weights import catalog_of, copied_bytes
+
+PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",
+            "superres_small", "toy"]
+
+
+def lowered(name: str, storage: str = "texel") -> WorkList:
+    data = memoryview((MODELS / f"{name}.pte").read_bytes())
+    program = pte.read_program(data)
+    return lower(build_graph(data, program, program.plans[0]), Target(storage))
+
+
+def packed_elements(record: Prepack) -> list[int | None]:
+    """What shaders/common/copy.glsl makes of a constant: for every element of the target the number
+    of the constant's element it gets, None for the zeros of the padding."""
+    dims, packed, count, base = (record.params[i] for i in (0, 5, 7, 11))
+    texels = -(-packed // 4)
+    result: list[int | None] = []
+    for number in range(count):
+        for lane in range(4):
+            position = number % texels * 4 + lane
+            if position >= packed:
+                result.append(None)
+                continue
+            element, source = number // texels * packed + position, base
+            for k in range(dims):
+                size, stride = record.params[15 + 2 * k:17 + 2 * k]
+                source += (element if k == dims - 1 else element % size) * stride
+                element //= size
+            result.append(source)
+    return result
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_file_layout_is_what_the_copy_would_make(name):
+    work = lowered(name)
+    catalog = catalog_of(work)
+    assert len(catalog) == len(work.prepacks)
+    assert {weight.layout for weight in catalog} <= {"file", "packed"}
+    for weight in catalog:
+        record = work.prepacks[weight.prepack]
+        size = itemsize(record.constant.dtype)
+        count = record.constant.nbytes // size
+        result = packed_elements(record)
+        same = (result[:count] == list(range(count)) and not any(result[count:])
+                and record.constant.dtype == record.target.dtype)
+        # Padding behind the last element of a single row, and nowhere else.
+        assert (weight.layout == "file") == same, weight
+        if same:
+            assert weight.tail == record.target.storage.nbytes - record.constant.nbytes
+        else:
+            assert weight.tail == 0
+
+
+def test_programs_have_both_layouts_and_tails():
+    """Or the test above would say little."""
+    weights = [w for name in PROGRAMS for w in catalog_of(lowered(name))]
+    assert sum(w.layout == "packed" for w in weights) > 10
+    assert sum(w.layout == "file" for w in weights) > 10
+    assert {4, 8, 12} <= {w.tail for w in weights}
+
+
+def test_images():
+    weights = catalog_of(lowered("conv_mix", "texture3d"))
+    assert {w.layout for w in weights} == {"image", "file"}  # vectors are buffers all the same
+    assert all(w.tail == 0 for w in weights if w.layout == "image")
+
+
+def test_where_and_who():
+    work = lowered("mlp")
+    catalog = catalog_of(work)
+    assert [w.prepack for w in catalog] == list(range(len(work.prepacks)))
+    for weight, record in zip(catalog, work.prepacks):
+        assert (weight.offset, weight.nbytes, weight.source, weight.storage, weight.name) == (
+            record.constant.offset, record.constant.nbytes, 0, record.target.storage.id,
+            record.name)
+        for index, step in enumerate(work.steps):
+            assert (index in weight.users) == any(o.storage.id == weight.storage
+                                                  for o in (*step.reads, *step.writes))
+
+
+def test_users_in_any_place():
+    make = Maker()
+    shared, unused = make.weight(64), make.weight(64)
+    a, b = make.temporary(64), make.temporary(64)
+    make.step([a], [shared])
+    make.step([b], [a, shared, shared])
+    make.step([a], [b])
+    make.step([a], [b, make.operand(shared.storage, 16, 16)])
+    first, second = catalog_of(make.work)
+    assert (first.users, first.first_user, first.last_user) == ((0, 1, 3), 0, 3)
+    assert (second.users, second.first_user, second.last_user) == ((), None, None)
+    assert second.storage == unused.storage.id
+
+
+def test_a_storage_packed_twice_is_one_weight():
+    make = Maker()
+    make.weight(64)
+    make.weight(32)
+    make.work.prepacks.insert(1, make.work.prepacks[0])
+    assert [(w.prepack, w.nbytes) for w in catalog_of(make.work)] == [(0, 64), (2, 32)]
+
+
+def layout(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=False, nbytes=None):
+    """(layout, tail) of one constant of `sizes` packed into an operand with this order."""
+    storage = Storage(0, "weight", 0, dtype)
+    target = Operand(storage, sizes, dtype, order, rows=rows, raw=raw)
+    storage.nbytes = max(target.nbytes, 16)
+    count = math.prod(sizes)
+    source = Operand(storage, sizes, constant, tuple(range(len(sizes))), raw=True)
+    data = Constant(128, count * itemsize(constant) if nbytes is None else nbytes, constant)
+    record = copying.prepack(data, target, source, "w")
+    weight, = catalog_of(WorkList(storages=[storage], prepacks=[record]))
+    return weight.layout, weight.tail
+
+
+@pytest.mark.parametrize("sizes,order,expected", [
+    ((8, 16), (0, 1), ("file", 0)),
+    ((8, 16), (1, 0), ("packed", 0)),
+    ((8, 6), (0, 1), ("packed", 0)),           # two rows are apart by their padding
+    ((1, 6), (0, 1), ("file", 8)),             # one row: the padding is at the end
+    ((6, 1), (1, 0), ("file", 8)),
+    ((6, 1), (0, 1), ("packed", 0)),           # a texel each
+    ((8, 4, 1, 1), (0, 2, 3, 1), ("file", 0)),
+    ((8, 4, 3, 3), (0, 2, 3, 1), ("packed", 0)),
+    ((8, 1, 3, 4), (0, 2, 3, 1), ("packed", 0)),
+    ((1,), (0,), ("file", 12)),
+    ((), (), ("file", 12)),
+])
+def test_layouts(sizes, order, expected):
+    assert layout(sizes, order) == expected
+
+
+def test_rows_dtypes_and_raw():
+    assert layout((8, 4, 1, 1), (0, 2, 3, 1), rows=1) == ("file", 0)
+    assert layout((8, 16), (0, 1), dtype="float16") == ("packed", 0)
+    assert layout((8, 16), (0, 1), dtype="int32") == ("packed", 0)
+    assert layout((8, 16), (0, 1), dtype="float16", constant="float16") == ("file", 0)
+    assert layout((3, 5), (0, 1), raw=True) == ("file", 4)
+    # A constant of another size than its tensor is not what the kernel would read.
+    assert layout((8, 16), (0, 1), nbytes=1024) == ("packed", 0)
+    with pytest.raises(AssertionError, match="elements 0 to 127 of 64"):
+        layout((8, 16), (0, 1), nbytes=256)
+
+
+def test_nothing_lies_in_the_file():
+    make = Maker()
+    make.weight(0)
+    weight, = catalog_of(make.work)
+    assert (weight.layout, weight.nbytes, weight.tail) == ("packed", 0, 0)
+
+
+def test_any_order():
+    """Every order of a few shapes, against the elements the copy gives."""
+    chance = random.Random(3)
+    seen = set()
+    for _ in range(300):
+        sizes = tuple(chance.choice([1, 1, 2, 3, 4, 8]) for _ in range(chance.randint(1, 4)))
+        order = list(range(len(sizes)))
+        chance.shuffle(order)
+        storage = Storage(0, "weight", 0, "float32")
+        target = Operand(storage, sizes, "float32", tuple(order))
+        storage.nbytes = max(target.nbytes, 16)
+        count = math.prod(sizes)
+        source = Operand(storage, sizes, "float32", tuple(range(len(sizes))), raw=True)
+        record = copying.prepack(Constant(0, 4 * count, "float32"), target, source, "w")
+        elements = packed_elements(record)
+        same = elements[:count] == list(range(count)) and not any(elements[count:])
+        weight, = catalog_of(WorkList(storages=[storage], prepacks=[record]))
+        assert (weight.layout == "file") == same, (sizes, order)
+        seen.add(same)
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("sizes", [(10,), (1,), (3, 4), (7, 12), (5, 20), (2, 3, 8), (64, 4)])
+def test_copies_fill_a_weight_exactly(dtype, sizes):
+    """Slice by slice, up to the last byte of the storage and no further, also of small elements."""
+    nbytes = math.prod(sizes) * itemsize(dtype)
+    shape = Operand(Storage(0, "weight", 0, dtype), sizes, dtype, tuple(range(len(sizes))))
+    target = Operand(Storage(0, "weight", max(shape.nbytes, 16), dtype), sizes, dtype, shape.order)
+    source = Operand(target.storage, sizes, dtype, shape.order, raw=True)
+    record = copying.prepack(Constant(64, nbytes, dtype), target, source, "weight")
+    work = WorkList(storages=[target.storage], prepacks=[record])
+    assert catalog_of(work)[0].layout == "file"
+    batches, _ = schedule([record], 256, {}, (0,))
+    end = 0
+    for batch in batches:
+        for item in batch.items:
+            start = item.file_offset - record.constant.offset
+            assert start == end
+            end += copied_bytes(record, start, item.nbytes)
+            # What is copied is in the slice's part of the staging buffer.
+            assert copied_bytes(record, start, item.nbytes) <= -(-item.nbytes // 256) * 256
+    assert end == target.storage.nbytes

@@ -1,0 +1,118 @@
+"""`vkrt info`: what a program is and how much memory it will take, without loading it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from vkrt import host
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph
+from vkrt.graph.wording import counted
+from vkrt.method.method import metadata_of
+from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.plan.plan import MemoryPlan
+from vkrt.program import Description
+from vkrt.vk.device import Device
+from vkrt.work.tensor import Tensor
+
+
+def describe(description: Description, name: str, selector: Any, options: LoadOptions,
+             smallest: bool) -> dict[str, Any]:
+    """The figures of a method, in bytes and counts, for JSON; of one that computes nothing its
+    values alone.
+
+    Args:
+        selector: of the device, see `vkrt.load`.
+        smallest: also finds the smallest memory budget.
+    """
+    graph = description.graph(name)
+    if _is_metadata(graph):
+        return {"values": graph.outputs}
+    metadata = metadata_of(graph)
+    plan_of = next(p for p in description.program.plans if p.name == name)
+    kernels = Counter(node.kernel for node in graph.nodes if node.kernel)
+    on_host = Counter(node.op for node in graph.nodes if node.is_host and host.has_kernel(node.op))
+    counts = graph.operator_counts() - kernels
+    data: dict[str, Any] = {
+        "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
+        "outputs": [str(o) for o in metadata.outputs],
+        "delegates": len(plan_of.delegates),
+        "dynamic": graph.is_dynamic,
+        "kernels": dict(sorted(kernels.items())),
+        "kernels_on_host": dict(sorted(on_host.items())),
+        "operators": dict(sorted(counts.items())),
+    }
+    try:
+        with Device.open(selector) as device:
+            work, plan = description.predict(name, device, options)
+            data |= {"device": device.info.name, "storage": work.storage,
+                     "dispatches": sum(hasattr(s, "shader") for s in work.steps),
+                     "activations_in_file": graph.file_arena, "notes": work.notes}
+            data |= _figures(plan)
+            if smallest:
+                least = replace(options, memory_budget=SMALLEST)
+                data["smallest_budget"] = description.predict(name, device, least)[1].peak_bytes
+    except UnsupportedError as error:
+        data["unsupported"] = str(error)
+    return data
+
+
+def _is_metadata(graph: Graph) -> bool:
+    """Whether a method only returns numbers that the exporter was told ("get_max_seq_len")."""
+    return not (graph.inputs or graph.nodes or graph.unsupported or graph.states
+                or any(isinstance(value, Tensor) for value in graph.outputs))
+
+
+def _figures(plan: MemoryPlan) -> dict[str, Any]:
+    placement, stream = plan.placement, plan.stream
+    return {"weights": plan.weight_bytes, "largest_weight": plan.largest_weight,
+            "mapped": sum(w.nbytes for w in placement.weights("map")),
+            "pool": plan.pool_bytes + plan.upload_bytes,
+            "activations": plan.activation_bytes + plan.host_bytes,
+            "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,
+            "streamed": stream.bytes_per_run if stream else 0,
+            "lookahead": stream.lookahead if stream else 0}
+
+
+def text(name: str, data: dict[str, Any]) -> str:
+    """The same as lines of text."""
+    if "values" in data:
+        return f"method {name} returns {', '.join(map(str, data['values'])) or 'nothing'}"
+    lines = [f"method {name}"]
+    lines += [f"  input   {i}" for i in data["inputs"]]
+    lines += [f"  output  {o}" for o in data["outputs"]]
+    lines.append(f"  {counted(data['delegates'], 'delegate')} with "
+                 f"{counted(sum(data['operators'].values()), 'operator')}, "
+                 f"{counted(sum(data['kernels'].values()), 'kernel')} outside")
+    for group in ("operators", "kernels"):
+        lines += [f"    {count:>4} x {op}"
+                  + (" on the host" if group == "kernels" and op in data["kernels_on_host"] else "")
+                  for op, count in data[group].items()]
+    if "unsupported" in data:
+        lines.append(f"  unsupported: {data['unsupported']}")
+        return "\n".join(lines)
+    lines.append(f"  on {data['device']}, storage {data['storage']}: "
+                 f"{_steps(data)}{', at the largest sizes' if data['dynamic'] else ''}")
+    for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),
+                       ("mapped, no copy", "mapped"), ("pool", "pool"),
+                       ("state", "state"), ("activations", "activations"),
+                       ("  by the file", "activations_in_file"),
+                       ("staging", "staging"), ("predicted peak", "peak"),
+                       ("read each run", "streamed"), ("smallest budget", "smallest_budget")):
+        if data.get(key) or key in ("weights", "activations", "staging", "peak"):
+            lines.append(f"    {label:<16}{data[key]:>14,} B{data[key] / 1e6:>10.2f} MB")
+    if data["streamed"]:
+        lines.append(f"    weights are loaded {counted(data['lookahead'], 'layer')} ahead of their "
+                     "use")
+    lines += [f"  note: {note}" for note in data["notes"]]
+    return "\n".join(lines)
+
+
+def _steps(data: dict[str, Any]) -> str:
+    """What a run consists of."""
+    count = data["dispatches"]
+    text = f"{count:,} dispatch" + ("" if count == 1 else "es")
+    on_host = sum(data["kernels_on_host"].values())
+    return f"{text}, {counted(on_host, 'kernel')} on the host" if on_host else text

@@ -1,0 +1,156 @@
+"""Reshaping: a method with dynamic shapes at the sizes of a call.
+
+For every new set of sizes the graph is resolved, lowered and planned anew (all of it plain Python,
+milliseconds) and gets handles and commands of its own; weights, pipelines and the arena are those
+of the method. The sizes run lately are kept: one of them costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vkrt.errors import DeviceMemoryError, InputError
+from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import Read
+from vkrt.ops.resolving import resolve
+from vkrt.plan.plan import MemoryPlan
+from vkrt.runtime.arena import Arena
+from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Tensor
+
+# So many sets of sizes are kept.
+KEPT = 8
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What decides everything about a call but the data: equal shapes run the same commands.
+
+    Attributes:
+        sizes: of each input.
+        values: what inputs hold where that decides sizes or places, in the order of `Graph.reads`.
+    """
+
+    sizes: tuple[tuple[int, ...], ...]
+    values: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, graph: Graph, arrays: Sequence[np.ndarray]) -> Shape:
+        """The shape of a call.
+
+        Raises:
+            InputError: an input is too small to hold a value that is read from it.
+        """
+        return cls(tuple(array.shape for array in arrays),
+                   tuple(_value(read, arrays) for read in graph.reads))
+
+    def resolve(self, graph: Graph) -> Graph:
+        """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
+        return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
+
+    def __str__(self):
+        return " ".join((*(f"[{','.join(map(str, sizes))}]" for sizes in self.sizes),
+                         *map(str, self.values)))
+
+
+def _value(read: Read, arrays: Sequence[np.ndarray]) -> int:
+    array = arrays[read.input]
+    if read.element >= array.size:
+        raise InputError(f"input {read.input}: element {read.element} of it decides sizes, it has "
+                         f"{array.size}")
+    return int(array.flat[read.element])
+
+
+@dataclass
+class Instance:
+    """A method at one shape.
+
+    Attributes:
+        graph: resolved.
+        work, plan: its work list, and the plan of its activations.
+        compute: runs it.
+    """
+
+    graph: Graph
+    work: WorkList
+    plan: MemoryPlan
+    compute: ComputeGraph
+
+    @property
+    def sizes(self) -> list[tuple[int, ...]]:
+        """Sizes of the outputs; () for numbers."""
+        return [value.sizes if isinstance(value, Tensor) else () for value in self.graph.outputs]
+
+
+class Instances:
+    """The instances of a method, over one arena. One run at a time.
+
+    Args:
+        arena: where activations lie.
+        weights: the `Weights` that all of them read; may grow.
+        most: bytes that keeping room for former shapes may make the arena.
+    """
+
+    def __init__(self, arena: Arena, weights: Sequence[Any], most: int):
+        self.arena = arena
+        self.most = most
+        self._weights = weights
+        self._kept: OrderedDict[Shape, Instance] = OrderedDict()
+
+    def get(self, shape: Shape) -> Instance | None:
+        """The instance of a shape, if it is kept."""
+        if shape in self._kept:
+            self._kept.move_to_end(shape)
+        return self._kept.get(shape)
+
+    def add(self, shape: Shape, instance: Instance) -> None:
+        """Keeps an instance; the one that was not run for longest goes where there are many."""
+        self._kept[shape] = instance
+        while len(self._kept) > KEPT:
+            _, oldest = self._kept.popitem(last=False)
+            oldest.compute.unbind()
+
+    def bind(self, instance: Instance) -> bool:
+        """Makes an instance ready to run; whether there was something to do.
+
+        An arena that is too small is released and allocated anew, and with it what is bound to it:
+        other instances are bound again when they run the next time.
+
+        Raises:
+            DeviceMemoryError: there is no memory for a larger arena. Instances of shapes that fit
+                in what there is can run.
+            VulkanError: the instance cannot be bound.
+        """
+        if instance.compute.bound:
+            return False
+        if not self.arena.holds(instance.plan):
+            self.unbind()
+            try:
+                self.arena.reserve(instance.plan, self.most)
+            except DeviceMemoryError as error:
+                error.breakdown = instance.plan.summary()
+                raise
+        instance.compute.bind(self._weights, self.arena.blocks(instance.plan))
+        return True
+
+    def settle(self) -> None:
+        """Waits for a run that was interrupted: it may still use the arena and the weights."""
+        for instance in self._kept.values():
+            instance.compute.settle()
+
+    def unbind(self) -> None:
+        """Frees the arena of everything bound to it."""
+        for instance in self._kept.values():
+            instance.compute.unbind()
+
+    def close(self) -> None:
+        """Releases all of them and the arena; idempotent."""
+        self.unbind()
+        self._kept.clear()
+        self.arena.release()

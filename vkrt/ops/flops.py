@@ -1,0 +1,93 @@
+"""How much arithmetic the steps of a work list do, for profiles and benchmarks.
+
+Products count 2 for every multiplication with its addition, whatever a kernel does to need fewer;
+everything else counts 1 for every element it writes, or reads where it reduces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.work.records import Dispatch, WorkList
+from vkrt.work.tensor import Tensor
+
+# Kernels that read many elements for each one that they write, without being products
+REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "avg_pool2d", "max_pool2d",
+            "max_pool2d_with_indices")
+# Kernels that bring a product's operands into the order that it reads
+MOVING = ("copy", "copy_from_buffer", "copy_to_buffer", "convert", "fill", "join", "pad",
+          "winograd_input", "winograd_weight", "winograd_output")
+
+
+def _convolution(node: Node) -> int:
+    """Of [N, C, H, W] with a weight [O, C / groups, kh, kw], or a transposed one [C, ..]."""
+    source, weight = node.args[0], node.args[1]
+    transposed = len(node.args) > 6 and bool(node.args[6])
+    meets = source if transposed else node.outs[0]
+    return math.prod(meets.sizes) * math.prod(weight.sizes[1:])
+
+
+def _linear(node: Node) -> int:
+    """Of [.., K] with a weight [N, K]."""
+    return math.prod(node.outs[0].sizes) * node.args[0].sizes[-1]
+
+
+def _addmm(node: Node) -> int:
+    """Of [M, N] + [M, K] x [K, N]."""
+    return math.prod(node.outs[0].sizes) * node.args[1].sizes[-1]
+
+
+# Operator, without its overload -> multiply-adds of a node
+PRODUCTS: dict[str, Callable[[Node], int]] = {
+    "aten.convolution": _convolution,
+    "et_vk.conv_with_clamp": _convolution,
+    "aten.linear": _linear,
+    "aten.mm": _linear,
+    "aten.bmm": _linear,
+    "aten.addmm": _addmm,
+}
+
+
+def multiply_adds(node: Node) -> int | None:
+    """The multiplications, each with its addition, of a product; None for other operators."""
+    rule = PRODUCTS.get(".".join(node.op.split(".")[:2]))
+    return None if rule is None else rule(node)
+
+
+def flops_of(work: WorkList, graph: Graph) -> tuple[int, ...]:
+    """The floating-point operations (or such on integers) of each step of a graph's work list."""
+    result = [0] * len(work.steps)
+    by_node: dict[int, list[int]] = {}
+    for index, step in enumerate(work.steps):
+        by_node.setdefault(step.node, []).append(index)
+    for number, indices in by_node.items():
+        node = graph.nodes[number] if 0 <= number < len(graph.nodes) else None
+        product = multiply_adds(node) if node is not None else None
+        if product is None:
+            for index in indices:
+                result[index] = _elements(work.steps[index])
+            continue
+        # Several dispatches may share the product; what brings operands to it does nothing of it.
+        parts = [i for i in indices if _kernel(work.steps[i]) not in MOVING] or indices
+        written = [math.prod(work.steps[i].writes[0].sizes) or 1 for i in parts]
+        for index, share in zip(parts, written):
+            result[index] = 2 * product * share // sum(written)
+    return tuple(result)
+
+
+def _kernel(step: object) -> str:
+    return step.shader.split(".")[0] if isinstance(step, Dispatch) else ""
+
+
+def _elements(step: object) -> int:
+    """Of a step that is no product: elements written, or read by what reduces."""
+    if not isinstance(step, Dispatch):
+        outs: tuple[Tensor, ...] = getattr(step, "outs", ())
+        return sum(math.prod(tensor.sizes) for tensor in outs)
+    kernel = _kernel(step)
+    if kernel in MOVING:
+        return 0
+    operands = step.reads if kernel in REDUCING else step.writes
+    return max((math.prod(operand.sizes) for operand in operands), default=0)

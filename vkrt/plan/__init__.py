@@ -1,0 +1,1 @@
+"""Memory and order, planned before anything is allocated; nothing here knows Vulkan."""

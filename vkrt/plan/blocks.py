@@ -1,0 +1,211 @@
+"""Blocks: which storages lie together in one allocation of device memory, and where.
+
+Weights are gathered in blocks in the order of the file; activations share one arena according to
+their lifetimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any
+
+from vkrt.plan.arena import Packing, Request, pack, round_up
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Operand, Storage
+
+# (bytes, alignment in bytes, bits of the memory types it may lie in) of a storage
+Requirements = Callable[[Storage], tuple[int, int, int]]
+
+ANY_TYPE = 0xFFFFFFFF
+# Kinds of blocks of storages that the host sees, by role
+KINDS = {"input": "host", "output": "host", "spill": "spill"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a storage lies in its block.
+
+    Attributes:
+        storage: id of the storage.
+        offset, nbytes: in bytes, as the device's requirements have it.
+    """
+
+    storage: int
+    offset: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.nbytes
+
+
+@dataclass(frozen=True)
+class Block:
+    """One allocation of device memory.
+
+    Attributes:
+        kind: "weight", "pool" (of streamed weights), "state" (host-visible), "activation"
+            (host-visible where the device's memory is), "host" (host-visible, for inputs and
+            outputs on devices with memory of their own, for outputs where the host reads the
+            device's memory slowly) or "spill" (host-visible, for activations while they wait).
+        nbytes: exactly to the end of the last place.
+        alignment: the largest of its places.
+        type_bits: memory types that suit all its places.
+        places: of weights by offset (buffers, then images); of activations by storage id, and
+            overlapping where lifetimes allow it.
+    """
+
+    kind: str
+    nbytes: int
+    alignment: int
+    type_bits: int
+    places: tuple[Place, ...]
+
+
+def lifetimes(work: WorkList) -> dict[int, tuple[int, int]]:
+    """(first, last) time at which each storage holds something, by the id of the storage.
+
+    Time 0 is when the host writes the inputs, i + 1 is step i, and after the last step comes the
+    time when the host reads the outputs.
+    """
+    result: dict[int, tuple[int, int]] = {}
+
+    def touch(operand: Any, time: int) -> None:
+        if isinstance(operand, Operand):
+            first, last = result.get(operand.storage.id, (time, time))
+            result[operand.storage.id] = (min(first, time), max(last, time))
+
+    for operand in work.inputs:
+        touch(operand, 0)
+    for index, step in enumerate(work.steps):
+        for operand in (*step.writes, *step.reads):
+            touch(operand, index + 1)
+    for operand in work.outputs:
+        touch(operand, len(work.steps) + 1)
+    return result
+
+
+class _WeightBlock:
+    """A block of weights in the making: buffers first, then images, so that they meet only once."""
+
+    def __init__(self, granularity: int):
+        self.granularity = granularity
+        self.type_bits = ANY_TYPE
+        # By "is an image"; offsets of images count from where the images begin.
+        self._places: dict[bool, list[Place]] = {False: [], True: []}
+        self._ends = {False: 0, True: 0}
+        self._alignments = {False: 1, True: 1}
+
+    def has_room(self, storage: Storage, needs: tuple[int, int, int], most: int) -> bool:
+        """Whether one more weight leaves it within `most` bytes and some type of memory."""
+        nbytes, alignment, bits = needs
+        image = storage.is_image
+        ends, alignments = dict(self._ends), dict(self._alignments)
+        ends[image] = round_up(ends[image], alignment) + nbytes
+        alignments[image] = max(alignments[image], alignment)
+        end = self._images_at(ends, alignments) + ends[True]
+        return end <= most and bool(self.type_bits & bits)
+
+    def add(self, storage: Storage, needs: tuple[int, int, int]) -> None:
+        nbytes, alignment, bits = needs
+        image = storage.is_image
+        offset = round_up(self._ends[image], alignment)
+        self._places[image].append(Place(storage.id, offset, nbytes))
+        self._ends[image] = offset + nbytes
+        self._alignments[image] = max(self._alignments[image], alignment)
+        self.type_bits &= bits
+
+    def _images_at(self, ends: dict[bool, int], alignments: dict[bool, int]) -> int:
+        """Where the images begin: a page holds only buffers or only images."""
+        if not ends[True]:
+            return ends[False]
+        return round_up(round_up(ends[False], self.granularity), alignments[True])
+
+    def finished(self) -> Block:
+        """The block, exactly as large as its places."""
+        start = self._images_at(self._ends, self._alignments)
+        places = (*self._places[False], *(Place(p.storage, start + p.offset, p.nbytes)
+                                          for p in self._places[True]))
+        return Block("weight", places[-1].end, max(self._alignments.values()), self.type_bits,
+                     places)
+
+
+def weight_blocks(work: WorkList, requirements: Requirements, granularity: int, block_bytes: int,
+                  elsewhere: Container[int]) -> tuple[list[Block], int]:
+    """Blocks of consecutive weights, and the bytes of the largest of these weights.
+
+    Args:
+        elsewhere: ids of storages that have no block here: mapped, or in the pool.
+    """
+    blocks: list[Block] = []
+    block: _WeightBlock | None = None
+    seen: set[int] = set()
+    largest = 0
+    for record in work.prepacks:
+        storage = record.target.storage
+        if storage.id in seen or storage.id in elsewhere:
+            continue
+        seen.add(storage.id)
+        needs = requirements(storage)
+        largest = max(largest, needs[0])
+        if block is not None and not block.has_room(storage, needs, block_bytes):
+            blocks.append(block.finished())
+            block = None
+        block = block or _WeightBlock(granularity)
+        block.add(storage, needs)
+    if block is not None:
+        blocks.append(block.finished())
+    return blocks, largest
+
+
+def state_blocks(work: WorkList, requirements: Requirements) -> list[Block]:
+    """The block of what is kept from run to run: nothing shares its memory, at any time."""
+    places: list[Place] = []
+    end, alignment, type_bits = 0, 1, ANY_TYPE
+    for record in work.states:
+        nbytes, own_alignment, bits = requirements(record.operand.storage)
+        offset = round_up(end, own_alignment)
+        places.append(Place(record.operand.storage.id, offset, nbytes))
+        end, alignment, type_bits = offset + nbytes, max(alignment, own_alignment), type_bits & bits
+    return [Block("state", end, alignment, type_bits, tuple(places))] if places else []
+
+
+def _kind(role: str, unified: bool, reads_slowly: bool) -> str:
+    """The kind of block that a storage of this role lies in while a method runs."""
+    if unified:
+        return "host" if reads_slowly and role == "output" else "activation"
+    return KINDS.get(role, "activation")
+
+
+def activation_blocks(work: WorkList, requirements: Requirements, granularity: int, unified: bool,
+                      reads_slowly: bool = False) -> tuple[list[Block], list[Packing]]:
+    """The arena, and a host block where the device's memory is not host-visible, or for what the
+    host reads where it would read that slowly.
+
+    Storages without a memory type in common (buffers and images of some drivers) get an arena each.
+    """
+    groups: list[tuple[str, list[tuple[Storage, int, int, int]]]] = []
+    lives = lifetimes(work)
+    for storage in work.storages:
+        if storage.id not in lives or storage.role in ("weight", "state"):
+            continue
+        kind = _kind(storage.role, unified, reads_slowly)
+        nbytes, alignment, bits = requirements(storage)
+        for group_kind, members in groups:
+            if group_kind == kind and members[-1][3] & bits:
+                members.append((storage, nbytes, alignment, members[-1][3] & bits))
+                break
+        else:
+            groups.append((kind, [(storage, nbytes, alignment, bits)]))
+    groups.sort(key=lambda group: group[0])
+    blocks, packings = [], []
+    for kind, members in groups:
+        packing = pack([Request(nbytes, alignment, *lives[storage.id], image=storage.is_image)
+                        for storage, nbytes, alignment, _ in members], granularity)
+        places = tuple(Place(member[0].id, offset, member[1])
+                       for member, offset in zip(members, packing.offsets))
+        blocks.append(Block(kind, packing.nbytes, max(member[2] for member in members),
+                            members[-1][3], places))
+        packings.append(packing)
+    return blocks, packings

@@ -1,0 +1,100 @@
+"""Fitting a program into a budget of device memory: which weights are streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from vkrt.device.policy import Speed
+from vkrt.plan.blocks import Requirements
+from vkrt.plan.stream.cost import cost_of
+from vkrt.plan.stream.streaming import StreamPlan, plan_stream
+from vkrt.plan.uploads import SLOTS, slot_bytes
+from vkrt.plan.ways import Placement, Way
+from vkrt.work.records import HostCall, WorkList
+from vkrt.work.weights import Weight
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is allowed and wanted.
+
+    Attributes:
+        nbytes: the most device bytes; None is as few as possible.
+        lookahead: layers that reloads may start ahead of their use; None: the plan's choice.
+        speed: of the driver, for that choice.
+    """
+
+    nbytes: int | None
+    lookahead: int | None = None
+    speed: Speed = Speed()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A placement within a budget.
+
+    Attributes:
+        placement: with the streamed weights' ways.
+        stream: None where nothing has to be streamed.
+        upload_bytes: of the staging buffer of uploads.
+    """
+
+    placement: Placement
+    stream: StreamPlan | None
+    upload_bytes: int = 0
+
+
+def fit(work: WorkList, placement: Placement, requirements: Requirements, budget: Budget, *,
+        unified: bool, fixed_bytes: int,
+        resident_bytes: Callable[[Placement], int]) -> Fit:
+    """Streams as many weights as the budget demands.
+
+    Args:
+        placement: the ways without a budget.
+        unified: the host sees the device's memory, so that streamed weights need no staging.
+        fixed_bytes: device bytes beside those of weights while the program runs.
+        resident_bytes: bytes of the weight blocks of a placement.
+
+    Raises:
+        InputError: the budget is below the smallest possible, which the message names.
+    """
+    catalog = placement.catalog
+    streamable = [i for i, way in enumerate(placement.ways)
+                  if can_stream(work, catalog[i], way, unified)]
+    upload = 0 if unified else SLOTS * slot_bytes(work, (catalog[i] for i in streamable))
+    needs = [(0, 1, 0xFFFFFFFF) if way.kind == "map" else
+             requirements(work.storages[weight.storage])
+             for weight, way in zip(catalog, placement.ways)]
+
+    def placed(residents: Sequence[int]) -> Placement:
+        kept = frozenset(residents)
+        return replace(placement, ways=tuple(
+            way if i in kept or way.kind == "map" else Way("stream", _why(budget))
+            for i, way in enumerate(placement.ways)))
+
+    stream = plan_stream(
+        catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
+        streamable=streamable, lookahead=budget.lookahead, cost=cost_of(work, budget.speed),
+        host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
+        resident_bytes=lambda residents: resident_bytes(placed(residents)))
+    if not stream.streamed:
+        return Fit(placement, None)
+    return Fit(placed(stream.resident), stream, upload)
+
+
+def can_stream(work: WorkList, weight: Weight, way: Way, unified: bool) -> bool:
+    """Whether a weight can be brought to a place in the pool again and again.
+
+    Where the host sees the pool it writes the weight there; elsewhere it packs it into staging.
+    Images, and constants that a shader converts, can be neither.
+    """
+    record = work.prepacks[weight.prepack]
+    return (way.kind == "direct" if unified else way.kind == "staged") and (
+        weight.layout != "image" and record.constant.dtype == record.target.dtype)
+
+
+def _why(budget: Budget) -> str:
+    if budget.nbytes is None:
+        return "as little device memory as possible"
+    return f"the budget of {budget.nbytes:,} bytes has no room for it"

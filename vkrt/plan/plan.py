@@ -1,0 +1,362 @@
+"""The memory plan: where every storage lies, and how many bytes are allocated when.
+
+A pure function of the work list and of what the device's driver says storages need. Weights are
+gathered in blocks in the order of the file, activations share one arena according to their
+lifetimes, and constants that a shader has to pack reach the weights through one staging buffer that
+is released before the arena is allocated:
+
+    device peak = max(weights + staging, weights + activations)
+
+Weights that are mapped, or another method's, take no device memory and have no block; those the
+host writes need no staging; those that are streamed share a pool
+(`vkrt.plan.stream.streaming`), which is allocated with the arena.
+
+Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
+the predicted bytes (`simulate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.plan.arena import round_up
+from vkrt.plan.blocks import (
+    ANY_TYPE,
+    Block,
+    Place,
+    Requirements,
+    activation_blocks,
+    state_blocks,
+    weight_blocks,
+)
+from vkrt.plan.budget import Budget, Fit, fit
+from vkrt.plan.schedule import Batch, chunk_for, schedule
+from vkrt.plan.scratch import UNLIMITED
+from vkrt.plan.stream.records import StreamPlan
+from vkrt.plan.ways import Placement
+from vkrt.work.records import HostCall, WorkList
+from vkrt.work.tensor import Storage
+
+DEFAULT_CHUNK = 8 << 20
+BLOCK_BYTES = 2 << 20
+ORDERS = ("lazy", "eager")
+# What needs a block, in messages
+WORDS = {"pool": "the pool of streamed weights", "state": "what is kept from run to run",
+         "activation": "the arena of activations (smaller inputs need less)",
+         "host": "the inputs and outputs",
+         "spill": "the activations that wait in the host's memory",
+         "staging": "the staging buffer of one row of a weight",
+         "uploads": "the staging buffer of streamed weights"}
+# Kinds of blocks of device memory that are allocated when every weight is packed
+RUN_KINDS = ("pool", "state", "activation", "host")
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """All device memory of a method.
+
+    Attributes:
+        order: "lazy" (activations after prepack) or "eager" (everything before it).
+        placement: the weights and their ways.
+        blocks: the weights' first, in the order of prepack, then activations.
+        batches: the prepack schedule of the staged weights.
+        weight_bytes: of all weight blocks (mapped and streamed weights have none).
+        largest_weight: bytes of the largest weight in a block.
+        activation_bytes: of the arena.
+        host_bytes: of the host block, 0 where inputs and outputs are in the arena.
+        spill_bytes: of the host's memory for activations while they wait; no device memory, and in
+            no other figure.
+        state_bytes: of what is kept from run to run.
+        staging_bytes: of the staging buffer while prepacking.
+        pool_bytes: of the pool that weights are streamed through.
+        upload_bytes: of the staging buffer they pass on the way there, on devices with memory of
+            their own.
+        stream: the plan of streamed weights, None where there are none.
+        sections: (first step, end) of what is submitted at once; a host call ends its section.
+        peak_bytes: the most that is allocated at once.
+        lower_bound: bytes of activations alive at once: no arena can be smaller.
+        packing: which way of packing gave the arena, for reports.
+    """
+
+    order: str
+    placement: Placement
+    blocks: tuple[Block, ...]
+    batches: tuple[Batch, ...]
+    weight_bytes: int
+    largest_weight: int
+    activation_bytes: int
+    host_bytes: int
+    staging_bytes: int
+    peak_bytes: int
+    lower_bound: int
+    packing: str = ""
+    pool_bytes: int = 0
+    upload_bytes: int = 0
+    stream: StreamPlan | None = None
+    sections: tuple[tuple[int, int], ...] = ()
+    spill_bytes: int = 0
+    state_bytes: int = 0
+
+    @cached_property
+    def places(self) -> dict[int, tuple[int, Place]]:
+        """(index of the block, place) by the id of the storage; untouched storages have none."""
+        return {place.storage: (index, place) for index, block in enumerate(self.blocks)
+                for place in block.places}
+
+    @property
+    def streams(self) -> bool:
+        """Whether weights are streamed."""
+        return self.stream is not None
+
+    @cached_property
+    def direct_blocks(self) -> tuple[int, ...]:
+        """Indices of the blocks with weights that the host writes, allocated before the others."""
+        return tuple(sorted({self.places[storage][0]
+                             for storage in self.placement.storages("direct")}))
+
+    @cached_property
+    def phases(self) -> tuple[tuple[str, int], ...]:
+        """(checkpoint, device bytes allocated then), in order."""
+        weights, everything = self.weight_bytes, self.weight_bytes + self.run_bytes
+        blocks = everything - self.upload_bytes
+        early, late = (0, weights) if self.order == "lazy" else (blocks, blocks)
+        return (("graph built", 0), ("prepack start", early), ("after prepack", late),
+                ("before execute", everything), ("end of execute", everything))
+
+    @property
+    def run_bytes(self) -> int:
+        """Bytes beside the weights' while the program runs: activations in any kind of memory,
+        states, and what weights are streamed through."""
+        return (self.activation_bytes + self.host_bytes + self.state_bytes + self.pool_bytes
+                + self.upload_bytes)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures in bytes, without blocks and batches."""
+        return {"order": self.order, "weight_bytes": self.weight_bytes,
+                "largest_weight": self.largest_weight, "pool_bytes": self.pool_bytes,
+                "upload_bytes": self.upload_bytes, "activation_bytes": self.activation_bytes,
+                "host_bytes": self.host_bytes, "spill_bytes": self.spill_bytes,
+                "state_bytes": self.state_bytes,
+                "staging_bytes": self.staging_bytes, "peak_bytes": self.peak_bytes,
+                "lower_bound": self.lower_bound}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        return {**self.summary(), "packing": self.packing,
+                "phases": [list(phase) for phase in self.phases],
+                "blocks": [asdict(block) for block in self.blocks],
+                "batches": [asdict(batch) for batch in self.batches]}
+
+    def describe(self) -> str:
+        """The figures as lines of text."""
+        weights = sum(block.kind == "weight" for block in self.blocks)
+        slices = sum(len(batch.items) for batch in self.batches)
+        notes = {
+            "weights": f"{weights} blocks, largest weight {self.largest_weight:,} B",
+            "pool": f"{len(self.placement.weights('stream'))} weights streamed",
+            "uploads": "staging of streamed weights",
+            "states": "kept from run to run",
+            "activations": f"alive at once {self.lower_bound:,} B, packed {self.packing}",
+            "host": "inputs and outputs",
+            "spilled": "activations that wait in the host's memory",
+            "staging": f"{slices} slices in {len(self.batches)} batches",
+            "peak": f"{self.order} order",
+        }
+        figures = (self.weight_bytes, self.pool_bytes, self.upload_bytes, self.state_bytes,
+                   self.activation_bytes, self.host_bytes, self.spill_bytes, self.staging_bytes,
+                   self.peak_bytes)
+        return "\n".join(f"{name:<12}{nbytes:>14,} B  {note}"
+                         for (name, note), nbytes in zip(notes.items(), figures)
+                         if nbytes or name not in ("pool", "uploads", "states", "host", "spilled"))
+
+
+def default_requirements(storage: Storage) -> tuple[int, int, int]:
+    """Requirements without a driver: buffers as CPU drivers have them, in multiples of 64 bytes."""
+    return round_up(storage.nbytes, 64), 64, ANY_TYPE
+
+
+def plan(work: WorkList, requirements: Requirements = default_requirements, *,
+         order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
+         granularity: int = 1, block_bytes: int = BLOCK_BYTES,
+         placement: Placement | None = None, budget: Budget | None = None,
+         reads_slowly: bool = False, most_at_once: int = UNLIMITED) -> MemoryPlan:
+    """Places every storage of a work list.
+
+    Args:
+        work: what `ops` made of a graph.
+        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
+        order: "lazy" or "eager", see `MemoryPlan`.
+        chunk: the most bytes of staging; exceeded only by a constant whose single row is larger.
+        unified: the device's memory is host-visible, so inputs and outputs lie in the arena.
+        granularity: bytes that buffers and images in a block are kept apart by (Vulkan's
+            bufferImageGranularity).
+        block_bytes: the most bytes of a block that several weights share.
+        placement: the ways of the weights; all staged by default.
+        budget: the most that may be allocated; weights that do not fit are streamed.
+        reads_slowly: the host reads that memory past its cache, so outputs lie in other memory.
+        most_at_once: bytes of the largest block that the device allocates.
+
+    Raises:
+        InputError: the budget is too small, unknown order, or sizes that are not positive.
+        UnsupportedError: something that has to be in one block is larger than the device's largest.
+    """
+    if order not in ORDERS:
+        raise InputError(f"order={order!r}: expected one of {', '.join(ORDERS)}")
+    for name, value in (("chunk", chunk), ("granularity", granularity),
+                        ("block_bytes", block_bytes)):
+        if value < 1:
+            raise InputError(f"{name}={value}: expected a positive number of bytes")
+    placement = placement or Placement.staged(work)
+    block_bytes, chunk = min(block_bytes, most_at_once), min(chunk, most_at_once)
+    arena, packings = activation_blocks(work, requirements, granularity, unified, reads_slowly)
+    activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
+    host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
+    spill_bytes = sum(block.nbytes for block in arena if block.kind == "spill")
+    states = state_blocks(work, requirements)
+    run_bytes = activation_bytes + host_bytes + _total(states)
+
+    def blocks_of(placement: Placement) -> tuple[list[Block], int]:
+        return weight_blocks(work, requirements, granularity, block_bytes,
+                             placement.storages("map", "shared", "stream"))
+
+    def batches_of(placement: Placement, blocks: list[Block], beside: int,
+                   ) -> tuple[tuple[Batch, ...], int]:
+        block_of = {} if order == "eager" else {
+            place.storage: index for index, block in enumerate(blocks) for place in block.places}
+        staged = placement.prepacks("staged")
+        most = chunk_for([work.prepacks[i] for i in staged], chunk, beside)
+        return schedule(work.prepacks, most, block_of, staged)
+
+    def peak_of(weights: int, staging: int, beside: int) -> int:
+        return weights + (beside + staging if order == "eager" else max(beside, staging))
+
+    weights, largest = blocks_of(placement)
+    batches, staging = batches_of(placement, weights, run_bytes)
+    weight_bytes = _total(weights)
+    peak = peak_of(weight_bytes, staging, run_bytes)
+    found = Fit(placement, None)
+    if budget is not None and (budget.nbytes is None or peak > budget.nbytes):
+        # Staging comes and goes before activations and the pool exist.
+        _, least = batches_of(placement, weights, 0)
+        found = fit(work, placement, requirements, budget, unified=unified,
+                    fixed_bytes=peak_of(0, least, run_bytes),
+                    resident_bytes=lambda placed: _total(blocks_of(placed)[0]))
+        weights, largest = blocks_of(found.placement)
+        weight_bytes = _total(weights)
+    pool = _pool(work, requirements, found)
+    pool_bytes = _total(pool)
+    if found.stream is not None:
+        beside = run_bytes + pool_bytes + found.upload_bytes
+        batches, staging = batches_of(found.placement, weights, beside)
+        peak = peak_of(weight_bytes, staging, beside)
+    if budget is not None and budget.nbytes is not None and peak > budget.nbytes:
+        raise InputError(f"memory_budget={budget.nbytes:,}: {peak:,} bytes are needed to load "
+                         f"({weight_bytes:,} of weights, {staging:,} of staging)")
+    measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
+    sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
+                else sections_of(work))
+    blocks = (*weights, *pool, *states, *arena)
+    _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, most_at_once)
+    return MemoryPlan(
+        order=order, placement=found.placement, blocks=blocks,
+        batches=batches,
+        weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
+        host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
+        lower_bound=sum(packing.lower_bound for packing in measured),
+        packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
+        upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
+        spill_bytes=spill_bytes, state_bytes=_total(states))
+
+
+def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],
+                 most_at_once: int) -> None:
+    """Refuses what the device cannot allocate in one piece, before anything is allocated.
+
+    Args:
+        buffers: bytes of the staging buffers, by what they are for.
+    """
+    names = {record.target.storage.id: record.name for record in work.prepacks}
+    sizes = [(f"the weight '{names.get(block.places[0].storage, '')}'" if block.kind == "weight"
+              else WORDS[block.kind], block.nbytes) for block in blocks]
+    for what, nbytes in (*sizes, *((WORDS[name], size) for name, size in buffers.items())):
+        if nbytes > most_at_once:
+            raise UnsupportedError(f"{what} would need {nbytes:,} bytes in one block of memory; "
+                                   f"this device allocates at most {most_at_once:,} bytes at once "
+                                   "(maxMemoryAllocationSize)")
+
+
+def _total(blocks: Iterable[Block]) -> int:
+    return sum(block.nbytes for block in blocks)
+
+
+def _pool(work: WorkList, requirements: Requirements, found: Fit) -> list[Block]:
+    """The block that streamed weights share over time."""
+    if found.stream is None:
+        return []
+    catalog = found.placement.catalog
+    places = tuple(Place(catalog[i].storage, offset,
+                         requirements(work.storages[catalog[i].storage])[0])
+                   for i, offset in sorted(found.stream.offsets.items()))
+    return [Block("pool", found.stream.pool_bytes, found.stream.alignment,
+                  found.stream.type_bits, places)]
+
+
+def sections_of(work: WorkList) -> list[tuple[int, int]]:
+    """(first step, end) of what is submitted at once: a host call is the last step of a section."""
+    result, first = [], 0
+    for index, step in enumerate(work.steps):
+        if isinstance(step, HostCall):
+            result.append((first, index + 1))
+            first = index + 1
+    if first < len(work.steps):
+        result.append((first, len(work.steps)))
+    return result
+
+
+def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
+    """What a counting allocator sees: (event, device bytes allocated after it), in order.
+
+    The checkpoints of `MemoryPlan.phases` are events too.
+    """
+    events: list[tuple[str, int]] = []
+    used = 0
+
+    def note(event: str, change: int = 0) -> None:
+        nonlocal used
+        used += change
+        events.append((event, used))
+
+    def allocate(kinds: tuple[str, ...]) -> None:
+        for index, block in enumerate(plan.blocks):
+            if block.kind in kinds:
+                note(f"allocate {block.kind} block {index}", block.nbytes)
+
+    note("graph built")
+    if plan.order == "eager":
+        allocate(("weight",))
+        allocate(RUN_KINDS)
+    note("prepack start")
+    if plan.order == "lazy":
+        for index in plan.direct_blocks:
+            note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+    if plan.staging_bytes:
+        note("allocate staging", plan.staging_bytes)
+    for number, batch in enumerate(plan.batches):
+        for index in batch.new_blocks:
+            if index not in plan.direct_blocks:
+                note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+        note(f"pack batch {number}")
+    if plan.staging_bytes:
+        note("release staging", -plan.staging_bytes)
+    note("after prepack")
+    if plan.order == "lazy":
+        allocate(RUN_KINDS)
+    if plan.upload_bytes:
+        note("allocate uploads", plan.upload_bytes)
+    note("before execute")
+    note("end of execute")
+    return events

@@ -1,0 +1,37 @@
+"""Room for scratch memory: what a work list leaves unused, node by node.
+
+The arena is as large as the most that is alive at once. Kernels that trade memory for time may take
+the rest at every other node without making it larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from vkrt.plan.arena import round_up
+from vkrt.plan.blocks import lifetimes
+from vkrt.work.records import WorkList
+
+# No limit: the arena may grow.
+UNLIMITED = 1 << 62
+
+
+def rooms_of(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
+    """Bytes of scratch memory that each of `nodes` may use while it runs."""
+    alignment = work.target.offset_alignment
+    storages = {storage.id: storage for storage in work.storages if storage.role != "weight"}
+    # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
+    peak, alive = [0] * (len(work.steps) + 3), [0] * (len(work.steps) + 3)
+    for key, (first, last) in lifetimes(work).items():
+        if key in storages:
+            nbytes = storages[key].nbytes
+            for changes, change in ((peak, nbytes), (alive, round_up(nbytes, alignment))):
+                changes[first] += change
+                changes[last + 1] -= change
+    most = max(accumulate(peak))
+    at_node = dict.fromkeys(nodes, 0)
+    for step, nbytes in zip(work.steps, list(accumulate(alive))[1:]):
+        if step.node in at_node:
+            at_node[step.node] = max(at_node[step.node], nbytes)
+    return {node: max(most - nbytes, 0) for node, nbytes in at_node.items()}

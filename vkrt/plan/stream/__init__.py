@@ -1,0 +1,1 @@
+"""Weights that do not fit: which stay, and what is loaded and released when."""

@@ -1,0 +1,176 @@
+"""Which weights to stream: sets of them, each with the memory it takes and the bytes it reads.
+
+What stays on the device need not be read again, so the best set is the one with the fewest bytes
+that fits. Finding it is NP-hard (a knapsack whose rest has to share a pool). So a family of sets is
+made without regard to the budget, and the first that fits is taken: a larger budget can never read
+more than a smaller one. On resnet50 that is within 0.2 % of the optimum on average.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from vkrt.plan.arena import round_up
+from vkrt.plan.stream.pool import Candidate
+
+# Bounds of the work: weights visited while making the family (about 0.3 us each).
+VISITS = 150_000
+VISITS_EACH = 2000  # per candidate: few have few sets worth trying
+RANDOM_ORDERS = 100
+SEED = 20
+# Weights that together are less than this part of the largest are not worth a reload.
+SMALL_PART = 32
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A set of weights to stream.
+
+    Attributes:
+        file_bytes: what one run reads.
+        nbytes: of all candidates' memory, streamed or not; a lower bound, as the pool may take
+            more than the bytes alive at once.
+        streamed: positions in the list of candidates, ascending.
+    """
+
+    file_bytes: int
+    nbytes: int
+    streamed: tuple[int, ...]
+
+
+def split_small(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """(worth streaming, not worth it): the smallest stay where all of them together are little.
+
+    A bias of a kilobyte costs a reload what it costs in calls, and nothing to keep.
+    """
+    limit = max((c.nbytes for c in candidates), default=0) // SMALL_PART
+    kept, total = set(), 0
+    for candidate in sorted(candidates, key=lambda c: (c.nbytes, c.weight)):
+        total += candidate.nbytes
+        if total > limit:
+            break
+        kept.add(candidate.weight)
+    return ([c for c in candidates if c.weight not in kept],
+            [c for c in candidates if c.weight in kept])
+
+
+class Family:
+    """Sets of weights to stream.
+
+    Args:
+        candidates: in the order of their first users.
+        lookahead: layers ahead that places are taken.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], lookahead: int):
+        self.candidates = candidates
+        self.lookahead = lookahead
+        self._sizes = [round_up(c.nbytes, c.alignment) for c in candidates]
+        self._firsts = [c.first for c in candidates]
+        self._lasts = [c.last for c in candidates]
+        self._total = sum(self._sizes)
+        self._found: dict[tuple[int, ...], Choice] = {}
+        self._visits = 0
+
+    def everything(self) -> Choice:
+        """The set of the least memory: all that is not needed all the time."""
+        return self.choice_of(tuple(range(len(self.candidates))))
+
+    def choices(self) -> list[Choice]:
+        """The sets, by the bytes they read."""
+        bases = [self.everything(), *self._chain(self._largest), *self._chain(self._cheapest)]
+        bases = list(dict.fromkeys(bases))
+        self._visits, limit = 0, min(VISITS, VISITS_EACH * len(self.candidates))
+        for order in self._orders():
+            for base in bases:
+                if self._visits > limit:
+                    break
+                streamed = list(base.streamed)
+                for position in sorted(base.streamed, key=order):
+                    streamed.remove(position)
+                    self.choice_of(tuple(streamed))
+            if self._visits > limit:
+                break
+        return sorted(self._found.values(), key=lambda c: (c.file_bytes, c.nbytes, c.streamed))
+
+    def _orders(self) -> Iterator:
+        """Keys by which weights become resident, the first two the best of their kind."""
+        sizes, chance = self._sizes, random.Random(SEED)
+        yield lambda position: (-sizes[position], position)
+        yield lambda position: (sizes[position], position)
+        for _ in range(RANDOM_ORDERS):
+            yield lambda position: -sizes[position] * chance.random()
+            yield lambda position: sizes[position] * chance.random()
+
+    def _chain(self, worst) -> Iterator[Choice]:
+        """Sets made by taking a weight from the fullest moment, again and again."""
+        streamed = self.everything().streamed
+        while streamed:
+            first, last, alive = self._alive(streamed)
+            peak = alive.index(max(alive))
+            there = [p for p, a, b in zip(streamed, first, last) if a <= peak <= b]
+            taken = worst(streamed, there)
+            choice = self.choice_of(tuple(p for p in streamed if p != taken))
+            yield choice
+            streamed = choice.streamed
+
+    def _largest(self, _, there: list[int]) -> int:
+        return max(there, key=lambda position: (self._sizes[position], -position))
+
+    def _cheapest(self, streamed: tuple[int, ...], there: list[int]) -> int:
+        """The one whose staying costs the least memory, the largest of those."""
+        def cost(position: int) -> tuple[int, int, int]:
+            rest = tuple(p for p in streamed if p != position)
+            size = self._sizes[position]
+            return size + max(self._alive(rest)[2], default=0), -size, position
+        return min(there, key=cost)
+
+    def _alive(self, streamed: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+        """(first layer, last layer) of each weight's place, and the bytes alive in each layer."""
+        ahead, sizes, firsts, lasts = self.lookahead, self._sizes, self._firsts, self._lasts
+        layers: list[int] = []  # the steps at which they start
+        change = [0]
+        first, last = [], []
+        layer = step = -1
+        for position in streamed:
+            if firsts[position] != step:
+                step = firsts[position]
+                layer += 1
+                layers.append(step)
+                change.append(0)
+            start = layer - ahead if layer > ahead else 0
+            first.append(start)
+            last.append(layer)
+            change[start] += sizes[position]
+            change[layer + 1] -= sizes[position]
+        for number, position in enumerate(streamed):
+            if lasts[position] > firsts[position]:
+                end = bisect_right(layers, lasts[position]) - 1
+                change[last[number] + 1] += sizes[position]
+                change[end + 1] -= sizes[position]
+                last[number] = end
+        return first, last, list(accumulate(change[:-1]))
+
+    def choice_of(self, streamed: tuple[int, ...]) -> Choice:
+        """The choice of a set, without those that would need their place all the time."""
+        self._visits += len(streamed)
+        while True:
+            if streamed in self._found:
+                return self._found[streamed]
+            first, last, alive = self._alive(streamed)
+            end = len(alive) - 1
+            always = {streamed[number] for number in range(bisect_right(first, 0))
+                      if last[number] == end}
+            if not always:
+                break
+            streamed = tuple(p for p in streamed if p not in always)
+        sizes, candidates = self._sizes, self.candidates
+        choice = Choice(sum([candidates[p].file_bytes for p in streamed]),
+                        self._total - sum([sizes[p] for p in streamed]) + max(alive, default=0),
+                        streamed)
+        self._found[streamed] = choice
+        return choice

@@ -1,0 +1,57 @@
+"""Streaming at other sizes: one plan of reloads serves all work lists of a method.
+
+At other sizes a node may take another number of steps, but the nodes, and so the weights, come in
+the same order. The steps are cut anew where the sections of the plan begin; what is reloaded, when
+and to which place stays, and the reloads under way go on when the sizes change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from vkrt.errors import UnsupportedError
+from vkrt.plan.stream.records import Release, StreamPlan
+from vkrt.plan.ways import Placement
+from vkrt.work.records import HostCall, WorkList
+from vkrt.work.weights import catalog_of
+
+
+def sections_at(stream: StreamPlan, placement: Placement, base: WorkList,
+                work: WorkList) -> tuple[tuple[int, int], ...]:
+    """(first step, end) of each section of a plan, in a work list at other sizes.
+
+    Args:
+        stream: the plan, made for `base`.
+        placement: of the weights of `base`.
+        base, work: work lists of one method that have their weights in the same storages.
+
+    Raises:
+        UnsupportedError: a weight would be read while its place is another's.
+    """
+    users = {weight.storage: weight.users for weight in catalog_of(work)}
+    users_of = {i: users.get(placement.catalog[i].storage, ()) for i in stream.streamed}
+    calls = [i for i, step in enumerate(work.steps) if isinstance(step, HostCall)]
+    behind = {i + 1 for i, step in enumerate(base.steps) if isinstance(step, HostCall)}
+    starts: list[int] = []
+    passed = 0
+    for section in stream.sections:
+        if section.first in behind:
+            starts.append(calls[passed] + 1)
+            passed += 1
+        elif section.first == 0:
+            starts.append(0)
+        else:
+            # One without users any more begins, empty, where the one before it does.
+            starts.append(min((users_of[i][0] for i in section.waits if users_of[i]),
+                              default=starts[-1]))
+    released = {r.weight: r.section for r in stream.records if isinstance(r, Release)}
+    needed = {i: number for number, section in enumerate(stream.sections) for i in section.waits}
+    for i in stream.streamed:
+        found = [bisect_right(starts, step) - 1 for step in users_of[i]]
+        if found and not needed[i] <= found[0] <= found[-1] <= released[i]:
+            raise UnsupportedError(
+                f"{placement.catalog[i].name} is read in section {found[0]} to {found[-1]} of "
+                f"{len(starts)} at these sizes, and on the device in {needed[i]} to "
+                f"{released[i]}: it cannot be streamed. Load the program with a larger "
+                "memory_budget, so that it need not be")
+    return tuple(zip(starts, (*starts[1:], len(work.steps))))

@@ -1,0 +1,355 @@
+"""Spilling: activations that wait long for their next use wait in the host's memory.
+
+A U-Net keeps the maps of its way down for its way up, and its arena is largest in between, where
+nobody looks at them. On a device with memory of its own such a map can be copied to the host's
+memory after one use and back, into another storage, before the next: the arena's planner then sees
+two short lifetimes in place of a long one. Where the device computes in the host's memory there is
+nothing to gain.
+
+A pure pass over a work list; it inserts copies and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vkrt.errors import InputError
+from vkrt.plan.arena import round_up
+from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
+from vkrt.work.records import HostCall, Move, WorkList
+from vkrt.work.tensor import Operand, Storage, StorageList, itemsize
+
+# Steps before its use that a copy back may be done, where the arena has room for it.
+LOOKAHEAD = 2
+# What a pair of copies costs beside its bytes, in bytes.
+PAIR_COST = 16 << 10
+# How often a lower limit is tried when packing needs more than the bytes alive at once.
+ATTEMPTS = 4
+
+# Roles of storages that stay where they are
+UNMOVED = ("weight", "input", "output", "state")
+
+
+@dataclass(frozen=True)
+class Spill:
+    """One idle time of an activation that is spent in the host's memory.
+
+    Attributes:
+        storage: id of the activation.
+        nbytes: of it.
+        after: the step (of the original work list) that it is copied away behind.
+        before: the step that it is copied back in front of.
+        use: the step it is copied back for.
+        copied: False where the host still has it from an earlier spill.
+    """
+
+    storage: int
+    nbytes: int
+    after: int
+    before: int
+    use: int
+    copied: bool = True
+
+
+@dataclass(frozen=True)
+class SpillReport:
+    """What spilling does.
+
+    Attributes:
+        limit: the most bytes the arena should have.
+        arena_before, arena_after: bytes of the arena.
+        spills: in the order of their steps; empty where nothing was inserted.
+        host_bytes: of the host's memory that they occupy at once.
+        notes: in plain words.
+    """
+
+    limit: int
+    arena_before: int
+    arena_after: int
+    spills: tuple[Spill, ...] = ()
+    host_bytes: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the arena is within the limit."""
+        return self.arena_after <= self.limit
+
+    @property
+    def bytes_per_run(self) -> int:
+        """Bytes that one run copies to the host's memory and back."""
+        return sum(spill.nbytes * (1 + spill.copied) for spill in self.spills)
+
+
+def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified: bool, *,
+          granularity: int = 1, lookahead: int = LOOKAHEAD) -> tuple[WorkList, SpillReport]:
+    """Spills as few bytes as bring the arena down to a limit, or as near to it as can be.
+
+    Only linear buffers that no host call touches are spilled, no inputs and no outputs.
+
+    Args:
+        work: what `ops` made; it is not changed.
+        requirements: asks the driver for a storage's (bytes, alignment, memory type bits).
+        arena_limit: the most bytes that activations in device memory should take.
+        unified: the device computes in the host's memory.
+        granularity: Vulkan's bufferImageGranularity.
+        lookahead: how many steps before its use a copy back may be done.
+
+    Returns:
+        The work list, the same object where nothing is spilled, and the report.
+
+    Raises:
+        InputError: a limit or a look-ahead below 0.
+    """
+    for name, value in (("arena_limit", arena_limit), ("lookahead", lookahead)):
+        if value < 0:
+            raise InputError(f"{name}={value}: expected 0 or more")
+    if unified:
+        before = _arena(work, requirements, granularity, unified)
+        return work, SpillReport(arena_limit, before, before, notes=(
+            "nothing to gain by spilling: the device computes in the host's memory",))
+    before = best = _arena(work, requirements, granularity, unified)
+    result, chosen = work, _Spills(work, requirements)
+    target = arena_limit
+    for _ in range(ATTEMPTS if before > arena_limit else 0):
+        spills = _Spills(work, requirements)
+        spills.choose(target)
+        if not spills.taken:
+            break
+        arena = _arena(spills.rewritten(), requirements, granularity, unified)
+        if arena < best:
+            result, chosen, best = spills.rewritten(), spills, arena
+        if arena <= arena_limit:
+            break
+        target -= arena - arena_limit
+        if target < 0:
+            break
+    if not chosen.taken:
+        notes = () if before <= arena_limit else (
+            "nothing to gain by spilling: no idle activation lies in the moments of most bytes",)
+        return work, SpillReport(arena_limit, before, before, notes=notes)
+    if lookahead and chosen.bring_forward(lookahead, max(arena_limit, best)):
+        earlier = chosen.rewritten()
+        arena = _arena(earlier, requirements, granularity, unified)
+        if arena <= max(arena_limit, best):
+            result, best = earlier, arena
+        else:
+            chosen.bring_back()
+    report = SpillReport(arena_limit, before, best, chosen.report(), _host_bytes(result),
+                         notes=chosen.notes(before, best, arena_limit))
+    return result, report
+
+
+def _arena(work: WorkList, requirements: Requirements, granularity: int, unified: bool) -> int:
+    """Bytes of activations in device memory."""
+    device = replace(work, storages=[s for s in work.storages if s.role != "spill"])
+    blocks, _ = activation_blocks(device, requirements, granularity, unified)
+    return sum(block.nbytes for block in blocks if block.kind == "activation")
+
+
+def _host_bytes(work: WorkList) -> int:
+    """The most bytes of copies in the host's memory at once."""
+    lives = lifetimes(work)
+    copies = [(storage.nbytes, *lives[storage.id]) for storage in work.storages
+              if storage.role == "spill"]
+    return max((sum(nbytes for nbytes, first, last in copies if first <= time <= last)
+                for _, time, _ in copies), default=0)
+
+
+@dataclass
+class _Gap:
+    """An idle time of a storage: between its uses at two times (see `lifetimes`)."""
+
+    storage: Storage
+    size: int
+    last: int
+    use: int
+    back: int = field(init=False)  # the time it is copied back in front of
+
+    def __post_init__(self):
+        self.back = self.use
+
+    @property
+    def idle(self) -> range:
+        """The times it need not be in device memory."""
+        return range(self.last + 1, self.back)
+
+
+class _Spills:
+    """The idle times of a work list's activations, and those of them that are spent elsewhere."""
+
+    def __init__(self, work: WorkList, requirements: Requirements):
+        self.work = work
+        self.taken: list[_Gap] = []
+        self._lives = lifetimes(work)
+        self._touched, self._written = _uses(work)
+        self._load = [0] * (len(work.steps) + 2)
+        self._gaps: list[_Gap] = []
+        barred = {operand.storage.id for operand in (*work.inputs, *work.outputs)
+                  if isinstance(operand, Operand)}
+        for step in work.steps:
+            if isinstance(step, HostCall):
+                barred.update(operand.storage.id for operand in (*step.reads, *step.writes))
+        for storage in work.storages:
+            if storage.id not in self._lives or storage.role in UNMOVED:
+                continue
+            nbytes, alignment, _ = requirements(storage)
+            size = round_up(nbytes, alignment)
+            first, last = self._lives[storage.id]
+            for time in range(first, last + 1):
+                self._load[time] += size
+            if storage.role == "activation" and not storage.is_image and storage.id not in barred:
+                times = self._touched[storage.id]
+                self._gaps += [_Gap(storage, size, a, b) for a, b in zip(times, times[1:])
+                               if b - a > 1]
+
+    def choose(self, target: int) -> None:
+        """Takes idle times until no moment has more than `target` bytes, or as near as it gets."""
+        least = list(self._load)
+        for gap in self._gaps:
+            for time in gap.idle:
+                least[time] -= gap.size
+        target = max(target, *least)
+        rest = list(self._gaps)
+        while any(load > target for load in self._load):
+            gap = max(rest, key=lambda g: self._gain(g, target))
+            rest.remove(gap)
+            self.taken.append(gap)
+            self._change(gap.idle, -gap.size)
+        # What later ones made needless.
+        for gap in list(self.taken):
+            if all(self._load[time] + gap.size <= target for time in gap.idle):
+                self.taken.remove(gap)
+                self._change(gap.idle, gap.size)
+        self.taken.sort(key=lambda gap: (gap.last, gap.storage.id))
+
+    def _gain(self, gap: _Gap, target: int) -> tuple[float, int]:
+        """How much of the bytes over the target an idle time saves, for each byte it moves."""
+        saved = sum(min(self._load[time] - target, gap.size) for time in gap.idle
+                    if self._load[time] > target)
+        return saved / (gap.size + PAIR_COST), saved
+
+    def _change(self, times: range, nbytes: int) -> None:
+        for time in times:
+            self._load[time] += nbytes
+
+    def bring_forward(self, lookahead: int, target: int) -> bool:
+        """Copies back earlier where the arena has room; whether anything has moved."""
+        for gap in sorted(self.taken, key=lambda gap: gap.use):
+            while (gap.use - gap.back < lookahead and gap.back - 1 > gap.last + 1
+                   and self._load[gap.back - 1] + gap.size <= target):
+                gap.back -= 1
+                self._load[gap.back] += gap.size
+        return any(gap.back < gap.use for gap in self.taken)
+
+    def bring_back(self) -> None:
+        """Undoes `bring_forward`."""
+        for gap in self.taken:
+            self._change(range(gap.back, gap.use), -gap.size)
+            gap.back = gap.use
+
+    def report(self) -> tuple[Spill, ...]:
+        """The spills, in the steps of the original work list."""
+        return tuple(Spill(gap.storage.id, gap.storage.nbytes, gap.last - 1, gap.back - 1,
+                           gap.use - 1, self._is_copied(gap)) for gap in self.taken)
+
+    def notes(self, before: int, after: int, limit: int) -> tuple[str, ...]:
+        count = len(self.taken)
+        notes = [f"{count} idle {'time' if count == 1 else 'times'} of activations in the host's "
+                 f"memory: the arena has {after:,} B instead of {before:,}"]
+        if after > limit:
+            notes.append(f"the arena cannot be brought to {limit:,} B: too much is used at once")
+        return tuple(notes)
+
+    def _is_copied(self, gap: _Gap) -> bool:
+        """Whether the host has no copy of it yet, or an old one."""
+        return any(gaps[0] is gap for gaps in self._by_copy())
+
+    def _by_copy(self) -> list[list[_Gap]]:
+        """The idle times that one copy in the host's memory serves: nothing writes in between."""
+        result: list[list[_Gap]] = []
+        open_: dict[int, list[_Gap]] = {}
+        for gap in self.taken:
+            copies = open_.get(gap.storage.id)
+            writes = self._written[gap.storage.id]
+            if copies and (bisect_right(writes, gap.last)
+                           == bisect_left(writes, copies[-1].use)):
+                copies.append(gap)
+            else:
+                result.append([gap])
+                open_[gap.storage.id] = result[-1]
+        return result
+
+    def rewritten(self) -> WorkList:
+        """The work list with the copies in it."""
+        work = self.work
+        storages = StorageList(list(work.storages))
+        behind: dict[int, list[Move]] = defaultdict(list)
+        ahead: dict[int, list[Move]] = defaultdict(list)
+        renamed: dict[int, tuple[list[int], list[Storage]]] = {}
+        steps = work.steps
+        # The storage that holds an activation last, as far as the copies have got.
+        current = {gap.storage.id: gap.storage for gap in self.taken}
+        for gaps in self._by_copy():
+            original = gaps[0].storage
+            host = storages.new("spill", original.nbytes, original.dtype)
+            for number, gap in enumerate(gaps):
+                if not number:
+                    behind[gap.last - 1].append(Move(
+                        steps[gap.last - 1].node, "spill", (_whole(host),),
+                        (_whole(current[original.id]),)))
+                fresh = storages.new("activation", original.nbytes, original.dtype)
+                ahead[gap.back - 1].append(Move(
+                    steps[gap.use - 1].node, "reload", (_whole(fresh),), (_whole(host),)))
+                uses, names = renamed.setdefault(original.id, ([], []))
+                uses.append(gap.use)
+                names.append(fresh)
+                current[original.id] = fresh
+        result: list[Any] = []
+        for index, step in enumerate(steps):
+            result += ahead[index]
+            result.append(_with_storages(step, index + 1, renamed))
+            result += behind[index]
+        return replace(work, storages=storages.items, steps=result)
+
+
+def _uses(work: WorkList) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """The times at which each storage is touched, and written, ascending, by its id."""
+    touched: dict[int, list[int]] = defaultdict(list)
+    written: dict[int, list[int]] = defaultdict(list)
+    for index, step in enumerate(work.steps):
+        writes = {operand.storage.id for operand in step.writes}
+        for storage in writes:
+            written[storage].append(index + 1)
+        for storage in writes.union(operand.storage.id for operand in step.reads):
+            touched[storage].append(index + 1)
+    return touched, written
+
+
+def _whole(storage: Storage) -> Operand:
+    """All bytes of a storage."""
+    return Operand(storage, (storage.nbytes // itemsize(storage.dtype),), storage.dtype, (0,),
+                   raw=True)
+
+
+def _with_storages(step: Any, time: int,
+                   renamed: dict[int, tuple[list[int], list[Storage]]]) -> Any:
+    """A step at a time, with the storages that hold its activations then."""
+    def now(operands: Sequence[Operand]) -> tuple[Operand, ...]:
+        return tuple(replace(operand, storage=_storage_at(operand.storage, time, renamed))
+                     if operand.storage.id in renamed else operand for operand in operands)
+
+    if not any(operand.storage.id in renamed for operand in (*step.writes, *step.reads)):
+        return step
+    return replace(step, writes=now(step.writes), reads=now(step.reads))
+
+
+def _storage_at(storage: Storage, time: int,
+                renamed: dict[int, tuple[list[int], list[Storage]]]) -> Storage:
+    uses, names = renamed[storage.id]
+    number = bisect_right(uses, time)
+    return names[number - 1] if number else storage

@@ -1,0 +1,289 @@
+"""Streaming weights: a plan under which a program runs although its weights do not fit.
+
+Some weights stay on the device, the others are read again in every run, into places of one pool
+that they share over time. All of it is decided here, before anything is allocated: which weights
+(`stream_choice`), where in the pool and from when to when (`stream_pool`), and what a run takes
+(`stream_time`). A pure function of the catalog, the budget and what the driver says storages need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from vkrt.errors import InputError
+from vkrt.plan.arena import round_up
+from vkrt.plan.stream.choice import Choice, Family, split_small
+from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
+from vkrt.plan.stream.records import (
+    MOST_LOOKAHEAD,
+    Cost,
+    Release,
+    Reload,
+    Section,
+    StreamPlan,
+    Wait,
+)
+from vkrt.plan.stream.time import Timeline, simulate_run
+from vkrt.work.weights import Weight
+
+__all__ = ["Cost", "Release", "Reload", "Section", "StreamPlan", "Timeline", "Wait", "plan_stream",
+           "simulate_run"]
+
+# (bytes, alignment in bytes, bits of the memory types) that a weight's storage needs
+Needs = tuple[int, int, int]
+
+# A larger look-ahead has to make a run this much shorter to be worth its memory.
+LEAST_GAIN = 0.02
+# How many sets of weights are placed in vain before only those are tried that would leave room for
+# what placing took more than expected.
+PATIENCE = 30
+# Where the first of evenly spread weights is, in parts of their distance.
+PHASES = (0.0, 0.25, 0.5, 0.75)
+
+
+def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *,
+                fixed_bytes: int, budget: int | None, streamable: Collection[int] | None = None,
+                host_calls: Collection[int] = (), lookahead: int | None = None,
+                cost: Cost | None = None,
+                resident_bytes: Callable[[Sequence[int]], int] | None = None) -> StreamPlan:
+    """Chooses what is streamed and plans when and where.
+
+    The fewest bytes are read that the budget allows with this look-ahead; among equal weights
+    those are streamed between which there is the most to compute. For the same arguments the plan
+    is the same, and with a larger budget never reads more (unless a cost model makes it choose
+    another look-ahead).
+
+    Args:
+        catalog: the weights.
+        needs: of each weight's storage, as `Requirements` gives them: [requirements(
+            work.storages[w.storage]) for w in catalog]. 0 bytes for a weight that takes none.
+        steps: number of steps in the work list.
+        fixed_bytes: device bytes of everything that is not a weight.
+        budget: the most device bytes in all; None for as few as the look-ahead allows.
+        streamable: the weights (indices in the catalog) that may be streamed, all buffers or all
+            images; None for every one. Those that a host call reads, that nothing reads or that
+            have no bytes never are, nor those that fit in none of the memory types of most bytes.
+        host_calls: the steps that run on the host.
+        lookahead: how many layers ahead a reload may start; 0 overlaps nothing. What is reloaded
+            first in a run may have to start later, when the run before it ends. None: places for 1
+            (with a cost model: for the smallest number from 1 to 4 of which one more would not
+            make a run 2 % shorter), taken up to 4 layers ahead where they happen to be free.
+        cost: what steps and transfers take. Without one, all steps are taken to be alike.
+        resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
+            rounded up to its alignment.
+
+    Raises:
+        InputError: a budget below the minimum, or arguments that make no sense.
+    """
+    _check(catalog, needs, steps, fixed_bytes, budget, lookahead, cost)
+    planner = _Planner(catalog, needs, steps, fixed_bytes, budget or 0, frozenset(host_calls), cost,
+                       resident_bytes)
+    planner.sort_out(range(len(catalog)) if streamable is None else streamable)
+    if budget is None:
+        planner.budget = planner.minimum(1 if lookahead is None else lookahead)
+    if lookahead is not None:
+        return planner.plan(lookahead, lookahead)
+    best = planner.plan(1, MOST_LOOKAHEAD)
+    if cost is not None and best.streamed:
+        for more in range(2, MOST_LOOKAHEAD + 1):
+            if planner.minimum(more) > planner.budget:
+                break
+            found = planner.plan(more, MOST_LOOKAHEAD)
+            if planner.seconds(found) >= (1 - LEAST_GAIN) * planner.seconds(best):
+                break
+            best = found
+    return replace(best, minimum_budget=planner.minimum(1))
+
+
+def _check(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, fixed_bytes: int,
+           budget: int | None, lookahead: int | None, cost: Cost | None) -> None:
+    if len(needs) != len(catalog):
+        raise InputError(f"{len(needs)} needs for {len(catalog)} weights: expected one for each")
+    for name, value in (("budget", budget or 0), ("fixed_bytes", fixed_bytes),
+                        ("lookahead", lookahead or 0)):
+        if value < 0:
+            raise InputError(f"{name}={value}: expected 0 or more")
+    if cost is not None and (len(cost.step_seconds) != steps or cost.bytes_per_second <= 0):
+        raise InputError(f"a cost of {len(cost.step_seconds)} steps and {cost.bytes_per_second} "
+                         f"bytes/s: expected {steps} steps and a positive number")
+
+
+class _Planner:
+    """Everything but the look-ahead and the weights that may be streamed."""
+
+    def __init__(self, catalog: Sequence[Weight], needs: Sequence[Needs], steps: int,
+                 fixed_bytes: int, budget: int, host_calls: frozenset[int], cost: Cost | None,
+                 resident_bytes: Callable[[Sequence[int]], int] | None):
+        self.catalog = catalog
+        self.needs = needs
+        self.steps = steps
+        self.fixed_bytes = fixed_bytes
+        self.budget = budget
+        self.host_calls = host_calls
+        self.cost = cost or Cost((1.0,) * steps, 1.0)
+        self.has_cost = cost is not None
+        self.resident_bytes = resident_bytes or self._sum
+        self.candidates: list[Candidate] = []
+        self.small: list[Candidate] = []
+        self.notes: list[str] = []
+        self._families: dict[int, Family] = {}
+        self._minima: dict[int, tuple[Choice, int]] = {}
+
+    def _sum(self, weights: Sequence[int]) -> int:
+        return sum(round_up(*self.needs[weight][:2]) for weight in weights)
+
+    def sort_out(self, streamable: Collection[int]) -> None:
+        """Finds the candidates among the weights that may be streamed."""
+        possible = []
+        for index in sorted(set(streamable)):
+            weight, (nbytes, alignment, _) = self.catalog[index], self.needs[index]
+            if (weight.users and weight.nbytes and nbytes
+                    and not self.host_calls.intersection(weight.users)):
+                possible.append(Candidate(index, nbytes, alignment, weight.nbytes,
+                                          weight.users[0], weight.users[-1]))
+        # One allocation holds them all: the memory types of most bytes decide.
+        if possible:
+            by_type: Counter[int] = Counter()
+            for candidate in possible:
+                by_type[self.needs[candidate.weight][2]] += candidate.nbytes
+            bits = by_type.most_common(1)[0][0]
+            suited = []
+            for candidate in possible:
+                if bits & self.needs[candidate.weight][2]:
+                    bits &= self.needs[candidate.weight][2]
+                    suited.append(candidate)
+            possible = suited
+        possible.sort(key=lambda c: (c.first, c.weight))
+        self.candidates, self.small = split_small(possible)
+        if self.small:
+            self.notes.append(f"{len(self.small)} small weights stay, "
+                              f"{sum(c.nbytes for c in self.small):,} B together")
+
+    def minimum(self, lookahead: int) -> int:
+        """The smallest budget that allows this look-ahead."""
+        return self._least(lookahead)[1]
+
+    def seconds(self, plan: StreamPlan) -> float:
+        """What a run takes by the cost model."""
+        return self._timeline(plan, self.cost).total
+
+    def plan(self, lookahead: int, reach: int) -> StreamPlan:
+        """The plan with places for `lookahead` layers, taken up to `reach` layers ahead.
+
+        Raises:
+            InputError: the budget does not allow it.
+        """
+        least, minimum = self._least(lookahead)
+        nothing = self._made((), lookahead, reach)
+        if nothing.peak_bytes <= self.budget:
+            return replace(nothing, minimum_budget=minimum)
+        if minimum > self.budget:
+            raise InputError(self._too_small(least, lookahead, minimum))
+        found = self._spread(self._fewest_bytes(least, lookahead, reach), lookahead, reach)
+        return replace(found, minimum_budget=minimum)
+
+    def _fewest_bytes(self, least: Choice, lookahead: int, reach: int) -> StreamPlan:
+        """The plan that reads the least, of those made from the family."""
+        candidates = {c.weight for c in self.candidates}
+        others = self.fixed_bytes + self._sum([w for w in range(len(self.catalog))
+                                               if w not in candidates])
+        tries = more = 0
+        for choice in self._family(lookahead).choices():
+            expected = others + choice.nbytes
+            if expected + more * (tries >= PATIENCE) > self.budget:
+                continue
+            found = self._made(choice.streamed, lookahead, reach)
+            if found.peak_bytes <= self.budget:
+                return found
+            tries += 1
+            more = max(more, found.peak_bytes - expected)
+        return self._made(least.streamed, lookahead, reach)
+
+    def _spread(self, best: StreamPlan, lookahead: int, reach: int) -> StreamPlan:
+        """Streams others of the same size instead, where a run is shorter then.
+
+        Evenly among all of a size there is as much to compute as can be between them.
+        """
+        cost = self.cost if self.has_cost else replace(
+            self.cost, bytes_per_second=best.bytes_per_run / max(self.steps, 1))
+        shortest = self._timeline(best, cost).total
+        family = self._family(lookahead)
+        alike = defaultdict(list)
+        for position, c in enumerate(self.candidates):
+            alike[c.nbytes, c.alignment, c.file_bytes].append(position)
+        for members in alike.values():
+            now = {p for p, c in enumerate(self.candidates) if c.weight in best.offsets}
+            count = len(now.intersection(members))
+            if count in (0, len(members)):
+                continue
+            for phase in PHASES:
+                even = {members[int((number + phase) * len(members) / count)]
+                        for number in range(count)}
+                choice = family.choice_of(tuple(sorted(now.difference(members) | even)))
+                found = self._made(choice.streamed, lookahead, reach)
+                if found.peak_bytes > self.budget or found.bytes_per_run > best.bytes_per_run:
+                    continue
+                seconds = self._timeline(found, cost).total
+                if seconds < shortest:
+                    best, shortest = found, seconds
+        return best
+
+    def _least(self, lookahead: int) -> tuple[Choice, int]:
+        """The set of weights that needs the smallest budget, and that budget."""
+        if lookahead not in self._minima:
+            least = self._family(lookahead).everything()
+            self._minima[lookahead] = least, min(
+                self._made(streamed, lookahead, lookahead).peak_bytes
+                for streamed in (least.streamed, ()))
+        return self._minima[lookahead]
+
+    def _too_small(self, least: Choice, lookahead: int, minimum: int) -> str:
+        plan = self._made(least.streamed, lookahead, lookahead)
+        parts = (f"{plan.fixed_bytes:,} for everything but weights, {plan.resident_bytes:,} of "
+                 f"weights that stay, {plan.pool_bytes:,} of a pool for {len(plan.streamed)} "
+                 f"weights at a look-ahead of {lookahead}")
+        less = self.minimum(0) if lookahead else minimum
+        hint = f"; a look-ahead of 0 needs {less:,}" if less < minimum else ""
+        return f"memory_budget={self.budget:,}: expected at least {minimum:,} bytes ({parts}{hint})"
+
+    def _family(self, lookahead: int) -> Family:
+        if lookahead not in self._families:
+            self._families[lookahead] = Family(self.candidates, lookahead)
+        return self._families[lookahead]
+
+    def _timeline(self, plan: StreamPlan, cost: Cost) -> Timeline:
+        return simulate_run(plan, cost.section_seconds(plan.sections),
+                            {w: cost.weight_seconds(self.catalog[w].nbytes)
+                             for w in plan.streamed})
+
+    def _made(self, streamed: Sequence[int], lookahead: int, reach: int) -> StreamPlan:
+        """The plan that streams these candidates."""
+        chosen = [self.candidates[position] for position in streamed]
+        arrangement = arrange(chosen, self.steps, self.host_calls, lookahead, reach)
+        weights = tuple(tenancy.weight for tenancy in arrangement.tenancies)
+        resident = tuple(sorted(set(range(len(self.catalog))).difference(weights)))
+        bits = 0xFFFFFFFF
+        for weight in weights:
+            bits &= self.needs[weight][2]
+        return StreamPlan(
+            resident=resident, streamed=weights, sections=arrangement.sections,
+            offsets={t.weight: t.offset for t in arrangement.tenancies},
+            records=tuple(records_of(arrangement)), pool_bytes=arrangement.pool_bytes,
+            alignment=arrangement.alignment, type_bits=bits,
+            bytes_per_run=sum(c.file_bytes for c in chosen), lookahead=arrangement.lookahead,
+            fixed_bytes=self.fixed_bytes, resident_bytes=self.resident_bytes(resident),
+            notes=self._notes(arrangement, lookahead))
+
+    def _notes(self, arrangement: Arrangement, lookahead: int) -> tuple[str, ...]:
+        notes = list(self.notes)
+        if not arrangement.tenancies:
+            return (*notes, "every weight stays on the device")
+        if arrangement.lookahead < lookahead:
+            notes.append(f"look-ahead {lookahead} cut to {arrangement.lookahead}: only "
+                         f"{arrangement.lookahead + 1} sections wait for weights")
+        if arrangement.late:
+            notes.append(f"{arrangement.late} of {len(arrangement.tenancies)} reloads start later "
+                         f"than {arrangement.lookahead} layers ahead, when their places are free")
+        return tuple(notes)

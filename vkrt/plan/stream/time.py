@@ -1,0 +1,105 @@
+"""How long a run takes while weights are streamed: a simulation of two lanes.
+
+One lane computes the sections in order, one carries out the reloads in order:
+
+    a reload starts when the one before it is done and the section it comes `after` is complete,
+    a section starts when the one before it is complete and what it waits for has arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vkrt.plan.stream.records import StreamPlan
+
+# Runs back to back until the last of them is like all that follow.
+RUNS = 4
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A run in the middle of many, in seconds.
+
+    Attributes:
+        total: from the end of the run before to its own end.
+        compute: of all sections.
+        transfer: of all reloads.
+        exposed: the time in which nothing is computed because a weight has not arrived.
+        waits: the part of `exposed` in front of each section.
+
+    `total` is `compute` + `exposed`, which is at least `compute` and at least `transfer`.
+
+    What is hidden of the transfers is `transfer` - `exposed`. More than `hideable` =
+    min(`transfer`, `compute`) cannot be: of transfers that take longer than computing, the
+    difference is exposed whatever is done. Hence
+
+        hidden share = (transfer - exposed) / min(transfer, compute)
+
+    which is 0 where transfers and computing take turns, and 1 where `total` is the longer of the
+    two. An example: computing takes 30 ms, transfers 40 ms, a run 44 ms; exposed are 44 - 30 = 14
+    ms, hidden 40 - 14 = 26 of the 30 that could be, a share of 0.87.
+    """
+
+    total: float
+    compute: float
+    transfer: float
+    exposed: float
+    waits: tuple[float, ...]
+
+    @property
+    def hideable(self) -> float:
+        """Seconds of the transfers that could be hidden at best."""
+        return min(self.transfer, self.compute)
+
+    @property
+    def hidden_share(self) -> float:
+        """The part of `hideable` that is hidden, 0 to 1; 1 where there is nothing to hide."""
+        if not self.hideable:
+            return 1.0
+        # Rounding may leave a little less than nothing.
+        return max((self.transfer - self.exposed) / self.hideable, 0.0)
+
+
+def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
+                 weight_seconds: Mapping[int, float]) -> Timeline:
+    """What a run takes in steady state.
+
+    Args:
+        plan: the sections and the reloads.
+        section_seconds: of computing each section.
+        weight_seconds: of each streamed weight's reload, by its index in the catalog.
+    """
+    reloads = plan.reloads
+    early = sum(reload.ahead for reload in reloads)
+    computed = transferred = 0.0
+    arrived: dict[int, float] = {}
+    for reload in reloads[:early]:
+        transferred += weight_seconds[reload.weight]
+        arrived[reload.weight] = transferred
+    begin, waits = 0.0, [0.0]
+    for _ in range(RUNS):
+        begin, waits = computed, []
+        complete: list[float] = []
+        # Those of this run that have not started, then those that already belong to the next.
+        todo = [*reloads[early:], *reloads[:early]]
+        here = len(reloads) - early
+        now, arrived = arrived, {}
+        number = 0
+        for index, section in enumerate(plan.sections):
+            while number < here and any(weight not in now for weight in section.waits):
+                reload = todo[number]
+                ready = begin if reload.after < 0 else complete[reload.after]
+                transferred = max(transferred, ready) + weight_seconds[reload.weight]
+                now[reload.weight] = transferred
+                number += 1
+            start = max([computed, *(now[weight] for weight in section.waits)])
+            waits.append(start - computed)
+            computed = start + section_seconds[index]
+            complete.append(computed)
+        for reload in todo[here:]:
+            transferred = max(transferred, complete[reload.after]) + weight_seconds[reload.weight]
+            arrived[reload.weight] = transferred
+    return Timeline(total=computed - begin, compute=sum(section_seconds),
+                    transfer=sum(weight_seconds[weight] for weight in plan.streamed),
+                    exposed=sum(waits), waits=tuple(waits))

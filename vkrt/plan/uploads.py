@@ -1,0 +1,64 @@
+"""Uploads: how a streamed weight passes through staging, on devices with memory of their own.
+
+The host reads and packs a piece into one of two slots of a staging buffer while the device copies
+the other one to its place in the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vkrt.plan.arena import round_up
+from vkrt.plan.schedule import STAGING_ALIGNMENT
+from vkrt.work.records import WorkList
+from vkrt.work.weights import Weight
+
+SLOTS = 2
+# A slot is as large as the largest piece; pieces are smaller than this where rows allow it.
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a weight that is copied at once.
+
+    Attributes:
+        first_row, rows: of its prepack (`Prepack.rows`).
+        offset, nbytes: in the file.
+        target: where it goes in the weight's memory, in bytes.
+        target_bytes: how many it has there.
+    """
+
+    first_row: int
+    rows: int
+    offset: int
+    nbytes: int
+    target: int
+    target_bytes: int
+
+
+def pieces_of(work: WorkList, weight: Weight) -> tuple[Piece, ...]:
+    """The pieces of a weight, in the order of the file."""
+    record = work.prepacks[weight.prepack]
+    size = record.target.nbytes
+    if weight.layout == "file" and not weight.tail:
+        starts = range(0, weight.nbytes, PIECE_BYTES)
+        return tuple(Piece(0, 0, weight.offset + start, min(PIECE_BYTES, weight.nbytes - start),
+                           start, min(PIECE_BYTES, weight.nbytes - start)) for start in starts)
+    row_bytes = size // record.rows
+    step = max(PIECE_BYTES // row_bytes, 1)
+    pieces = []
+    for first in range(0, record.rows, step):
+        rows = min(step, record.rows - first)
+        start = first * record.row_bytes
+        pieces.append(Piece(first, rows, weight.offset + start,
+                            min(rows * record.row_bytes, weight.nbytes - start),
+                            first * row_bytes, rows * row_bytes))
+    return tuple(pieces)
+
+
+def slot_bytes(work: WorkList, weights: Iterable[Weight]) -> int:
+    """Bytes of a slot through which these weights can pass."""
+    return max((round_up(piece.target_bytes, STAGING_ALIGNMENT)
+                for weight in weights for piece in pieces_of(work, weight)), default=0)

@@ -1,0 +1,133 @@
+"""Ways: how each weight gets from the file to where the kernels read it.
+
+* `map`: the kernels read the file's own bytes, through an import of its mapping. No device memory,
+  no copy; the pages are the system's cache of the file.
+* `direct`: the host reads (and where the layout differs, packs) the bytes straight into the
+  weight's final place, which it sees.
+* `staged`: through a staging buffer, from which a shader packs them: for images, and for devices
+  with memory of their own.
+* `shared`: another method of the program has brought it to the device, in the same layout.
+* `stream`: as `direct` or `staged`, but into a place that the weight shares with others over time,
+  again in every run (see `vkrt.plan.stream.streaming`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.work.records import WorkList
+from vkrt.work.weights import Weight, catalog_of
+
+# What `weights=` of vkrt.load may be.
+WEIGHTS = ("auto", "map", "direct", "copy", "stream")
+KINDS = ("map", "direct", "staged", "shared", "stream")
+
+LIES_AS_READ = "lies in the file as the kernels read it"
+HELD = "another method of the program has it on the device, in the same layout"
+SHARED_MEMORY = "the host writes the device's memory"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of `KINDS`, and why it is that one, in words for the user."""
+
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Every weight of a work list and its way.
+
+    Attributes:
+        catalog: the weights, in the order of the file.
+        ways: one for each.
+    """
+
+    catalog: tuple[Weight, ...]
+    ways: tuple[Way, ...]
+
+    @classmethod
+    def staged(cls, work: WorkList) -> Placement:
+        """Every weight through staging."""
+        catalog = catalog_of(work)
+        return cls(catalog, (Way("staged", "nothing else was asked for"),) * len(catalog))
+
+    def weights(self, *kinds: str) -> tuple[Weight, ...]:
+        """The weights that go one of these ways."""
+        return tuple(weight for weight, way in zip(self.catalog, self.ways) if way.kind in kinds)
+
+    def storages(self, *kinds: str) -> frozenset[int]:
+        """Ids of their storages."""
+        return frozenset(weight.storage for weight in self.weights(*kinds))
+
+    def prepacks(self, *kinds: str) -> tuple[int, ...]:
+        """Indices of their prepacks."""
+        return tuple(weight.prepack for weight in self.weights(*kinds))
+
+
+def check_weights(weights: str) -> str:
+    """The value of `weights=`, if it is one.
+
+    Raises:
+        InputError: it is not.
+    """
+    if weights not in WEIGHTS:
+        raise InputError(f"weights={weights!r}: expected one of {', '.join(WEIGHTS)}")
+    return weights
+
+
+def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified: bool,
+            cannot_map: Callable[[Weight], str], held: Container[int] = ()) -> tuple[Way, ...]:
+    """The way of each weight of the catalog, before any budget.
+
+    Args:
+        weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
+            is the least copying for the rest; "map" maps on any device (one with memory of its own
+            then reads the host's in every run, and any driver is trusted to read it) and insists
+            that something can be; "direct" maps
+            nothing; "copy" goes through staging; "stream" is "direct" (which weights then stream
+            is for the budget to say).
+        unified: the host sees the device's memory.
+        cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
+            in the file as the kernels read them.
+        held: ids of the storages that another method of the program has on the device.
+
+    Raises:
+        UnsupportedError: "map", and no weight can be.
+    """
+    ways = tuple(Way("shared", HELD) if weight.storage in held else
+                 _way(work, weight, check_weights(weights), unified, cannot_map)
+                 for weight in catalog)
+    if weights == "map" and ways and not any(way.kind in ("map", "shared") for way in ways):
+        reasons = sorted({way.why for way in ways})
+        raise UnsupportedError(f"weights='map': no weight can be mapped ({'; '.join(reasons)})")
+    return ways
+
+
+def _way(work: WorkList, weight: Weight, weights: str, unified: bool,
+         cannot_map: Callable[[Weight], str]) -> Way:
+    if weights == "copy":
+        return Way("staged", "weights='copy'")
+    why = f"weights={weights!r}"
+    if weights == "map" or (weights == "auto" and unified):
+        why = _cannot_map(weight) or cannot_map(weight)
+        if not why:
+            return Way("map", LIES_AS_READ)
+    if weight.layout == "image":
+        return Way("staged", "an image, which only a shader can write")
+    if not unified:
+        return Way("staged", "the device has memory of its own")
+    record = work.prepacks[weight.prepack]
+    if record.constant.dtype != record.target.dtype:
+        return Way("staged", f"{record.constant.dtype} in the file, {record.target.dtype} on the "
+                             "device: a shader converts it")
+    return Way("direct", f"{SHARED_MEMORY}; not mapped: {why}")
+
+
+def _cannot_map(weight: Weight) -> str:
+    if weight.layout == "image":
+        return "an image"
+    return "" if weight.layout == "file" else "the kernels read it in another order or padding"

@@ -1,0 +1,201 @@
+"""What a program's memory was planned to be and turned out to be."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from vkrt.report.columns import columns
+from vkrt.report.timeline import Timeline
+
+
+def resident() -> dict[str, int]:
+    """Bytes of the process from /proc/self/status (VmRSS, VmHWM, RssAnon, RssFile, RssShmem)."""
+    wanted = ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")
+    result = {}
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                name, _, rest = line.partition(":")
+                if name in wanted:
+                    result[name] = int(rest.split()[0]) * 1024
+    except OSError:  # not Linux: the device's figures stand alone
+        pass
+    return result
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A checkpoint. `device` is the bytes allocated on the device, `blocks` those of its memory
+    blocks (equal: blocks have no slack), `process` the figures of `resident()`, `at` the time
+    (`time.perf_counter`)."""
+
+    name: str
+    device: int
+    blocks: int
+    process: dict[str, int]
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class WeightRecord:
+    """One weight: its name, bytes in the file, users (steps), way (`vkrt.plan.ways`) and why."""
+
+    name: str
+    nbytes: int
+    way: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ShapeRecord:
+    """One set of sizes that was run: sizes of the inputs, bytes of its activations, of the arena
+    and of everything on the device when it ran."""
+
+    sizes: str
+    activations: int
+    arena: int
+    device: int
+
+
+# So many sets of sizes are reported, those that were run first last.
+SHAPES = 32
+
+
+@dataclass
+class MemoryReport:
+    """Bytes on the device, planned and measured.
+
+    Attributes:
+        weights: of all weights that have device memory to themselves.
+        mapped: of weights that are read in place in the file (they take no device memory).
+        shared: of weights that another method of the program has brought to the device.
+        direct: of weights that the host writes to their place without staging.
+        streamed: of weights that are read from the file anew in every run.
+        pool: of the memory they are streamed through.
+        uploads: of the staging they pass on the way there, where the host does not see the pool.
+        ways: a `WeightRecord` for each weight.
+        state: of what the program keeps from run to run.
+        staging: of the staging buffer while weights are packed.
+        activations: of the shared arena (inputs and outputs included).
+        host: of host memory the device reads inputs from and writes outputs to, where the device
+            has memory of its own.
+        spilled: of host memory in which activations wait; not device memory, and in no peak.
+        planned_peak: predicted before anything was allocated. Should dynamic shapes need more
+            than was found when the method was loaded, a note says so, and this is what they need,
+            before it is allocated.
+        measured_peak: the most that was allocated at once.
+        file_plan: activations by the plan in the program file.
+        lower_bound: activations alive at once, at least.
+        phases: the checkpoints of loading and of the first run.
+        shapes: with dynamic shapes a `ShapeRecord` for each of the sizes that were bound lately;
+            the figures above are planned for the largest sizes.
+        notes: decisions worth telling the user, in plain words.
+        timeline: how long the parts of loading and the first run took.
+    """
+
+    weights: int = 0
+    mapped: int = 0
+    shared: int = 0
+    direct: int = 0
+    streamed: int = 0
+    pool: int = 0
+    uploads: int = 0
+    state: int = 0
+    staging: int = 0
+    activations: int = 0
+    host: int = 0
+    spilled: int = 0
+    planned_peak: int = 0
+    measured_peak: int = 0
+    file_plan: int = 0
+    lower_bound: int = 0
+    phases: list[Phase] = field(default_factory=list)
+    ways: list[WeightRecord] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    shapes: list[ShapeRecord] = field(default_factory=list)
+    timeline: Timeline = field(default_factory=Timeline)
+
+    def __post_init__(self):
+        self.phases.append(Phase("before load", 0, 0, resident(), time.perf_counter()))
+
+    def planned(self, plan: Any) -> None:
+        """Takes the figures of a method's plan; several methods of a program add up."""
+        before = (self.weights + self.pool + self.uploads + self.state + self.activations
+                  + self.host)
+        self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
+        self.weights += plan.weight_bytes
+        self.pool += plan.pool_bytes
+        self.uploads += plan.upload_bytes
+        self.state += plan.state_bytes
+        self.activations += plan.activation_bytes
+        self.host += plan.host_bytes
+        self.spilled += plan.spill_bytes
+        self.staging = max(self.staging, plan.staging_bytes)
+        self.lower_bound += plan.lower_bound
+        for weight, way in zip(plan.placement.catalog, plan.placement.ways):
+            self.ways.append(WeightRecord(weight.name, weight.nbytes, way.kind, way.why))
+        self.mapped, self.shared, self.direct, self.streamed = (
+            sum(record.nbytes for record in self.ways if record.way == kind)
+            for kind in ("map", "shared", "direct", "stream"))
+
+    def grew(self, nbytes: int, why: str) -> None:
+        """Takes that activations will need more than was planned, before they are allocated."""
+        self.activations += nbytes
+        self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
+                                + self.state + self.activations + self.host)
+        self.notes.append(why)
+
+    def phase(self, name: str, account: Any) -> None:
+        """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
+        used = account.statistics()
+        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        self.phases = [p for p in self.phases if p.name != name]
+        self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident(),
+                                 time.perf_counter()))
+
+    def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
+        """Notes sizes that are ready to run; the same sizes replace the former ones."""
+        used = account.statistics()
+        self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        self.shapes = [s for s in self.shapes if s.sizes != sizes][-SHAPES + 1:]
+        self.shapes.append(ShapeRecord(sizes, activations, arena, used["allocation_bytes"]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "timeline": [asdict(span) for span in self.timeline.spans]}
+
+    def table(self) -> str:
+        """The figures as lines of text."""
+        rows = [("weights", self.weights, True),
+                ("pool", self.pool, self.pool),
+                ("uploads", self.uploads, self.uploads),
+                ("state", self.state, self.state),
+                ("staging", self.staging, True), ("activations", self.activations, True),
+                ("host-visible", self.host, self.host),
+                ("planned peak", self.planned_peak, True),
+                ("measured peak", self.measured_peak, True),
+                ("mapped, no copy", self.mapped, self.mapped),
+                ("shared", self.shared, self.shared),
+                ("read each run", self.streamed, self.streamed),
+                ("spilled", self.spilled, self.spilled)]
+        lines = [f"{name:<16}{value:>14,} B{value / 1e6:>10.2f} MB" for name, value, shown in rows
+                 if shown]
+        lines.append("")
+        lines.append(f"{'phase':<16}{'device bytes':>14}{'VmRSS':>12}{'VmHWM':>12}")
+        for phase in self.phases:
+            rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
+            lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
+        if self.shapes:
+            lines += ["", *columns([("inputs", "activations", "arena", "device bytes"), *(
+                (s.sizes, f"{s.activations:,}", f"{s.arena:,}", f"{s.device:,}")
+                for s in self.shapes)])]
+        if self.notes:
+            lines += ["", *(f"note: {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+    def weights_table(self) -> str:
+        """The weights with their ways and the reasons, as lines of text."""
+        return "\n".join(f"{record.nbytes:>14,} B  {record.way:<7} {record.name}: {record.why}"
+                         for record in self.ways)

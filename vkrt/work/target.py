@@ -1,0 +1,57 @@
+"""What a work list is made for: the facts of a device that decide shaders, storages and limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vkrt.work.tuning import Tuning
+
+# Longer rows than this many iterations of one invocation are split, where a kernel can: into parts
+# that run side by side, and no driver has to be trusted with longer loops (see `loop_limit`).
+LONG_LOOP = 60000
+# Element numbers are signed 32-bit integers in kernels.
+MOST_ELEMENTS = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Target:
+    """Limits of a device in the terms of `ops` and `graph`; the defaults are Vulkan's minima.
+
+    Attributes:
+        storage: "texel" (linear buffers read through texel views), "buffer" (storage buffers) or
+            "texture3d" (images).
+        max_texels: largest texel view, in texels.
+        max_buffer_range: largest storage buffer a shader sees, in bytes.
+        max_image_extent: largest side of a 3-D image, in texels.
+        max_groups: largest number of workgroups in x.
+        max_local_size: largest workgroup, in invocations.
+        offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
+        loop_limit: iterations one invocation may make in all its loops; None: any number.
+        scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
+            unused while they run) or "any".
+        tuning: what kernels are chosen by.
+    """
+
+    storage: str = "texel"
+    max_texels: int = 65536
+    max_buffer_range: int = 1 << 27
+    max_image_extent: int = 256
+    max_groups: int = 65535
+    max_local_size: int = 128
+    offset_alignment: int = 256
+    loop_limit: int | None = None
+    scratch: str = "none"
+    tuning: Tuning = Tuning()
+
+    def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
+        """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
+
+        Groups are made smaller where few would exist (`Tuning.least_groups`): CPU drivers then use
+        every core.
+        """
+        local_size = min(local_size, self.max_local_size)
+        while local_size > 8 and invocations < self.tuning.least_groups * local_size:
+            local_size //= 2
+        count = -(-invocations // local_size)
+        columns = min(count, self.max_groups)
+        return local_size, (columns, -(-count // columns), 1)

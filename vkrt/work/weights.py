@@ -1,0 +1,113 @@
+"""The catalog of weights: which bytes of the file each one is, how they lie, and who reads them.
+
+Where a weight's bytes may come from (mapped, read in place, staged, streamed) is decided from this
+alone; nothing here knows a device.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from vkrt.work.records import Prepack, WorkList
+from vkrt.work.tensor import Operand, itemsize
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One weight storage and the constant it is made of.
+
+    Attributes:
+        prepack: index of its record in the work list's prepacks.
+        storage: id of its storage.
+        name: for messages.
+        source: which file, see `Constant.source`.
+        offset, nbytes: where the constant is in that file, in bytes.
+        layout: "file": the kernel reads the bytes as the file has them; "packed": a buffer in
+            another order, dtype or padding; "image".
+        users: the steps that read it, ascending; may be empty.
+        tail: bytes of the storage behind those of the file (0 unless `layout` is "file"). They pad
+            the last texel, and kernels count on zeros there.
+    """
+
+    prepack: int
+    storage: int
+    name: str
+    source: int
+    offset: int
+    nbytes: int
+    layout: str
+    users: tuple[int, ...]
+    tail: int = 0
+
+    @property
+    def first_user(self) -> int | None:
+        """The first step that reads it."""
+        return self.users[0] if self.users else None
+
+    @property
+    def last_user(self) -> int | None:
+        """The last step that reads it."""
+        return self.users[-1] if self.users else None
+
+
+def catalog_of(work: WorkList) -> tuple[Weight, ...]:
+    """One entry for each weight storage, in the order of the prepacks."""
+    users = _users(work)
+    result = []
+    seen: set[int] = set()
+    for index, record in enumerate(work.prepacks):
+        storage, constant = record.target.storage, record.constant
+        if storage.id in seen:
+            continue
+        seen.add(storage.id)
+        layout = _layout(record)
+        result.append(Weight(
+            prepack=index, storage=storage.id, name=record.name, source=constant.source,
+            offset=constant.offset, nbytes=constant.nbytes, layout=layout,
+            users=tuple(users.get(storage.id, ())),
+            tail=storage.nbytes - constant.nbytes if layout == "file" else 0))
+    return tuple(result)
+
+
+def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
+    """Bytes to copy of a slice of a constant, where the weight lies as in the file.
+
+    Behind the last slice come the zeros that fill the weight's storage; slices do not overlap.
+
+    Args:
+        start, nbytes: of the slice, in the constant.
+    """
+    constant = record.constant
+    last = start + nbytes == constant.nbytes
+    return nbytes + (record.target.storage.nbytes - constant.nbytes if last else 0)
+
+
+def _users(work: WorkList) -> dict[int, list[int]]:
+    """The steps that touch each storage, ascending, by its id."""
+    result: dict[int, list[int]] = {}
+    for index, step in enumerate(work.steps):
+        for storage in {operand.storage.id for operand in (*step.writes, *step.reads)}:
+            result.setdefault(storage, []).append(index)
+    return result
+
+
+def _layout(record: Prepack) -> str:
+    target, constant = record.target, record.constant
+    if target.storage.is_image:
+        return "image"
+    same = (constant.dtype == target.dtype and constant.nbytes > 0 and target.offset == 0
+            and constant.nbytes == math.prod(target.sizes) * itemsize(target.dtype))
+    return "file" if same and _lies_as_in_file(target) else "packed"
+
+
+def _lies_as_in_file(operand: Operand) -> bool:
+    """Whether an operand's elements lie as in a contiguous row-major tensor.
+
+    A prepack gives every element of its target the constant's element of the same logical index,
+    so the target's order and padding say it all: its parameters need not be decoded. Dimensions of
+    size 1 may stand anywhere, and padding may only be behind the last element.
+    """
+    order = range(len(operand.sizes)) if operand.raw else operand.order
+    dims = [d for d in order if operand.sizes[d] != 1]
+    return dims == sorted(dims) and (operand.packed % 4 == 0 or operand.numel_is(operand.packed))
