@@ -14,8 +14,8 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
 compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
 DTYPE_OUT_<b>=1. SHADERS/common is the include folder.
 
-What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, in the order
-of first mention: 0 is none of them. The catalog has the numbers for the host, by file and name.
+What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, as first
+mentioned: 0 is none of them. The catalog has the numbers for the host, by file and name.
 
 Modules are compiled with -g, their interface is read from the words with the names still in them,
 then the debug information is stripped: the code is the same as without -g, and bindings and
