@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of repeated runs: median and minimum of the clock, median of all threads' CPU time."""
+    """Seconds of repeated runs: median and minimum by the clock, median CPU time of all threads."""
 
     median: float
     min: float
