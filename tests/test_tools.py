@@ -67,7 +67,7 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def test_every_tool_is_run_or_says_why_not():
-    there = {path.name for path in TOOLS.iterdir() if path.is_file()}
+    there = {path.name for path in TOOLS.iterdir() if path.is_file() and path.suffix != ".md"}
     assert not set(RUN) & set(NOT_RUN)
     assert there == set(RUN) | set(NOT_RUN)
 
