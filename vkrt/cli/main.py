@@ -9,7 +9,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from typing import Any, TextIO
 
 from vkrt.cli.common import (
     EXIT_FAILED,
@@ -66,7 +66,7 @@ def _command(options: Any) -> int:
             sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _drop_output()
+        _drop_output(sys.stdout)
         return EXIT_PIPE
     except UnsupportedError as error:
         return _fail(error, EXIT_UNSUPPORTED)
@@ -74,7 +74,7 @@ def _command(options: Any) -> int:
         return _fail(_by_options(str(error)), EXIT_USAGE)
     except (VkrtError, OSError) as error:
         if isinstance(error, OSError):
-            _drop_output()  # it may be the output that cannot be written
+            _drop_output(sys.stdout)  # it may be the output that cannot be written
         return _fail(error, EXIT_FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
@@ -83,6 +83,7 @@ def _command(options: Any) -> int:
 def _fail(error: Any, code: int) -> int:
     with suppress(BrokenPipeError):
         print(f"vkrt: {error}", file=sys.stderr)
+    _drop_output(sys.stderr)
     return code
 
 
@@ -111,12 +112,12 @@ def _validated(code: int) -> int:
     return code
 
 
-def _drop_output() -> None:
-    """Keeps Python from writing the rest at its end, which would fail once more."""
+def _drop_output(stream: TextIO | None) -> None:
+    """Keeps Python from writing the rest at its end where that fails: it would fail once more."""
     try:
-        sys.stdout.flush()
+        stream.flush()  # type: ignore[union-attr]
     except (AttributeError, OSError):
         with suppress(AttributeError, OSError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
+            os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
             os.close(nowhere)
