@@ -26,6 +26,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from random import Random
@@ -132,24 +134,23 @@ def _array(info: Any, random: np.random.Generator) -> np.ndarray:
     return random.standard_normal(info.sizes).astype(info.dtype)
 
 
-def _prepare(specialize: bool) -> Any:
-    """An open device. Sizes are pushed by default, so that programs share compiled shaders."""
+@contextmanager
+def _opened(specialize: bool) -> Iterator[Any]:
+    """A device. Sizes are pushed by default, so that programs share compiled shaders."""
     from dataclasses import replace
 
-    from vkrt.device import policy
+    from vkrt.device.policy import overridden, policy_of
     from vkrt.vk.device import Device
 
-    device = Device.open(None)
-    driver = device.info.driver_id
-    policy.POLICIES[driver] = replace(policy.policy_of(driver), specialize=specialize)
-    return device
+    with Device.open(None) as device, overridden(replace(policy_of(device.info),
+                                                         specialize=specialize)):
+        yield device
 
 
 def _work(pipe: Any, paths: list[str], seed: int, specialize: bool) -> None:
     """A worker: takes numbers of files, gives outcomes."""
     models = models_in(paths)
-    device = _prepare(specialize)
-    with tempfile.TemporaryDirectory() as folder:
+    with _opened(specialize) as device, tempfile.TemporaryDirectory() as folder:
         while (index := pipe.recv()) is not None:
             _, data, _, rng = damaged(models, seed, index)
             try:
@@ -157,7 +158,6 @@ def _work(pipe: Any, paths: list[str], seed: int, specialize: bool) -> None:
             except BaseException as error:  # whatever it is, it is what we look for
                 outcome, finding = f"FINDING {type(error).__name__}", traceback.format_exc()
             pipe.send((index, outcome, finding))
-    device.close()
 
 
 class Worker:
@@ -279,7 +279,7 @@ def again(options: argparse.Namespace) -> int:
     """One file in this process, with everything said about it."""
     name, data, done, rng = damaged(models_in(options.models), options.seed, options.index)
     print(f"{name}: {'; '.join(done)}", flush=True)
-    with _prepare(options.specialize) as device, tempfile.TemporaryDirectory() as folder:
+    with _opened(options.specialize) as device, tempfile.TemporaryDirectory() as folder:
         print(attempt(data, rng, device, Path(folder)))
     return 0
 

@@ -13,7 +13,6 @@ from vkrt.ops.arguments import argument, tensor_argument
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.registry import op
 from vkrt.pte.coerce import as_float
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 NO_BIAS, VECTOR, ADDEND = range(3)
@@ -40,7 +39,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     low, high = clamp or (0.0, 0.0)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride,
               int(computed), bias_kind, int(clamp is not None), low, high, alpha, beta]
-    if rows == 1 and 4 * texels <= LONG_LOOP:
+    if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = "gemv", 4 * (texels + 1)
         count = tiles.invocations((1, 4), 1, columns, batches)
     else:

@@ -18,7 +18,6 @@ from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.registry import op
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.pte.coerce import as_float, as_int
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -91,7 +90,7 @@ def _check_float(cx, out: Tensor) -> None:
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
     """(mean, 1 / sqrt(variance + epsilon), 0, 0) of each set: sizes [.., 4]."""
     count = sets.count
-    parts = parts_of_rows(count, sets.texels, LONG_LOOP // 3)
+    parts = parts_of_rows(count, sets.texels, cx.target.max_loops // 3)
     chunk = -(-sets.texels // parts)
     partial = cx.temporary((parts, *sets.sizes, 4), "float32")
     cx.dispatch("moments", [*source.grid, count, sets.across, sets.rows, sets.width, chunk, parts,
@@ -143,7 +142,7 @@ def _layer_norm(cx, node):
     rows = source.texels // count if count else 0
     loops = 3 * count + count // 32 + 2
     if (any(map(cx.used, node.outs[1:]))
-            or parts_of_rows(rows, count, LONG_LOOP // 4) > 1):
+            or parts_of_rows(rows, count, cx.target.max_loops // 4) > 1):
         sets = Sets(tensor.sizes[:tensor.rank - len(shape)] or (1,), 1, math.prod(shape[:-1]),
                     shape[-1])
         _normalize(cx, source, node, sets, Follow(False, 1, count), weight, bias, epsilon)

@@ -11,7 +11,6 @@ from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import variant
 from vkrt.ops.registry import op
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand
 
 
@@ -34,7 +33,7 @@ def _softmax(cx, node: Node, logarithm: bool) -> None:
         return
     params = [*result.grid, result.packed, logarithm, across, rows, count, inner]
     # Three walks over a row, two of them in one stage.
-    parts = parts_of_rows(rows, count, LONG_LOOP // 4)
+    parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
     if parts == 1:
         cx.dispatch("softmax", params, [result], [source], rows, loops=3 * count + count // 64 + 1)
     else:
