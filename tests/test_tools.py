@@ -52,7 +52,6 @@ NOT_RUN = {
     "plot.py": "a part of bench_stream.py and memory_timeline.py",
     "smaps.py": "a part of footprint.py",
     "stream_runs.py": "a part of bench_stream.py",
-    "tune.py": "takes minutes; test_tuning.py has its parts",
     "find-python": "a part of setup-python",
     "quickstart": "installs packages",
     "quietly.sh": "a part of the scripts that install",

@@ -7,9 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from vkrt.cli import main as cli
+from vkrt.cli import tune
 from vkrt.device import policy, rows
 from vkrt.errors import InputError
 from vkrt.ops import tiles
+from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
@@ -105,6 +108,21 @@ def test_damaged_rows_are_refused(own, fields, words):
         policy.policy_of(info(SWIFTSHADER))
 
 
+def shaders(graph, **tuning):
+    work = lower(graph, Target(max_texels=1 << 26, tuning=Tuning(**tuning)))
+    return {step.shader.split(".")[0] for step in work.steps} - {"copy"}
+
+
+def test_tiles_follow_the_rates():
+    graph = tune.convolution(16, 8, 3)
+    for tile in dict(Tuning().tiles):
+        wanted = f"conv2d_{tile[0]}x{tile[1]}"
+        assert shaders(graph, tiles=((tile, 1.0),)) == {wanted}
+        # Work of one lane at a time: what counts is the rate alone.
+        rates = tuple((t, 9.0 if t == tile else 1.0) for t, _ in Tuning().tiles)
+        assert shaders(graph, tiles=rates, lanes=1) == {wanted}
+
+
 def test_idle_lanes_cost_nothing():
     """Where there are lanes to spare, more and smaller tiles finish first."""
     few, many = Tuning(lanes=1), Tuning(lanes=100_000)
@@ -113,6 +131,52 @@ def test_idle_lanes_cost_nothing():
     assert tiles.choose(many, 64, 64, 64, least=2) == (2, 4)
 
 
+def test_width_of_depthwise():
+    graph = tune.convolution(16, 4, 3, depthwise=True)
+    assert shaders(graph, wide_depthwise=4) == {"conv2d_depthwise_8"}
+    assert shaders(graph, wide_depthwise=5) == {"conv2d_depthwise_2"}
+
+
 def test_min_groups():
     assert Target(tuning=Tuning(min_groups=1)).cover(64) == (64, (1, 1, 1))
     assert Target(tuning=Tuning(min_groups=8)).cover(64) == (8, (8, 1, 1))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Measures little: what is written is what matters."""
+    monkeypatch.setattr(tune, "CONVOLUTIONS", ((16, 8, 3),))
+    monkeypatch.setattr(tune, "DEPTHWISE", ((16, 2),))
+    monkeypatch.setattr(tune, "tune_storage", lambda bench: ("buffer", "for the test"))
+    monkeypatch.setattr(tune, "tune_ceiling", lambda bench: (
+        {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
+
+
+@pytest.mark.driver
+def test_command(device, few, own, capsys, tmp_path):
+    """The row measured on this device is printed, written, and in use from then on."""
+    before = policy.policy_of(device.info)
+    copy = tmp_path / "copies" / "row.json"
+    assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    written = rows.user_folder() / tune.file_name(device.info)
+    assert rows.read(written).fields == rows.read(copy).fields == fields
+    assert fields["driver_id"] == device.info.driver_id and device.info.name in fields["measured"]
+    assert fields["tiles"]["1x4"] == 8.0 and before.storage == "texel"
+    after = policy.policy_of(device.info)
+    assert after == policy.policy_from(rows.read(written)) and after.storage == "buffer"
+    # What is not measured is kept.
+    assert (after.loop_limit, after.speed) == (before.loop_limit, before.speed)
+    rows.rows.cache_clear()
+
+
+@pytest.mark.driver
+def test_the_first_row_of_a_driver(device, few, monkeypatch):
+    """Its speed is made of what was measured; nothing else of default.json's reasons is its own."""
+    default = rows.read(rows.PACKAGE / "default.json")
+    monkeypatch.setattr(tune, "row_of", lambda *device: default)
+    row = tune.tune(tune.Bench(device, 1))
+    assert set(row) | {"device"} == set(rows.FIELDS)
+    assert row["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
+    assert set(row["why"]) == {"tiles", "wide_depthwise", "storage", "specialize", "ceiling"}
+    assert policy.policy_of(device.info) != policy.policy_from(default)  # as it was
