@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
+from mutations import Model
 from support import MODELS, outside
 
 import vkrt
@@ -21,10 +21,6 @@ from vkrt.ops.shapes import DTYPE_RULES
 from vkrt.program import Description
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-
-from fuzz_mutations import Model  # noqa: E402
 
 
 @pytest.mark.driver

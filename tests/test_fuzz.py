@@ -1,4 +1,4 @@
-"""Damaged programs, changed where the format says something (tools/fuzz.py does many more)."""
+"""Damaged programs, changed where the format says something; tools/check/fuzz.py does many."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 
+import fuzz
 import pytest
+from mutations import Model
 from support import MODELS
 
 from vkrt.ops.shapes import DTYPE_RULES
-
-TOOLS = Path(__file__).parent.parent / "tools"
-sys.path.insert(0, str(TOOLS))
-
-import fuzz  # noqa: E402
-from fuzz_mutations import Model  # noqa: E402
 
 NAMES = ["toy", "mlp", "shapes", "elementwise", "lstm_cell", "buffers", "coder"]
 # Less on further drivers: little of this depends on them.
@@ -75,7 +70,7 @@ def test_places_are_those_of_the_format(models):
 @pytest.mark.driver
 def test_command(tmp_path):
     """Workers, the table, and the exit code."""
-    done = subprocess.run([sys.executable, str(TOOLS / "fuzz.py"), str(MODELS / "mlp.pte"),
+    done = subprocess.run([sys.executable, fuzz.__file__, str(MODELS / "mlp.pte"),
                            "--count", "6", "--jobs", "2", "--out", str(tmp_path / "found")],
                           stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,10 +1,10 @@
 """Loads and runs damaged programs: an answer or one of vkrt's exceptions has to come, and soon.
 
-    python tools/fuzz.py                           10,000 files, of the programs in tests/models
-    python tools/fuzz.py --count 500 --seed 7 --jobs 2 MODEL.pte FOLDER
-    python tools/fuzz.py --seed 7 --index 312      one file again, in this process
+    python tools/check/fuzz.py                       10,000 files, of the programs in tests/models
+    python tools/check/fuzz.py --count 500 --seed 7 --jobs 2 MODEL.pte FOLDER
+    python tools/check/fuzz.py --seed 7 --index 312  one file again, in this process
 
-Each file is a good program changed at a few places (see fuzz_mutations.py); seed and index say
+Each file is a good program changed at a few places (see mutations.py); seed and index say
 which and how. It is loaded with options that chance picks and, if that works, each method runs on
 random inputs, twice, which has to give the same. What would take more than a gigabyte, or more work
 than a second or so, is not run: the plan says so before anything is allocated.
@@ -34,13 +34,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fuzz_mutations import Model, mutate
+from mutations import Model, mutate
 
-ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 1 << 30
+ROOT = Path(__file__).resolve().parent.parent.parent
+MAX_BYTES = 1 << 30
 # Of all invocations, loops counted: about a second of a slow driver.
-MOST_WORK = 100_000_000
-MOST_MODEL_BYTES = 200_000
+MAX_WORK = 100_000_000
+MAX_MODEL_BYTES = 200_000
 # CPU seconds of one file; and seconds that may pass, since a process can wait for nothing too.
 CPU_SECONDS = 60
 SECONDS = 600
@@ -52,7 +52,7 @@ def models_in(paths: list[str]) -> list[Model]:
     for path in map(Path, paths):
         files += sorted(path.glob("*.pte")) if path.is_dir() else [path]
     return [Model.of(str(file), file.read_bytes()) for file in files
-            if file.stat().st_size <= MOST_MODEL_BYTES]
+            if file.stat().st_size <= MAX_MODEL_BYTES]
 
 
 def damaged(models: list[Model], seed: int, index: int) -> tuple[str, bytes, list[str], Random]:
@@ -93,7 +93,7 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
             sizes = [_needs(description, name, device, options) for name in names]
         finally:
             description.close()
-        if any(nbytes > MOST_BYTES or work > MOST_WORK for nbytes, work in sizes):
+        if any(nbytes > MAX_BYTES or work > MAX_WORK for nbytes, work in sizes):
             return "not run: too large"
         with Program(source, device, options) as program:
             for name in names:
