@@ -1,9 +1,8 @@
-"""Every tool, and every example of the README, runs once with its defaults on a small program."""
+"""Every tool runs once with its defaults on a small program."""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
 import shutil
@@ -15,13 +14,10 @@ from pathlib import Path
 import pytest
 from support import MODELS
 
-from vkrt.cli import main as cli
-
 pytestmark = pytest.mark.driver
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / "tools"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
@@ -109,41 +105,3 @@ def test_other_tools_are_python_that_imports_what_is_there(tool):
         elif (beside := (TOOLS / tool).with_name(f"{node.module}.py")).exists():
             text = beside.read_text(encoding="utf-8")
             assert all(re.search(rf"\b{alias.name}\b", text) for alias in node.names)
-
-
-# The README
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Where the README's commands find what they name: the tests' programs, and others under the
-    names of programs that are not in the repository."""
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "models").symlink_to(MODELS)
-    for name in ("model", "resnet50", "mobilenet_v2"):
-        shutil.copy(MODELS / "mlp.pte", tmp_path / f"{name}.pte")
-    return tmp_path
-
-
-PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-COMMANDS = re.findall(r"^    \$ (?:\.venv/bin/)?(vkrt .*?)(?:  +\(.*\))?$", README, re.MULTILINE)
-
-
-def test_the_examples_are_found():
-    assert len(PYTHON) >= 3 and len(COMMANDS) >= 6
-
-
-@pytest.mark.parametrize("number", range(len(PYTHON)))
-def test_python_of_the_readme(number, folder):
-    run([sys.executable, "-c", f"import numpy as np, vkrt\n{PYTHON[number]}"], folder)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_readme(command, folder, monkeypatch, capsys):
-    arguments = shlex.split(command)[1:]
-    monkeypatch.chdir(folder)
-    code = cli.main(arguments)
-    captured = capsys.readouterr()
-    missing = [name for name in arguments if name.endswith(".pte") and not os.path.exists(name)]
-    assert code == (cli.EXIT_FAILED if missing else 0), captured.err
-    assert captured.err if missing else captured.out

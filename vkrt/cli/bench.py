@@ -11,15 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli.common import (
-    add_json,
-    add_load_options,
-    add_method,
-    add_model,
-    device_of,
-    load_options,
-    show,
-)
+from vkrt.cli import common
 from vkrt.cli.reference import FORMS, load_reference
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
@@ -37,14 +29,14 @@ _PAUSE = 0.05
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    add_model(parser, several=True)
-    add_method(parser)
+    common.add_model(parser, several=True)
+    common.add_method(parser)
     parser.add_argument("--runs", type=int, default=10, help="how many are timed (default: 10)")
     parser.add_argument("--against", metavar="REFERENCE",
                         help="also time a module of PyTorch, and compare the outputs: "
                              f"{FORMS}, a function that returns the module (default: none)")
-    add_load_options(parser)
-    add_json(parser)
+    common.add_load_options(parser)
+    common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -54,12 +46,12 @@ def execute(options: argparse.Namespace) -> int:
         if len(options.models) != 1:
             raise InputError("--against compares one model; pass one")
         reference = load_reference(options.against)
-    loading = load_options(options)
-    with Device.open(device_of(options), pipeline_cache=loading.pipeline_cache) as device:
+    loading = common.load_options(options)
+    with Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device:
         results = [bench(model, device, loading, runs=options.runs, method=options.method,
                          reference=reference, data_path=options.data_path)
                    for model in options.models]
-    show(options, [result.as_dict() for result in results], text(results, options.against))
+    common.show(options, [result.as_dict() for result in results], text(results, options.against))
     return 0
 
 
@@ -87,12 +79,12 @@ class Result:
     Attributes:
         model: the file.
         device: its name.
-        cold: a load of which nothing was in the system's cache; None where `cold_why` says why not.
-            The driver's own cache of shaders is as it was.
-        warm: a load of which everything was.
-        first: the first run after that.
-        runs: how many there were.
-        times: of those.
+        cold: a load with no page of the file in the system's cache; None where `cold_why` says why
+            that was not possible. The driver's own cache of shaders is as it was.
+        warm: a load with all pages of the file in the cache.
+        first: the first run after the warm load.
+        runs: how many later runs were timed.
+        times: of these runs.
         flops: operations of a run, see `vkrt.ops.flops`.
         reference: times of the reference; None without one.
         error: relative L2 distance of all outputs from the reference's.
@@ -123,7 +115,7 @@ def sample_inputs(metadata: MethodMetadata) -> list[np.ndarray]:
 
 
 def drop_from_cache(path: str) -> str:
-    """Takes a file out of the system's cache; why that is not possible, or nothing."""
+    """Takes a file out of the system's cache; returns why that is not possible, or ""."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())  # pages that are not written yet stay
     source = Source.open(path)
@@ -142,7 +134,7 @@ def drop_from_cache(path: str) -> str:
 
 
 def repeated(run: Callable[[], Any], runs: int) -> Times:
-    """Times of so many calls."""
+    """Times `runs` calls."""
     clock, cpu = [], []
     for _ in range(runs):
         load, _ = _timed(run)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from vkrt.cli.common import add_json, show
+from vkrt.cli import common
 from vkrt.vk.device import devices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    add_json(parser)
+    common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -24,5 +24,5 @@ def execute(options: argparse.Namespace) -> int:
         for heap in device.heaps:
             kind = "device-local" if heap["device_local"] else "host"
             lines.append(f"   {heap['size'] / 2**30:.2f} GiB {kind}")
-    show(options, [asdict(d) for d in found], "\n".join(lines) or "no Vulkan device")
+    common.show(options, [asdict(d) for d in found], "\n".join(lines) or "no Vulkan device")
     return 0

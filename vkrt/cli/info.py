@@ -8,15 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt import host
-from vkrt.cli.common import (
-    EXIT_UNSUPPORTED,
-    add_json,
-    add_load_options,
-    add_model,
-    device_of,
-    load_options,
-    show,
-)
+from vkrt.cli import common
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.graph import Graph
@@ -31,22 +23,22 @@ from vkrt.work.tensor import Tensor
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    add_model(parser)
+    common.add_model(parser)
     parser.add_argument("--verify", action="store_true",
                         help="also read all constants and compare them with their names, which are "
                              "the sha256 of their bytes (default: no)")
-    add_load_options(parser, memory_budget={
+    common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
-    add_json(parser)
+    common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
     description = Description(options.model, options.data_path)
     try:
-        methods = {name: describe(description, name, device_of(options), load_options(options),
-                                  options.memory_budget is not None)
+        methods = {name: describe(description, name, common.device_of(options),
+                                  common.load_options(options), options.memory_budget is not None)
                    for name in description.method_names}
     finally:
         description.close()
@@ -55,8 +47,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.verify:
         result["verified"] = verify(options.model, options.data_path)
         lines.append(f"{result['verified']} constants have the bytes that their names say")
-    show(options, result, "\n".join(lines))
-    return EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
+    common.show(options, result, "\n".join(lines))
+    return common.EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,

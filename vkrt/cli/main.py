@@ -38,8 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit code.
 
     0: done. 1: it failed (bad file, driver, memory), or with VKRT_VALIDATION=1 the validation layer
-    found an error. 2: wrong arguments. 3: the program needs what vkrt does not have. 130:
-    interrupted. 141: nobody reads the output any more.
+    found an error. 2: wrong arguments. 3: the program needs something that vkrt lacks.
+    130: interrupted. 141: nobody reads the output any more.
     """
     words = sys.argv[1:] if argv is None else argv
     return _validated(_command(_parser(words[:1]).parse_args(words)))

@@ -5,31 +5,32 @@ from __future__ import annotations
 import argparse
 import time
 
-from vkrt.cli.common import add_json, add_load_options, add_model, device_of, show
+from vkrt.cli import common
 from vkrt.packer import check, pack
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    add_model(parser)
+    common.add_model(parser)
     parser.add_argument("--packed", "--output", metavar="FILE",
                         help="the file of packed weights (default: the program's name and .vkpack)")
     parser.add_argument("--check", action="store_true",
                         help="write nothing, but read the file of packed weights and compare its "
                              "checksums (default: write it)")
-    add_load_options(parser, "storage")
-    add_json(parser)
+    common.add_load_options(parser, "storage")
+    common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
     if options.check:
         name = check(options.model, options.packed, options.data_path)
-        show(options, {"output": name, "good": True}, f"{name}: every byte is as it was saved")
+        common.show(options, {"output": name, "good": True},
+                    f"{name}: every byte is as it was saved")
         return 0
     start = time.perf_counter()
-    done = pack(options.model, options.packed, device=device_of(options), storage=options.storage,
-                data_path=options.data_path)
+    done = pack(options.model, options.packed, device=common.device_of(options),
+                storage=options.storage, data_path=options.data_path)
     seconds = time.perf_counter() - start
     data = {"file": options.model, "output": done.output, "device": done.device,
             "storage": done.storage, "weights": done.weights, "bytes": done.nbytes,
@@ -41,5 +42,5 @@ def execute(options: argparse.Namespace) -> int:
     else:
         lines.append(f"wrote {done.output}: {done.weights} weights, {done.nbytes / 1e6:.2f} MB, "
                      f"packed in {seconds:.2f} s for loads {where}")
-    show(options, data, "\n".join(lines))
+    common.show(options, data, "\n".join(lines))
     return 0

@@ -10,15 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli.common import (
-    add_json,
-    add_load_options,
-    add_method,
-    add_model,
-    device_of,
-    load_options,
-    show,
-)
+from vkrt.cli import common
 from vkrt.errors import InputError
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
@@ -26,8 +18,8 @@ from vkrt.program import Program
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    add_model(parser)
-    add_method(parser)
+    common.add_model(parser)
+    common.add_method(parser)
     parser.add_argument("--input", action="append", default=[], metavar="FILE",
                         help=".npy, .npz (arrays in order) or a picture (as 1x3xHxW in 0..1), once "
                              "per input (default: zeros of the largest sizes)")
@@ -46,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", metavar="FILE",
                         help="write the load and a profiled run for chrome://tracing or Perfetto "
                              "(default: none)")
-    add_load_options(parser)
-    add_json(parser)
+    common.add_load_options(parser)
+    common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -56,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
     if progress:
         print(f"loading {options.model} ..", end="\r", file=sys.stderr, flush=True)
     start = time.perf_counter()
-    with Program(options.model, device_of(options), load_options(options),
+    with Program(options.model, common.device_of(options), common.load_options(options),
                  options.data_path) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
@@ -93,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
             if options.profile:
                 data["profile"] = profile.as_dict()
                 lines += ["", program.memory.timeline.table(), "", profile.table()]
-        show(options, data, "\n".join(lines))
+        common.show(options, data, "\n".join(lines))
     return 0
 
 
