@@ -60,7 +60,7 @@ def test_loads_add_nothing(name, device):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_footprint_does_not_grow():
-    done = subprocess.run([sys.executable, footprint.__file__, "--growth", "--ways", "map",
+    done = subprocess.run([sys.executable, footprint.__file__, "--growth", "--variants", "map",
                            str(MODELS / "toy.pte")], stdout=subprocess.PIPE, text=True, check=False)
     assert "for each of 300 inferences" in done.stdout
     assert done.returncode == 0, done.stdout

@@ -1,16 +1,18 @@
-"""How much memory does a program take at every checkpoint of a load, each way in a fresh process?
+"""How much memory does a program take at every checkpoint of a load?
+
+Every variant is measured in a fresh process.
 
     python tools/measure/footprint.py MODEL.pte ...                 a table per model
-    python tools/measure/footprint.py MODEL.pte --ways map,copy     these ways of the weights
+    python tools/measure/footprint.py MODEL.pte --variants map,copy these variants
     python tools/measure/footprint.py MODEL.pte --repeat 300        growth over repeated inferences
     python tools/measure/footprint.py MODEL.pte --growth            the same, 300 behind 50; exits 1
                                                                     on 1 kB or more in each
     python tools/measure/footprint.py --update BASELINE.json MODEL ..   write a baseline
     python tools/measure/footprint.py --check BASELINE.json [MODEL ..]  compare; exits 1 on growth
 
-Ways: `map` is the default of vkrt.load (what can be mapped is), `direct`, `copy` (through staging),
-`eager` (copy, with everything allocated first), `stream` in the smallest budget or `stream:300MB`
-in one given.
+Variants: `map` is the default of vkrt.load (what can be mapped is), `direct`, `copy` (through
+staging), `eager` (copy, with everything allocated first), `stream` in the smallest budget or
+`stream:300MB` in one given.
 
 Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
 RssFile of the model) depend on the system and are compared with a tolerance. The anonymous memory
@@ -37,8 +39,8 @@ from vkrt.report.memory import resident
 PROCESS_TOLERANCE = 24 << 20
 DEVICE_FIGURES = ("weights", "pool", "staging", "activations", "planned_peak", "measured_peak",
                   "mapped", "streamed")
-# Names of ways -> options of vkrt.load
-WAYS: dict[str, dict[str, str]] = {
+# Names of variants -> options of vkrt.load
+VARIANTS: dict[str, dict[str, str]] = {
     "map": {"weights": "auto"},
     "direct": {"weights": "direct"},
     "copy": {"weights": "copy"},
@@ -57,12 +59,13 @@ def main() -> int:
     baseline: dict[str, Any] = {}
     if options.check:
         baseline = json.loads(Path(options.check).read_text(encoding="utf-8"))["models"]
-    ways = (options.ways.split(",") if options.ways
-            else list(dict.fromkeys(way for known in baseline.values() for way in known))
-            or ["map", "copy", "stream"])
-    for way in ways:
-        if way.partition(":")[0] not in WAYS:
-            print(f"footprint: --ways {way}: expected some of {', '.join(WAYS)}", file=sys.stderr)
+    variants = (options.variants.split(",") if options.variants
+                else list(dict.fromkeys(name for known in baseline.values() for name in known))
+                or ["map", "copy", "stream"])
+    for variant in variants:
+        if variant.partition(":")[0] not in VARIANTS:
+            print(f"footprint: --variants {variant}: expected some of {', '.join(VARIANTS)}",
+                  file=sys.stderr)
             return 2
     models = options.models or [str(ROOT / name) for name in baseline]
     if not models:
@@ -74,8 +77,8 @@ def main() -> int:
         # Compiling shaders takes memory too, where the driver's cache does not have them yet.
         for _ in range(2 if options.check or options.update else 1):
             results[_name(model)] = {
-                way: fresh.measure(measure, model, way, options.storage, repeat, warm)
-                for way in ways}
+                variant: fresh.measure(measure, model, variant, options.storage, repeat, warm)
+                for variant in variants}
     if options.json:
         print(json.dumps(results, indent=2))
     elif not options.check and not options.growth:
@@ -96,11 +99,11 @@ def _growth(results: dict[str, Any]) -> int:
     Pages of files do not count: the system takes them back when it needs them.
     """
     bad = 0
-    for name, ways in results.items():
-        for way, result in ways.items():
+    for name, variants in results.items():
+        for variant, result in variants.items():
             each = result["private_growth"] / (result["repeat"] - 1)
             bad += each >= MAX_GROWTH
-            print(f"{name} ({way}): {each:,.1f} B for each of {result['repeat'] - 1} inferences"
+            print(f"{name} ({variant}): {each:,.1f} B for each of {result['repeat'] - 1} inferences"
                   + (f", expected less than {MAX_GROWTH:,}" if each >= MAX_GROWTH else ""))
     return 1 if bad else 0
 
@@ -108,7 +111,7 @@ def _growth(results: dict[str, Any]) -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
-    parser.add_argument("--ways", help="default: map,copy,stream, or all that the baseline has")
+    parser.add_argument("--variants", help="default: map,copy,stream, or all that the baseline has")
     parser.add_argument("--storage", default="auto")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
     parser.add_argument("--growth", action="store_true",
@@ -124,15 +127,16 @@ def _name(model: str) -> str:
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
 
 
-def measure(model: str, way: str, storage: str, repeat: int, warm: int = 1) -> dict[str, Any]:
+def measure(model: str, variant: str, storage: str, repeat: int, warm: int = 1) -> dict[str, Any]:
     """Loads and runs a program in this process; returns its figures in bytes.
 
     Args:
         repeat: inferences; growth is measured from the first one on.
         warm: how often the first one is done.
     """
-    name, _, budget = way.partition(":")
-    with vkrt.load(model, storage=storage, memory_budget=budget or None, **WAYS[name]) as program:
+    name, _, budget = variant.partition(":")
+    with vkrt.load(model, storage=storage, memory_budget=budget or None,
+                   **VARIANTS[name]) as program:
         inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
         for _ in range(warm):
             program.run(*inputs)
@@ -141,7 +145,6 @@ def measure(model: str, way: str, storage: str, repeat: int, warm: int = 1) -> d
             program.run(*inputs)
         last = resident()
         result = program.memory.as_dict()
-        del result["ways"]
         result["smaps"] = _smaps(model)
         result["device"] = program.device.info.name
         result["repeat"] = repeat
@@ -171,10 +174,10 @@ def _smaps(model: str) -> dict[str, int]:
     return found
 
 
-def _table(ways: dict[str, Any]) -> list[str]:
-    """The figures of a model, a column for each way."""
-    results = list(ways.values())
-    rows = [("", *ways)]
+def _table(variants: dict[str, Any]) -> list[str]:
+    """The figures of a model, a column for each variant."""
+    results = list(variants.values())
+    rows = [("", *variants)]
 
     def add(title: str, values: Any) -> None:
         rows.append((title, *(f"{value:,}" for value in values)))
@@ -204,23 +207,23 @@ def _kept(result: dict[str, Any]) -> dict[str, Any]:
 def _check(baseline: dict[str, Any], results: dict[str, Any]) -> int:
     """Prints every figure that grew beyond its tolerance; 1 if there is one."""
     bad = 0
-    for name, ways in results.items():
+    for name, variants in results.items():
         if name not in baseline:
             print(f"{name}: not in the baseline")
             bad += 1
             continue
-        for way, result in ways.items():
-            old, new = baseline[name].get(way), _kept(result)
+        for variant, result in variants.items():
+            old, new = baseline[name].get(variant), _kept(result)
             if old is None:
                 continue
             for figure in (*DEVICE_FIGURES, "process_growth"):
                 tolerance = PROCESS_TOLERANCE if figure == "process_growth" else 0
                 if new[figure] > old[figure] + tolerance:
-                    print(f"{name} ({way}): {figure} grew from {old[figure]:,} to "
+                    print(f"{name} ({variant}): {figure} grew from {old[figure]:,} to "
                           f"{new[figure]:,} bytes (tolerance {tolerance:,})")
                     bad += 1
                 elif new[figure] < old[figure] - tolerance:
-                    print(f"{name} ({way}): {figure} fell from {old[figure]:,} to "
+                    print(f"{name} ({variant}): {figure} fell from {old[figure]:,} to "
                           f"{new[figure]:,} bytes; update the baseline")
     print(f"footprint: {len(results)} models checked, {bad} figures too large")
     return 1 if bad else 0

@@ -1,11 +1,11 @@
-"""How long do loads take, cold and warm, by every way of reading the file?
+"""How long do loads take, cold and warm, by every strategy of reading the file?
 
     python tools/measure/loading.py MODEL.pte ...            whole loads, and the first run
     python tools/measure/loading.py --reader FILE ...        only the reader, into touched memory
     python tools/measure/loading.py --prefetch none,pread --rounds 7 --state cold ...
 
-Every measurement runs in a process of its own, and each round measures every way once, so that
-noise hits all alike; the table has medians, in brackets the fastest round. The ways are those of
+Every measurement runs in a process of its own, and each round measures every strategy once, so that
+noise hits all alike; the table has medians, in brackets the fastest round. Strategies are those of
 `prefetch=` of vkrt.load; all are compared with "none", copies from the mapping as page faults read
 it. Cold means that no page of the file is in the system's cache (dropped, and checked); warm that
 all are.
@@ -32,7 +32,7 @@ from vkrt.memory.strategies import STRATEGIES
 from vkrt.report.columns import columns
 
 BASELINE = "none"
-WAYS = ",".join(reversed(STRATEGIES))
+STRATEGY_NAMES = ",".join(reversed(STRATEGIES))
 TRANSFER = 4 << 20
 
 # Figures of one measurement
@@ -43,23 +43,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+")
     parser.add_argument("--reader", action="store_true", help="the reader alone; any file will do")
-    parser.add_argument("--prefetch", default=WAYS, help=f"default: {WAYS}")
+    parser.add_argument("--prefetch", default=STRATEGY_NAMES, help=f"default: {STRATEGY_NAMES}")
     parser.add_argument("--weights", default="copy", help="of whole loads (default: copy)")
     parser.add_argument("--rounds", type=int, default=5, help="default: 5")
     parser.add_argument("--state", default="cold,warm", help="default: cold,warm")
     options = parser.parse_args()
-    ways = list(dict.fromkeys([BASELINE, *options.prefetch.split(",")]))
+    strategies = list(dict.fromkeys([BASELINE, *options.prefetch.split(",")]))
     for path in options.files:
         rows = []
         for state in options.state.split(","):
-            results: dict[str, list[Figures]] = {way: [] for way in ways}
+            results: dict[str, list[Figures]] = {strategy: [] for strategy in strategies}
             for number in range(options.rounds):
                 # Each round starts with another one: none always follows the same neighbour.
-                turn = number % len(ways)
-                for way in ways[turn:] + ways[:turn]:
+                turn = number % len(strategies)
+                for strategy in strategies[turn:] + strategies[:turn]:
                     bring_to(state, path)
-                    results[way].append(fresh.measure(read, path, way) if options.reader
-                                        else fresh.measure(load, path, way, options.weights))
+                    results[strategy].append(fresh.measure(read, path, strategy) if options.reader
+                                        else fresh.measure(load, path, strategy, options.weights))
             rows += rows_of(state, results, os.path.getsize(path))
         what = "the reader alone" if options.reader else f"weights={options.weights}"
         print(f"{Path(path).name}, {os.path.getsize(path):,} bytes, {what}, medians of "
@@ -81,22 +81,22 @@ def bring_to(state: str, path: str) -> None:
         raise SystemExit(f"loading: {path}: {why}")
 
 
-def read(path: str, way: str) -> Figures:
+def read(path: str, strategy: str) -> Figures:
     """Reads a file into memory that is there already; figures of this process."""
     source = Source.open(path)
     target = np.ones(source.nbytes, np.uint8)
     address = target.ctypes.data
     start, cpu = time.perf_counter(), time.process_time()
-    with Reader([source], way) as reader:
+    with Reader([source], strategy) as reader:
         reader.run([Transfer(0, offset, min(TRANSFER, source.nbytes - offset), address + offset)
                     for offset in range(0, source.nbytes, TRANSFER)])
     return {"load": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": _peak()}
 
 
-def load(path: str, way: str, weights: str) -> Figures:
+def load(path: str, strategy: str, weights: str) -> Figures:
     """Loads a program and runs it once; figures of this process."""
     start, cpu = time.perf_counter(), time.process_time()
-    with vkrt.load(path, prefetch=way, weights=weights) as program:
+    with vkrt.load(path, prefetch=strategy, weights=weights) as program:
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
         program.run(*sample_inputs(program.metadata()))
         first = time.perf_counter() - start
@@ -110,15 +110,15 @@ def _peak() -> int:
 
 def rows_of(state: str, results: dict[str, list[Figures]], nbytes: int) -> list[tuple[str, ...]]:
     """The table's rows of a state."""
-    def median(way: str, figure: str) -> float:
-        return statistics.median(one.get(figure, 0.0) for one in results[way])
+    def median(strategy: str, figure: str) -> float:
+        return statistics.median(one.get(figure, 0.0) for one in results[strategy])
 
-    return [(state, way, f"{median(way, 'load') * 1e3:.0f} "
-                         f"({min(one['load'] for one in results[way]) * 1e3:.0f})",
-             f"{median(way, 'first') * 1e3:.0f}" if "first" in results[way][0] else "-",
-             f"{nbytes / median(way, 'load') / 1e9:.2f}", f"{median(way, 'cpu'):.3f}",
-             f"{median(way, 'peak') / 1e6:.0f}",
-             f"{median(BASELINE, 'load') / median(way, 'load'):.2f}x") for way in results]
+    return [(state, strategy, f"{median(strategy, 'load') * 1e3:.0f} "
+                         f"({min(one['load'] for one in results[strategy]) * 1e3:.0f})",
+             f"{median(strategy, 'first') * 1e3:.0f}" if "first" in results[strategy][0] else "-",
+             f"{nbytes / median(strategy, 'load') / 1e9:.2f}", f"{median(strategy, 'cpu'):.3f}",
+             f"{median(strategy, 'peak') / 1e6:.0f}",
+             f"{median(BASELINE, 'load') / median(strategy, 'load'):.2f}x") for strategy in results]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""How much memory do a load and a first inference take over time, each way in a fresh process?
+"""How much memory do a load and a first inference take over time, each variant in a fresh process?
 
     python tools/measure/memory_over_time.py MODEL.pte [--plot CHART.png] [--budget 60MB]
 
-Ways, the panels of the picture:
+Variants, the panels of the picture:
 
     eager      weights="copy", order="eager": everything is allocated, then weights go through
                staging, as runtimes usually do it
@@ -48,7 +48,7 @@ from vkrt.report.columns import columns
 from vkrt.report.memory import resident
 
 PERIOD = 1e-3
-WAYS: dict[str, dict[str, Any]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "eager": {"weights": "copy", "order": "eager"},
     "lazy": {"weights": "copy"},
     "mapped": {"weights": "auto"},
@@ -60,16 +60,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", type=Path, metavar="MODEL.pte")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a PNG")
-    parser.add_argument("--budget", help="of the streamed way, such as 60MB")
+    parser.add_argument("--budget", help="of the streamed variant, such as 60MB")
     parser.add_argument("--device", help="index or part of the name")
     options = parser.parse_args()
-    warm = watch(options.model, WAYS["lazy"], options.device)
-    ways = {name: dict(way) for name, way in WAYS.items()}
-    ways["streamed"]["memory_budget"] = options.budget or max(
+    warm = watch(options.model, VARIANTS["lazy"], options.device)
+    variants = {name: dict(variant) for name, variant in VARIANTS.items()}
+    variants["streamed"]["memory_budget"] = options.budget or max(
         warm.device_peak // 2,
-        watch(options.model, {**WAYS["streamed"], "memory_budget": "smallest"},
+        watch(options.model, {**VARIANTS["streamed"], "memory_budget": "smallest"},
               options.device).planned_peak)
-    runs = {name: watch(options.model, way, options.device) for name, way in ways.items()}
+    runs = {name: watch(options.model, settings, options.device)
+            for name, settings in variants.items()}
     print(f"{options.model.name}, {options.model.stat().st_size / 1e6:.1f} MB, on {warm.name}\n")
     print("\n".join(table(runs)))
     if options.plot:
@@ -232,8 +233,8 @@ def _changes(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 def table(runs: dict[str, Run]) -> list[str]:
     """The peaks in MB (10^6 bytes), of the process also how far above the start."""
-    rows = [("way", "device, planned", "device", "anon", "file", "RSS at the start", "RSS sampled",
-             "VmHWM", "load ms", "first run ms")]
+    rows = [("variant", "device, planned", "device", "anon", "file", "RSS at the start",
+             "RSS sampled", "VmHWM", "load ms", "first run ms")]
     for name, run in runs.items():
         _, anon, file = run.process[0]
         tops = (max(s[1] for s in run.process), max(s[2] for s in run.process),
@@ -247,7 +248,7 @@ def table(runs: dict[str, Run]) -> list[str]:
 
 
 def draw(model: Path, runs: dict[str, Run], path: Path) -> int:
-    """A panel for each way, with the same axes; returns the bytes of the PNG."""
+    """A panel for each variant, with the same axes; returns the bytes of the PNG."""
     from plot import LIGHT_BLUE, LIGHT_ORANGE, ORANGE, Panel, Picture, rounded_up
 
     wide, high = 450, 265
