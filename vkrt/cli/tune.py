@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from vkrt import host
 from vkrt.cli.common import add_json, device_of, show
 from vkrt.device.policy import overridden, policy_from
 from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
@@ -28,6 +27,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method
+from vkrt.ops.host import run as run_on_host
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
@@ -153,7 +153,7 @@ class Bench:
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.
                 start = time.process_time()
-                compute.run(host.run_kernel)
+                compute.run(run_on_host)
                 taken.append(time.process_time() - start)
             return float(np.median(taken)) / CHAIN
         finally:
