@@ -27,7 +27,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method
-from vkrt.ops.host import run as run_on_host
+from vkrt.ops.host import run as host
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
@@ -153,7 +153,7 @@ class Bench:
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.
                 start = time.process_time()
-                compute.run(run_on_host)
+                compute.run(host.run_kernel)
                 taken.append(time.process_time() - start)
             return float(np.median(taken)) / CHAIN
         finally:
