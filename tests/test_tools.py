@@ -22,34 +22,30 @@ MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
-    "bench_stream.py": [MODEL, "--rounds", "1"],
-    "check_models.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
+    "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
+    "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "demo.py": [],
-    "footprint.py": [MODEL],
-    "fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
-    "memory_timeline.py": [MODEL],
+    "measure/footprint.py": [MODEL],
+    "measure/memory_over_time.py": [MODEL],
+    "measure/streaming.py": [MODEL, "--rounds", "1"],
     "operators.py": ["--check"],
-    "results.py": [MODEL],
 }
 # tool -> why it is not run here
 NOT_RUN = {
-    "bench_load.py": "test_loads_are_timed runs it, on a file of its own",
-    "check_samples.py": "needs PyTorch",
-    "export_cases.py": "needs PyTorch and ExecuTorch",
-    "export_dynamic.py": "needs PyTorch and ExecuTorch",
-    "export_linears.py": "needs PyTorch and ExecuTorch",
-    "export_models.py": "needs PyTorch and ExecuTorch",
-    "export_realesr.py": "needs PyTorch and ExecuTorch",
-    "export_special.py": "needs PyTorch and ExecuTorch",
-    "export_zoo.py": "needs PyTorch and ExecuTorch",
-    "exporting.py": "what the exporting tools share",
-    "fuzz_mutations.py": "a part of fuzz.py",
-    "fresh-system": "makes a whole system; test_scripts.py has its parts",
-    "plot.py": "a part of bench_stream.py and memory_timeline.py",
-    "smaps.py": "a part of footprint.py",
-    "stream_runs.py": "a part of bench_stream.py",
-    "tune.py": "takes minutes; test_tuning.py has its parts",
+    "check/expectations.py": "needs PyTorch",
+    "check/mutations.py": "a part of fuzz.py",
+    "export/cases.py": "needs PyTorch and ExecuTorch",
+    "export/dynamic.py": "needs PyTorch and ExecuTorch",
+    "export/exporting.py": "what the tools beside it share",
+    "export/models.py": "needs PyTorch and ExecuTorch",
+    "export/realesr.py": "needs PyTorch and ExecuTorch",
+    "export/special.py": "needs PyTorch and ExecuTorch",
+    "export/zoo.py": "needs PyTorch and ExecuTorch",
     "find-python": "a part of setup-python",
+    "fresh-system": "makes a whole system; test_scripts.py has its parts",
+    "measure/fresh.py": "what the tools beside it share",
+    "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
+    "measure/plot.py": "a part of streaming.py and memory_over_time.py",
     "quickstart": "installs packages",
     "quietly.sh": "a part of the scripts that install",
     "setup-python": "installs packages",
@@ -67,7 +63,8 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def test_every_tool_is_run_or_says_why_not():
-    there = {path.name for path in TOOLS.iterdir() if path.is_file() and path.suffix != ".md"}
+    there = {str(path.relative_to(TOOLS)) for folder in (".", "check", "export", "measure")
+             for path in (TOOLS / folder).iterdir() if path.is_file() and path.suffix != ".md"}
     assert not set(RUN) & set(NOT_RUN)
     assert there == set(RUN) | set(NOT_RUN)
 
@@ -91,8 +88,9 @@ def test_a_tool_runs(tool, tmp_path):
 
 
 def test_loads_are_timed(tmp_path, own_model):
-    assert "| pread" in run([sys.executable, str(TOOLS / "bench_load.py"), own_model, "--rounds",
-                             "1"], tmp_path)
+    assert re.search("^cold +pread ", run([
+        sys.executable, str(TOOLS / "measure" / "loading.py"), own_model, "--rounds", "1"],
+        tmp_path), re.MULTILINE)
 
 
 @pytest.mark.parametrize("tool", [t for t, why in NOT_RUN.items() if t.endswith(".py")])
@@ -104,6 +102,6 @@ def test_other_tools_are_python_that_imports_what_is_there(tool):
         if node.module.split(".")[0] == "vkrt":
             names = "; ".join(f"from {node.module} import {alias.name}" for alias in node.names)
             exec(names, {})
-        elif (TOOLS / f"{node.module}.py").exists():
-            text = (TOOLS / f"{node.module}.py").read_text(encoding="utf-8")
+        elif (beside := (TOOLS / tool).with_name(f"{node.module}.py")).exists():
+            text = beside.read_text(encoding="utf-8")
             assert all(re.search(rf"\b{alias.name}\b", text) for alias in node.names)

@@ -30,6 +30,7 @@ COMMANDS = {
     "run": "run a program once",
     "bench": "measure loading and running programs",
     "pack": "save packed weights, so that loads need not pack them",
+    "tune": "measure what is best on a driver, by which kernels are chosen",
 }
 
 
