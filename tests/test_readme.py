@@ -44,6 +44,15 @@ def test_list_of_operators_is_up_to_date():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_map_has_every_room():
+    table = TEXTS["vkrt/README.md"].split("| room |")[1].split("\n\n")[0]
+    named = {name for row in table.splitlines()[2:]
+             for name in re.findall("`([^`]*)`", row.split("|")[1])}
+    rooms = {path.stem for path in (ROOT / "vkrt").iterdir()
+             if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert {name for name in named if "/" not in name} == rooms - {"__main__"}
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_named_files_exist(name):
     text = TEXTS[name]
