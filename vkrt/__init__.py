@@ -6,6 +6,10 @@
         y, = program.run(x)
 """
 
+from vkrt import extensions
+
+extensions.install()
+
 from vkrt.errors import (
     DeviceLostError,
     DeviceMemoryError,
