@@ -7,10 +7,11 @@ import sys
 import threading
 
 import pytest
+from host_packing import pack_bytes
 from memory_samples import STRATEGIES, WAYS, Target, weight
 from smaps import mappings
 
-from vkrt.memory.packing import Packing, pack_bytes
+from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 

@@ -6,6 +6,7 @@ before, so the allocator underneath (VMA) fetches, binds and counts, and never p
 """
 
 cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -378,13 +379,16 @@ cdef class Block:
 
     def write(self, uint64_t offset, data):
         """Copies bytes into the block."""
-        cdef const unsigned char[::1] source = memoryview(data).cast("B")
-        cdef uint64_t size = source.shape[0]
-        self._check_range(offset, size)
-        if size:
-            self.invalidate(offset, size)
-            memcpy(<char*>self.mapped + offset, &source[0], size)
-            self.flush(offset, size)
+        cdef Py_buffer source
+        PyObject_GetBuffer(data, &source, PyBUF_SIMPLE)
+        try:
+            self._check_range(offset, source.len)
+            if source.len:
+                self.invalidate(offset, source.len)
+                memcpy(<char*>self.mapped + offset, source.buf, source.len)
+                self.flush(offset, source.len)
+        finally:
+            PyBuffer_Release(&source)
 
     def read(self, uint64_t offset, uint64_t size):
         """Copies bytes out of the block."""
