@@ -37,4 +37,4 @@ class _Finder:
 def install() -> None:
     """Lets the import system find the extension modules; may be called twice."""
     if _Finder not in sys.meta_path:
-        sys.meta_path.append(_Finder)  # type: ignore[arg-type]
+        sys.meta_path.append(_Finder)
