@@ -22,6 +22,7 @@ from vkrt.method.method import Method, MethodMetadata, metadata_of
 from vkrt.method.prepare import largest, place
 from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.registry import kernels
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
@@ -69,7 +70,7 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    graph = build_graph(self.source, self.program, candidate,
+                    graph = build_graph(self.source, self.program, candidate, kernels(),
                                         self._files.external)
                     find_dynamic(graph)
                     self._graphs[method] = graph

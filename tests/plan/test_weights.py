@@ -11,6 +11,7 @@ from vkrt import pte
 from vkrt.graph.build import build_graph
 from vkrt.ops import copying
 from vkrt.ops.lowering import lower
+from vkrt.ops.registry import kernels
 from vkrt.plan.schedule import schedule
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import Target
@@ -24,7 +25,7 @@ PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "
 def lowered(name: str, storage: str = "texel") -> WorkList:
     data = memoryview((MODELS / f"{name}.pte").read_bytes())
     program = pte.read_program(data)
-    return lower(build_graph(data, program, program.plans[0]), Target(storage))
+    return lower(build_graph(data, program, program.plans[0], kernels()), Target(storage))
 
 
 def packed_elements(record: Prepack) -> list[int | None]:
