@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.method.method import MethodMetadata

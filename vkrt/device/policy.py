@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.device.drivers import DRIVERS
 from vkrt.errors import InputError
 from vkrt.work.target import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.device.policy import WINOGRAD
 from vkrt.errors import InputError
 from vkrt.plan.plan import DEFAULT_CHUNK, ORDERS

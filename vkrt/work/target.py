@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from vkrt.dataclass import dataclass
 from vkrt.work.tuning import Tuning
 
 # Longer rows than this many iterations of one invocation are split, where a kernel can: into parts
