@@ -108,7 +108,7 @@ cdef class Reader(PieceReader):
     """Reads sources; see the module's docstring.
 
     A reader keeps its sources' mappings and files until it is closed. `run` may be called by one
-    thread while others call `read` and `copy`; none may be at work when it is closed.
+    thread while others call `read`; none may be at work when it is closed.
 
     Args:
         sources: `Source`s; transfers name them by their index.
@@ -189,36 +189,11 @@ cdef class Reader(PieceReader):
                 raise self.error_of(&failed, transfer.name, error)
         return 0
 
-    cdef int copy(self, size_t source, size_t offset, size_t nbytes, char* target) except -1 nogil:
-        """Copies bytes on the calling thread, without the GIL; for staging."""
-        cdef Job job, failed
-        cdef int error
-        memset(&job, 0, sizeof(Job))
-        job.source, job.offset, job.nbytes, job.target = source, offset, nbytes, target
-        error = self.carry_all(&job, &failed)
-        if error:
-            with gil:
-                raise self.error_of(&failed, "", error)
-        return 0
-
     def read_transfer(self, Transfer transfer not None):
         """Carries out a transfer on the calling thread; raises as `run` does."""
         self._check_open()
         with nogil:
             self.read(transfer)
-
-    def read_bytes(self, size_t source, size_t offset, size_t nbytes):
-        """Bytes of a source, read on the calling thread; raises as `run` does."""
-        cdef bytearray result
-        cdef char* target
-        self._check_open()
-        if not nbytes:
-            return b""
-        result = bytearray(nbytes)
-        target = result
-        with nogil:
-            self.copy(source, offset, nbytes, target)
-        return bytes(result)
 
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
         """Asks the system to read a range, a window of it at most, and does not wait for it.
@@ -242,11 +217,6 @@ cdef class Reader(PieceReader):
         file.asked_from, file.asked_to = offset, end
         with nogil:
             ask_for(file, start, end - start)
-
-    @property
-    def scratch_bytes(self):
-        """The most bytes of scratch memory there were at once."""
-        return self.scratch.most
 
     def statistics(self):
         """Counters since the start, as a dict.

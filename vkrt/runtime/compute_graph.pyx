@@ -26,19 +26,19 @@ from vkrt.plan.barriers import barriers, transitions
 from vkrt.work.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
 
-from vkrt.runtime.descriptors cimport write_set
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times
-from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of
+from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of, write_set
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.streaming cimport Streamer
 from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.command cimport CommandBuffer, CommandPool, TimestampQueries
+from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+from vkrt.vk.timestamps cimport TimestampQueries
 
 
 @cython.no_gc_clear

@@ -171,7 +171,6 @@ cdef extern from * nogil:
         VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER
         VK_DESCRIPTOR_TYPE_STORAGE_IMAGE
         VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
-        VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER
         VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
         VK_SHADER_STAGE_COMPUTE_BIT
         VK_PIPELINE_BIND_POINT_COMPUTE
@@ -193,7 +192,6 @@ cdef extern from * nogil:
         VK_ACCESS_HOST_READ_BIT
         VK_ACCESS_HOST_WRITE_BIT
 
-    uint64_t VK_WHOLE_SIZE
     uint32_t VK_VERSION_MAJOR(uint32_t version)
     uint32_t VK_VERSION_MINOR(uint32_t version)
     uint32_t VK_VERSION_PATCH(uint32_t version)
@@ -606,167 +604,4 @@ cdef extern from * nogil:
         const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateInstance)(
         const VkInstanceCreateInfo*, const VkAllocationCallbacks*, VkInstance*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyInstance)(
-        VkInstance, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateDebugUtilsMessengerEXT)(
-        VkInstance, const VkDebugUtilsMessengerCreateInfoEXT*, const VkAllocationCallbacks*,
-        VkDebugUtilsMessengerEXT*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyDebugUtilsMessengerEXT)(
-        VkInstance, VkDebugUtilsMessengerEXT, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkEnumeratePhysicalDevices)(
-        VkInstance, uint32_t*, VkPhysicalDevice*) noexcept nogil
-    ctypedef void (*PFN_vkGetPhysicalDeviceProperties)(
-        VkPhysicalDevice, VkPhysicalDeviceProperties*) noexcept nogil
-    ctypedef void (*PFN_vkGetPhysicalDeviceProperties2)(
-        VkPhysicalDevice, VkPhysicalDeviceProperties2*) noexcept nogil
-    ctypedef void (*PFN_vkGetPhysicalDeviceFeatures2)(
-        VkPhysicalDevice, VkPhysicalDeviceFeatures2*) noexcept nogil
-    ctypedef void (*PFN_vkGetPhysicalDeviceMemoryProperties)(
-        VkPhysicalDevice, VkPhysicalDeviceMemoryProperties*) noexcept nogil
-    ctypedef void (*PFN_vkGetPhysicalDeviceQueueFamilyProperties)(
-        VkPhysicalDevice, uint32_t*, VkQueueFamilyProperties*) noexcept nogil
-    ctypedef VkResult (*PFN_vkEnumerateDeviceExtensionProperties)(
-        VkPhysicalDevice, const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateDevice)(
-        VkPhysicalDevice, const VkDeviceCreateInfo*, const VkAllocationCallbacks*,
-        VkDevice*) noexcept nogil
 
-    ctypedef void (*PFN_vkDestroyDevice)(VkDevice, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef void (*PFN_vkGetDeviceQueue)(VkDevice, uint32_t, uint32_t, VkQueue*) noexcept nogil
-    ctypedef VkResult (*PFN_vkDeviceWaitIdle)(VkDevice) noexcept nogil
-    ctypedef VkResult (*PFN_vkQueueSubmit)(
-        VkQueue, uint32_t, const VkSubmitInfo*, VkFence) noexcept nogil
-    ctypedef VkResult (*PFN_vkQueueWaitIdle)(VkQueue) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateBuffer)(
-        VkDevice, const VkBufferCreateInfo*, const VkAllocationCallbacks*,
-        VkBuffer*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyBuffer)(
-        VkDevice, VkBuffer, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef void (*PFN_vkGetBufferMemoryRequirements)(
-        VkDevice, VkBuffer, VkMemoryRequirements*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateBufferView)(
-        VkDevice, const VkBufferViewCreateInfo*, const VkAllocationCallbacks*,
-        VkBufferView*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyBufferView)(
-        VkDevice, VkBufferView, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateImage)(
-        VkDevice, const VkImageCreateInfo*, const VkAllocationCallbacks*, VkImage*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyImage)(
-        VkDevice, VkImage, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef void (*PFN_vkGetImageMemoryRequirements)(
-        VkDevice, VkImage, VkMemoryRequirements*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateImageView)(
-        VkDevice, const VkImageViewCreateInfo*, const VkAllocationCallbacks*,
-        VkImageView*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyImageView)(
-        VkDevice, VkImageView, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateSampler)(
-        VkDevice, const VkSamplerCreateInfo*, const VkAllocationCallbacks*,
-        VkSampler*) noexcept nogil
-    ctypedef void (*PFN_vkDestroySampler)(
-        VkDevice, VkSampler, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateShaderModule)(
-        VkDevice, const VkShaderModuleCreateInfo*, const VkAllocationCallbacks*,
-        VkShaderModule*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyShaderModule)(
-        VkDevice, VkShaderModule, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateDescriptorSetLayout)(
-        VkDevice, const VkDescriptorSetLayoutCreateInfo*, const VkAllocationCallbacks*,
-        VkDescriptorSetLayout*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyDescriptorSetLayout)(
-        VkDevice, VkDescriptorSetLayout, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreatePipelineLayout)(
-        VkDevice, const VkPipelineLayoutCreateInfo*, const VkAllocationCallbacks*,
-        VkPipelineLayout*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyPipelineLayout)(
-        VkDevice, VkPipelineLayout, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreatePipelineCache)(
-        VkDevice, const VkPipelineCacheCreateInfo*, const VkAllocationCallbacks*,
-        VkPipelineCache*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyPipelineCache)(
-        VkDevice, VkPipelineCache, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkGetPipelineCacheData)(
-        VkDevice, VkPipelineCache, size_t*, void*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateComputePipelines)(
-        VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo*,
-        const VkAllocationCallbacks*, VkPipeline*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyPipeline)(
-        VkDevice, VkPipeline, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateDescriptorPool)(
-        VkDevice, const VkDescriptorPoolCreateInfo*, const VkAllocationCallbacks*,
-        VkDescriptorPool*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyDescriptorPool)(
-        VkDevice, VkDescriptorPool, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkAllocateDescriptorSets)(
-        VkDevice, const VkDescriptorSetAllocateInfo*, VkDescriptorSet*) noexcept nogil
-    ctypedef void (*PFN_vkUpdateDescriptorSets)(
-        VkDevice, uint32_t, const VkWriteDescriptorSet*, uint32_t,
-        const VkCopyDescriptorSet*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateCommandPool)(
-        VkDevice, const VkCommandPoolCreateInfo*, const VkAllocationCallbacks*,
-        VkCommandPool*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyCommandPool)(
-        VkDevice, VkCommandPool, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkAllocateCommandBuffers)(
-        VkDevice, const VkCommandBufferAllocateInfo*, VkCommandBuffer*) noexcept nogil
-    ctypedef void (*PFN_vkFreeCommandBuffers)(
-        VkDevice, VkCommandPool, uint32_t, const VkCommandBuffer*) noexcept nogil
-    ctypedef VkResult (*PFN_vkBeginCommandBuffer)(
-        VkCommandBuffer, const VkCommandBufferBeginInfo*) noexcept nogil
-    ctypedef VkResult (*PFN_vkEndCommandBuffer)(VkCommandBuffer) noexcept nogil
-    ctypedef void (*PFN_vkCmdBindPipeline)(
-        VkCommandBuffer, VkPipelineBindPoint, VkPipeline) noexcept nogil
-    ctypedef void (*PFN_vkCmdBindDescriptorSets)(
-        VkCommandBuffer, VkPipelineBindPoint, VkPipelineLayout, uint32_t, uint32_t,
-        const VkDescriptorSet*, uint32_t, const uint32_t*) noexcept nogil
-    ctypedef void (*PFN_vkCmdPushConstants)(
-        VkCommandBuffer, VkPipelineLayout, VkFlags, uint32_t, uint32_t,
-        const void*) noexcept nogil
-    ctypedef void (*PFN_vkCmdDispatch)(
-        VkCommandBuffer, uint32_t, uint32_t, uint32_t) noexcept nogil
-    ctypedef void (*PFN_vkCmdPipelineBarrier)(
-        VkCommandBuffer, VkFlags, VkFlags, VkFlags, uint32_t, const VkMemoryBarrier*, uint32_t,
-        const VkBufferMemoryBarrier*, uint32_t, const VkImageMemoryBarrier*) noexcept nogil
-    ctypedef void (*PFN_vkCmdCopyBuffer)(
-        VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy*) noexcept nogil
-    ctypedef void (*PFN_vkCmdFillBuffer)(
-        VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t) noexcept nogil
-    ctypedef VkResult (*PFN_vkAllocateMemory)(
-        VkDevice, const VkMemoryAllocateInfo*, const VkAllocationCallbacks*,
-        VkDeviceMemory*) noexcept nogil
-    ctypedef void (*PFN_vkFreeMemory)(
-        VkDevice, VkDeviceMemory, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkBindBufferMemory)(
-        VkDevice, VkBuffer, VkDeviceMemory, VkDeviceSize) noexcept nogil
-    ctypedef VkResult (*PFN_vkGetMemoryHostPointerPropertiesEXT)(
-        VkDevice, VkFlags, const void*, VkMemoryHostPointerPropertiesEXT*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateSemaphore)(
-        VkDevice, const VkSemaphoreCreateInfo*, const VkAllocationCallbacks*,
-        VkSemaphore*) noexcept nogil
-    ctypedef void (*PFN_vkDestroySemaphore)(
-        VkDevice, VkSemaphore, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkWaitSemaphores)(
-        VkDevice, const VkSemaphoreWaitInfo*, uint64_t) noexcept nogil
-    ctypedef VkResult (*PFN_vkSignalSemaphore)(
-        VkDevice, const VkSemaphoreSignalInfo*) noexcept nogil
-    ctypedef VkResult (*PFN_vkGetSemaphoreCounterValue)(
-        VkDevice, VkSemaphore, uint64_t*) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateFence)(
-        VkDevice, const VkFenceCreateInfo*, const VkAllocationCallbacks*, VkFence*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyFence)(
-        VkDevice, VkFence, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef VkResult (*PFN_vkResetFences)(VkDevice, uint32_t, const VkFence*) noexcept nogil
-    ctypedef VkResult (*PFN_vkWaitForFences)(
-        VkDevice, uint32_t, const VkFence*, VkBool32, uint64_t) noexcept nogil
-    ctypedef VkResult (*PFN_vkCreateQueryPool)(
-        VkDevice, const VkQueryPoolCreateInfo*, const VkAllocationCallbacks*,
-        VkQueryPool*) noexcept nogil
-    ctypedef void (*PFN_vkDestroyQueryPool)(
-        VkDevice, VkQueryPool, const VkAllocationCallbacks*) noexcept nogil
-    ctypedef void (*PFN_vkCmdResetQueryPool)(
-        VkCommandBuffer, VkQueryPool, uint32_t, uint32_t) noexcept nogil
-    ctypedef void (*PFN_vkCmdWriteTimestamp)(
-        VkCommandBuffer, int, VkQueryPool, uint32_t) noexcept nogil
-    ctypedef VkResult (*PFN_vkGetQueryPoolResults)(
-        VkDevice, VkQueryPool, uint32_t, uint32_t, size_t, void*, VkDeviceSize,
-        VkFlags) noexcept nogil

@@ -228,7 +228,7 @@ cdef class Allocator:
 
         `block_bytes` and `block_count` are of vkAllocateMemory, `allocation_bytes` and
         `allocation_count` of what was asked for; `peak_block_bytes` and `peak_allocation_bytes`
-        are since the start or `reset_peak()`.
+        are since the start.
         """
         cdef VmaStatistics now
         if self.handle == NULL or self.device.calls.inherited:
@@ -239,12 +239,6 @@ cdef class Allocator:
                 "block_count": now.blockCount, "allocation_count": now.allocationCount,
                 "peak_block_bytes": self.peak_block_bytes,
                 "peak_allocation_bytes": self.peak_allocation_bytes}
-
-    def reset_peak(self):
-        """Starts the high-water marks anew from what is allocated now."""
-        self.peak_block_bytes = self.peak_allocation_bytes = 0
-        if self.handle != NULL and not self.device.calls.inherited:
-            self.note_peak()
 
     def close(self):
         """Ends the account; at once, or when its last block is closed."""
