@@ -604,4 +604,3 @@ cdef extern from * nogil:
         const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
     ctypedef VkResult (*PFN_vkCreateInstance)(
         const VkInstanceCreateInfo*, const VkAllocationCallbacks*, VkInstance*) noexcept nogil
-
