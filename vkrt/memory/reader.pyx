@@ -13,7 +13,7 @@ from libc.string cimport memset
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 
-from vkrt.memory.batch cimport Batch
+from vkrt.memory.read_batch cimport ReadBatch
 from vkrt.memory.packing cimport Packing
 from vkrt.memory.pieces cimport Job, PieceReader
 from vkrt.memory.source cimport Source
@@ -165,7 +165,7 @@ cdef class Reader(PieceReader):
         cdef Transfer transfer
         self._check_open()
         transfers = list(transfers)  # their packings are needed to the end
-        cdef Batch batch = Batch(self)
+        cdef ReadBatch batch = ReadBatch(self)
         for transfer in transfers:
             batch.add(&transfer.job, transfer.name)
         try:
@@ -173,7 +173,7 @@ cdef class Reader(PieceReader):
         finally:
             self.scratch.free_idle()
 
-    def _threads_for(self, Batch batch):
+    def _threads_for(self, ReadBatch batch):
         threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
         if threads > 1 and self.may_choose and batch.is_warm():
             # Nobody waits for a disk, and one processor copies nearly as fast as the memory can.
@@ -233,7 +233,7 @@ cdef class Reader(PieceReader):
             forgotten = sum([self.files[i].forgotten for i in range(self.file_count)])
         return {"strategy": self.strategy, "bytes": self.bytes_read, "reads": self.reads,
                 "read_seconds": self.read_time * 1e-9, "pack_seconds": self.pack_time * 1e-9,
-                "scratch_bytes": self.scratch.most, "asked": asked, "forgotten": forgotten}
+                "scratch_bytes": self.scratch.peak, "asked": asked, "forgotten": forgotten}
 
     cdef int _check_open(self) except -1:
         if self.closed or self.files == NULL:

@@ -28,7 +28,7 @@ from vkrt.memory.system cimport forget, mincore, want_mapped
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 # Linux's own setting where nobody has changed it.
-LEAST_AHEAD = 128 << 10
+MIN_AHEAD = 128 << 10
 
 
 def ahead_step_of(device):
@@ -40,9 +40,9 @@ def ahead_step_of(device):
     try:
         with open(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb",
                   encoding="ascii") as setting:
-            return max(int(setting.read()) << 10, LEAST_AHEAD)
+            return max(int(setting.read()) << 10, MIN_AHEAD)
     except (OSError, ValueError):
-        return LEAST_AHEAD
+        return MIN_AHEAD
 
 
 cdef class Source:

@@ -105,7 +105,7 @@ cdef class ComputeGraph:
             self.weights = tuple(weights)
             self.resources = Resources(self.device, self.work.storages)
             for some in weights:
-                self.resources.borrow(some.resources, some.storages)
+                self.resources.share(some.resources, some.storages)
                 self.streamer = some.streamer if some.streamer is not None else self.streamer
             for index, block in blocks.items():
                 places = self.plan.blocks[index].places
@@ -339,17 +339,17 @@ cdef class ComputeGraph:
 cdef int _copy_in(Resources resources, operand, array) except -1:
     cdef Py_buffer data
     cdef void* target = resources.host_address(operand)
-    cdef size_t room = operand.nbytes
+    cdef size_t limit = operand.nbytes
     PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
     try:
-        if <size_t>data.len > room:
-            raise ValueError(f"{data.len} bytes for an operand of {room}")
+        if <size_t>data.len > limit:
+            raise ValueError(f"{data.len} bytes for an operand of {limit}")
         if data.len:
             # Nothing that the device has written is alive in this memory between two runs.
             with nogil:
                 memcpy(target, data.buf, data.len)
             # The rest of the last texel is padding, which kernels take to be zero.
-            memset(<char*>target + data.len, 0, room - data.len)
+            memset(<char*>target + data.len, 0, limit - data.len)
             resources.flush(operand)
     finally:
         PyBuffer_Release(&data)
@@ -359,11 +359,11 @@ cdef int _copy_in(Resources resources, operand, array) except -1:
 cdef int _copy_out(Resources resources, operand, array) except -1:
     cdef Py_buffer data
     cdef void* source = resources.host_address(operand)
-    cdef size_t room = operand.nbytes
+    cdef size_t limit = operand.nbytes
     PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
     try:
-        if <size_t>data.len > room:
-            raise ValueError(f"{data.len} bytes of an operand of {room}")
+        if <size_t>data.len > limit:
+            raise ValueError(f"{data.len} bytes of an operand of {limit}")
         if data.len:
             resources.invalidate(operand)
             with nogil:

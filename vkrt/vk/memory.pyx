@@ -203,7 +203,7 @@ cdef class Allocator:
     def _failed(self, int result, uint64_t size, int memory_type):
         cdef VmaBudget budgets[16]  # VK_MAX_MEMORY_HEAPS
         cdef int heap = self.device.info.memory_types[memory_type][0]
-        cdef uint64_t most = self.device.info.limits["maxMemoryAllocationSize"]
+        cdef uint64_t limit = self.device.info.limits["maxMemoryAllocationSize"]
         memset(budgets, 0, sizeof(budgets))
         vmaGetHeapBudgets(self.handle, budgets)
         cdef uint64_t in_use = budgets[heap].statistics.blockBytes
@@ -211,10 +211,10 @@ cdef class Allocator:
         error = error_of(result, "vkAllocateMemory")
         if not isinstance(error, DeviceMemoryError):
             return error
-        limit = f"; the device allocates at most {most:,} at once" if size > most else ""
+        suffix = f"; the device allocates at most {limit:,} at once" if size > limit else ""
         return DeviceMemoryError(
             f"{error}: asked for {size:,} bytes of heap {heap}, where this program has {in_use:,} "
-            f"in use and the budget is {budget:,}{limit}", result, "vkAllocateMemory",
+            f"in use and the budget is {budget:,}{suffix}", result, "vkAllocateMemory",
             asked=size, heap=heap, budget=budget, in_use=in_use)
 
     cdef int note_peak(self) noexcept:
