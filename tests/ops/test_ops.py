@@ -27,8 +27,8 @@ GROUPS = grouped()
 def _groups() -> list:
     """(group, storage): fp16 and other layouts are left out where they show nothing new.
 
-    VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts every
-    second one: for further drivers, when one has run them all. VKRT_TEST_SEED moves on which.
+    VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts
+    every second one: for further drivers, when one has run them all. VKRT_TEST_SEED says which.
     """
     quick = os.environ.get("VKRT_TEST_DEPTH") == "quick"
     seed = int(os.environ.get("VKRT_TEST_SEED", "0"))

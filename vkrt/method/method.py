@@ -131,7 +131,7 @@ class Method:
             self.work, sources = packed.apply(self.work, sources)
             self._sources = sources
         if specialize is None:
-            specialize = (policy_of(device.info.driver_id).specialize and not graph.is_dynamic)
+            specialize = (policy_of(device.info).specialize and not graph.is_dynamic)
         store = store or WeightStore()
         found = store.find(self.work)
         self._lenders = found.lenders
