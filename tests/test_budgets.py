@@ -8,7 +8,8 @@ from support import MODELS, inputs_of, same_bits
 
 import vkrt
 from vkrt.program import Description
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
+from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 

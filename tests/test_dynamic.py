@@ -16,7 +16,8 @@ from vkrt.memory.source import Source
 from vkrt.method.instances import KEPT, Instances
 from vkrt.ops.resolving import resolve
 from vkrt.program import Description
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
+from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 

@@ -23,7 +23,7 @@ LINES = (
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk"),
     ("memory", "work", "report"),
-    ("errors", "version"),
+    ("dataclass", "errors", "extensions", "version"),
 )
 BESIDE = {("runtime", "ops")}
 

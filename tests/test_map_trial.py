@@ -10,13 +10,14 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support import MODELS
 
 import vkrt
-from vkrt.runtime import map_trial, mapping
+from vkrt.runtime import map_trial
 from vkrt.vk import verdict_file
 from vkrt.vk.device import Device
 from vkrt.vk.imported import HostImport, import_alignment
@@ -182,7 +183,7 @@ def test_nothing_is_kept_where_nothing_is_to_be_kept(folder):
 
 
 def test_what_cannot_be_mapped_anyway_is_not_tried(unknown, monkeypatch):
-    monkeypatch.setattr(mapping, "reads_files", lambda device: pytest.fail("tried"))
+    monkeypatch.setattr(map_trial, "reads_files", lambda device: pytest.fail("tried"))
     data = (MODELS / "mlp.pte").read_bytes()
     with vkrt.load(data, unknown) as program:
         assert program.memory.mapped == 0
@@ -198,5 +199,6 @@ def test_verdicts_are_of_one_version_of_a_driver(device, change):
 
 def test_verdicts_are_of_one_kernel(device, monkeypatch):
     before = verdict_file.key_of(device.info)
-    monkeypatch.setattr(verdict_file.platform, "release", lambda: "another")
+    monkeypatch.setattr(verdict_file.os, "uname",
+                        lambda: SimpleNamespace(sysname="Linux", release="another"))
     assert verdict_file.key_of(device.info) != before

@@ -10,8 +10,9 @@ from support import MODELS
 
 import vkrt
 from vkrt.vk import live_objects
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
 from vkrt.vk.memory import fail_allocation_after
+from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 STORAGES = ["texel", "buffer", "texture3d"]

@@ -15,7 +15,8 @@ from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.plan.plan import plan
 from vkrt.program import Description
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
+from vkrt.vk.pretence import treat_as_discrete
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 

@@ -27,7 +27,8 @@ from vkrt.ops.context import Lowering
 from vkrt.ops.copying import copy
 from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
+from vkrt.vk.pretence import treat_as_discrete
 from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Tensor
 

@@ -13,8 +13,9 @@ from support import MODELS, inputs_of, need_model, same_bits
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
-from vkrt.vk.device import Device, treat_as_discrete
+from vkrt.vk.device import Device
 from vkrt.vk.imported import import_alignment
+from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 

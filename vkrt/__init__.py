@@ -6,6 +6,10 @@
         y, = program.run(x)
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vkrt import extensions
 from vkrt.errors import (
     DeviceLostError,
     DeviceMemoryError,
@@ -17,16 +21,18 @@ from vkrt.errors import (
     VkrtError,
     VulkanError,
 )
-from vkrt.files import verify
-from vkrt.method.method import Method, MethodMetadata
-from vkrt.method.profile import Profile, ProfileStep
-from vkrt.packer import Packed, pack
-from vkrt.plan.options import LoadOptions
-from vkrt.program import Program, load
-from vkrt.report.memory import MemoryReport, Phase
 from vkrt.version import __version__
-from vkrt.vk.device import Device, devices
-from vkrt.vk.info import DeviceInfo
+
+if TYPE_CHECKING:
+    from vkrt.files import verify
+    from vkrt.method.method import Method, MethodMetadata
+    from vkrt.method.profile import Profile, ProfileStep
+    from vkrt.packer import Packed, pack
+    from vkrt.plan.options import LoadOptions
+    from vkrt.program import Program, load
+    from vkrt.report.memory import MemoryReport, Phase
+    from vkrt.vk.device import Device, devices
+    from vkrt.vk.info import DeviceInfo
 
 __all__ = [
     "Device",
@@ -55,3 +61,30 @@ __all__ = [
     "pack",
     "verify",
 ]
+
+# What is imported when it is first used, and from where
+_LAZY = {
+    "vkrt.files": ("verify",),
+    "vkrt.method.method": ("Method", "MethodMetadata"),
+    "vkrt.method.profile": ("Profile", "ProfileStep"),
+    "vkrt.packer": ("Packed", "pack"),
+    "vkrt.plan.options": ("LoadOptions",),
+    "vkrt.program": ("Program", "load"),
+    "vkrt.report.memory": ("MemoryReport", "Phase"),
+    "vkrt.vk.device": ("Device", "devices"),
+    "vkrt.vk.info": ("DeviceInfo",),
+}
+
+extensions.install()
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LAZY.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(module), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

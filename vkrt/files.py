@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vkrt import pte
+from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError
 from vkrt.memory.source import Source
 
@@ -114,6 +113,8 @@ def verify(source: Any, data_path: Any = None) -> int:
 
 def _sha256(source: Source, span: pte.Span) -> str:
     """Of some bytes of a source, in hexadecimal; gives the pages back behind it."""
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
     digest = hashlib.sha256()
     with memoryview(source) as data:
         for start in range(span.offset, span.end, _PART):

@@ -6,9 +6,9 @@ The device decides how weights are laid out, so one is needed; nothing is alloca
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.device.policy import target_of
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.ops.lowering import lower

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 from vkrt.ops import copying
 from vkrt.work.records import Prepack
@@ -64,6 +65,13 @@ class Target:
     def bytes(self) -> bytes:
         assert (self.array[:64] == 0xA5).all() and (self.array[-64:] == 0xA5).all()
         return self.array[64:-64].tobytes()
+
+
+def read_bytes(reader: Reader, source: int, offset: int, nbytes: int) -> bytes:
+    """Bytes of one of a reader's sources."""
+    target = Target(nbytes)
+    reader.read_transfer(Transfer(source, offset, nbytes, target.address))
+    return target.bytes()
 
 
 def make_cold(source: Source) -> None:

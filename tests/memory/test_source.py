@@ -10,7 +10,7 @@ import pytest
 from memory_samples import make_cold
 
 from vkrt.errors import FormatError
-from vkrt.memory.source import LEAST_AHEAD, Source, ahead_step_of
+from vkrt.memory.source import MIN_AHEAD, Source, ahead_step_of
 
 PAGE = mmap.PAGESIZE
 
@@ -124,8 +124,8 @@ def test_change_is_seen_from_another_folder(path, monkeypatch, tmp_path):
 
 def test_ahead_step():
     """A setting of the disk where the system tells it."""
-    assert ahead_step_of(os.makedev(4095, 0)) == LEAST_AHEAD
-    assert ahead_step_of(os.stat(__file__).st_dev) >= LEAST_AHEAD
+    assert ahead_step_of(os.makedev(4095, 0)) == MIN_AHEAD
+    assert ahead_step_of(os.stat(__file__).st_dev) >= MIN_AHEAD
 
 
 def test_prefetch_reads_all_that_is_asked(tmp_path):

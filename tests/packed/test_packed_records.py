@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from host_packing import pack_bytes
 from packed_samples import packed_without_a_device, works_of
 
-from vkrt.memory.packing import Packing, pack_bytes
+from vkrt.memory.packing import Packing
 from vkrt.ops import copying
 from vkrt.packed import format as vkpack
 from vkrt.packed import writer

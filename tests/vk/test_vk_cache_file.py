@@ -77,13 +77,16 @@ def test_too_large(tmp_path, monkeypatch):
 def test_where_it_lies(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     path = cache_file.path_of("auto", CARD)
-    assert path.parent == tmp_path / "vkrt" and UUID.hex() in path.name
+    assert os.path.dirname(path) == str(tmp_path / "vkrt")
+    assert UUID.hex() in os.path.basename(path)
     assert cache_file.path_of("auto", replace(CARD, driver_version=1)) != path
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, the specification says
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_file.path_of("auto", CARD).parent == tmp_path / ".cache" / "vkrt"
+    assert os.path.dirname(cache_file.path_of("auto", CARD)) == str(tmp_path / ".cache" / "vkrt")
     assert cache_file.path_of("off", CARD) is None
-    assert str(cache_file.path_of("/some/where", CARD)) == "/some/where"
+    assert cache_file.path_of("/some/where", CARD) == "/some/where"
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # nobody's home
+    assert cache_file.path_of("auto", CARD) is None
 
 
 def test_option(monkeypatch, tmp_path):
@@ -106,11 +109,11 @@ def test_old_files_go(tmp_path):
         path.write_bytes(bytes(1000))
         os.utime(path, (1000 + age, 1000 + age))
     (tmp_path / "other").write_bytes(bytes(5000))
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", most=2000)
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", max_bytes=2000)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.vkpipelines", "b.vkpipelines", "other"]
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", most=0)
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", max_bytes=0)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.vkpipelines", "other"]
-    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", most=0)
+    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", max_bytes=0)
 
 
 def test_nothing_to_save():

@@ -8,11 +8,18 @@ import threading
 
 import numpy as np
 import pytest
-from vk_bench import STORAGE_BUFFER, Bench
+from vk_bench import (
+    COMPUTE_BARRIER,
+    COMPUTE_TO_TRANSFER,
+    STORAGE_BUFFER,
+    TRANSFER_TO_COMPUTE,
+    Bench,
+)
 from vk_shaders import LINEAR
+from vkrt.vk.timestamps import TimestampQueries
 
 from vkrt.vk import live_objects
-from vkrt.vk.command import CommandBuffer, CommandPool, Fence, TimestampQueries
+from vkrt.vk.command import CommandBuffer, CommandPool, Fence
 from vkrt.vk.device import Device
 
 pytestmark = pytest.mark.driver
@@ -38,12 +45,12 @@ def test_fill_copy_and_compute_in_order(bench):
     one = struct.unpack("=I", struct.pack("=f", 1.0))[0]
     commands = bench.begin()
     commands.record_fill(a, 0, 4 * count, one)
-    commands.transfer_to_compute()
+    commands.barrier(*TRANSFER_TO_COMPUTE)
     for step in range(6):
         commands.record_dispatch(pipeline, sets, step % 2, (count // 64, 1, 1),
                                  struct.pack("=if", count, 1.0))
-        commands.compute_barrier()
-    commands.compute_to_transfer()
+        commands.barrier(*COMPUTE_BARRIER)
+    commands.barrier(*COMPUTE_TO_TRANSFER)
     commands.record_copy(a, 0, result, 0, 4 * count)
     bench.finish(commands)
     y = np.frombuffer(result.block.read(0, 4 * count), np.float32)
@@ -106,7 +113,7 @@ def test_what_is_closed_is_refused(device, bench):
             call()
     commands.end()
     commands.close()
-    commands.compute_barrier()
+    commands.barrier(*COMPUTE_BARRIER)
     fence = Fence(device)
     for call in (lambda: commands.begin(True), commands.end, lambda: commands.submit(fence)):
         with pytest.raises(ValueError, match="closed"):
@@ -150,12 +157,12 @@ def test_timestamps_grow(device, bench):
     queries = bench.own(TimestampQueries(device, 3))
     target = bench.buffer(1 << 20)
     commands = bench.begin()
-    commands.record_reset(queries)
+    queries.record_reset(commands)
     for i in range(3):
-        commands.record_timestamp(queries, i)
+        queries.record(commands, i)
         commands.record_fill(target, i << 18, 1 << 18, i)  # nothing to wait for
     with pytest.raises(IndexError):
-        commands.record_timestamp(queries, 3)
+        queries.record(commands, 3)
     bench.finish(commands)
     times = queries.read()
     assert times == sorted(times) and times[0] > 0
@@ -166,8 +173,8 @@ def test_timestamps_that_were_not_written(device, bench):
         pytest.skip("the device has no timestamps")
     queries = bench.own(TimestampQueries(device, 2))
     commands = bench.begin()
-    commands.record_reset(queries)
-    commands.record_timestamp(queries, 0)
+    queries.record_reset(commands)
+    queries.record(commands, 0)
     bench.finish(commands)
     assert queries.read() is None
 

@@ -7,11 +7,11 @@ import mmap
 import numpy as np
 import pytest
 from vk_bench import BUFFER_USAGE, Bench
+from vkrt.vk.timeline_semaphore import TimelineSemaphore
 
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 from vkrt.vk.imported import HostImport, import_alignment
-from vkrt.vk.timeline import Timeline
 
 pytestmark = pytest.mark.driver
 
@@ -81,7 +81,7 @@ def test_an_import_keeps_a_closed_device(mapping):
 
 
 def test_timeline(device):
-    timeline = Timeline(device)
+    timeline = TimelineSemaphore(device)
     assert timeline.value == 0
     assert timeline.wait(0, 0)
     assert not timeline.wait(1, 0.001)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from vk_bench import (
+    COMPUTE_BARRIER,
     RGBA32F,
     SAMPLED_IMAGE,
     STORAGE_BUFFER,
@@ -17,12 +18,12 @@ from vk_bench import (
     Bench,
 )
 from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
+from vkrt.vk.pipeline_batch import PipelineBatch
 
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.vk import live_objects
-from vkrt.vk.capability import check_capabilities, required_capabilities
+from vkrt.vk.capability import CAPABILITIES, check_capabilities, declared
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
-from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.resource import Buffer, BufferView
 
 pytestmark = pytest.mark.driver
@@ -99,7 +100,7 @@ def test_image_written_then_sampled(bench):
     commands = bench.begin()
     commands.record_image(image)
     commands.record_dispatch(write, sets, 0, groups)
-    commands.compute_barrier()
+    commands.barrier(*COMPUTE_BARRIER)
     commands.record_dispatch(read, sets, 1, groups)
     bench.finish(commands)
     y = np.frombuffer(target.block.read(0, x.nbytes), np.float32)
@@ -141,9 +142,9 @@ def test_pipelines_from_several_threads(device, bench):
 
 
 def test_capabilities_of_a_module():
-    assert required_capabilities(LINEAR) == {"Shader"}
-    assert required_capabilities(TEXEL) == {"Shader", "SampledBuffer", "ImageQuery"}
-    assert required_capabilities(HALF) == {"Shader", "Float16"}
+    names = [{CAPABILITIES[number][0] for number in declared(module)}
+             for module in (LINEAR, TEXEL, HALF)]
+    assert names == [{"Shader"}, {"Shader", "SampledBuffer", "ImageQuery"}, {"Shader", "Float16"}]
     check_capabilities(HALF, {"float16"}, "a device")
     with pytest.raises(UnsupportedError, match=r"a device .* Float16 \(device feature float16\)"):
         check_capabilities(HALF, set(), "a device")

@@ -14,7 +14,14 @@ import struct
 
 import pytest
 from support import run_python
-from vk_bench import STORAGE_BUFFER, UNIFORM_TEXEL, Bench
+from vk_bench import (
+    COMPUTE_BARRIER,
+    COMPUTE_TO_TRANSFER,
+    STORAGE_BUFFER,
+    TRANSFER_TO_COMPUTE,
+    UNIFORM_TEXEL,
+    Bench,
+)
 from vk_shaders import LINEAR, TEXEL
 
 from vkrt.errors import LoaderError
@@ -40,11 +47,10 @@ def in_order(bench: Bench, left_out: int | None) -> None:
         sets.write_buffer(index, 1, source, 0, NBYTES)
     commands = bench.begin()
     commands.record_fill(a, 0, NBYTES, 0)
-    barriers = [commands.transfer_to_compute, commands.compute_barrier,
-                commands.compute_to_transfer]
+    barriers = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
     for number, barrier in enumerate(barriers):
         if number != left_out:
-            barrier()
+            commands.barrier(*barrier)
         if number < 2:
             commands.record_dispatch(pipeline, sets, number, (COUNT // 64, 1, 1),
                                      struct.pack("=if", COUNT, 1.0))
@@ -56,7 +62,7 @@ def over_one_memory(bench: Bench, offset: int, texels: bool) -> None:
     """A fill of one buffer, then without a barrier a copy or a dispatch that reads another one,
     `offset` bytes further on in the same memory."""
     block = bench.host_buffer(bytes(4 * NBYTES)).block
-    first, second = (bench.own(Buffer(bench.device, NBYTES, 0x2F)) for _ in range(2))
+    first, second = (bench.own(Buffer(bench.device, NBYTES, 0x27)) for _ in range(2))
     first.bind(block, 0)
     second.bind(block, offset)
     commands = bench.begin()

@@ -9,13 +9,17 @@ from vkrt.vk.resource import Buffer, BufferView, Image
 
 DEVICE, STAGING, READBACK = MemoryKind
 
-# VkBufferUsageFlags: transfer both ways, both kinds of texel buffer, storage buffer
-BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x8 | 0x20
+# VkBufferUsageFlags: transfer both ways, texel buffer, storage buffer
+BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
 # VkImageUsageFlags: sampled, storage
 IMAGE_USAGE = 0x4 | 0x8
 RGBA32F = 109
 # VkDescriptorType
 SAMPLED_IMAGE, STORAGE_IMAGE, UNIFORM_TEXEL, STORAGE_BUFFER = 1, 3, 4, 7
+# What `CommandBuffer.barrier` takes: VkPipelineStageFlags and VkAccessFlags before it and behind it
+COMPUTE_BARRIER = 0x800, 0x40, 0x800, 0x60
+TRANSFER_TO_COMPUTE = 0x1000, 0x1000, 0x800, 0x60
+COMPUTE_TO_TRANSFER = 0x800, 0x40, 0x1000, 0x1800
 
 
 class Bench:

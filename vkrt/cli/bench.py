@@ -6,13 +6,14 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from vkrt.cli import common
 from vkrt.cli.reference import FORMS, load_reference
+from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.method.method import MethodMetadata

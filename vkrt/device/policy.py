@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.device.rows import STORAGES, Row, row_of
 from vkrt.errors import InputError
 from vkrt.work.target import Target

@@ -12,11 +12,11 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.work.tuning import Tuning
 

@@ -8,9 +8,10 @@ before the run and the one that holds it after.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError
 from vkrt.pte import OperatorCall, ValueList
 from vkrt.work.tensor import Constant, Tensor

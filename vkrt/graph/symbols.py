@@ -8,9 +8,9 @@ the order of the file, so that each is evaluated after what it is made of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.work.tensor import Tensor
 
 # Arithmetic on symbolic integers; // rounds down.

@@ -35,5 +35,3 @@ cdef class Packing:
     cdef readonly size_t row_bytes
     cdef readonly size_t source_bytes
     cdef readonly size_t target_bytes
-    cdef void pack(self, const char* source, char* target, size_t first_row,
-                   size_t rows) noexcept nogil

@@ -152,19 +152,6 @@ cdef class Packing:
     def is_copy(self):
         return bool(self.walk.whole) and self.walk.base == 0
 
-    cdef void pack(self, const char* source, char* target, size_t first_row,
-                   size_t rows) noexcept nogil:
-        """Packs rows from their bytes to their place.
-
-        Args:
-            source: first byte of the first of the rows.
-            target: start of the WEIGHT.
-            first_row, rows: which; every texel of theirs is written, padding included.
-        """
-        if self.walk.columns:
-            first_row, rows = 0, rows * self.walk.parts
-        pack_parts(&self.walk, source, target, first_row, rows)
-
 
 cdef size_t parts_bytes(const Walk* walk, size_t count) noexcept nogil:
     """Bytes of the source that some parts in a row take."""
@@ -190,31 +177,6 @@ def cut(dims, count):
     if count != 1:
         raise InputError(f"a walk over {dims} is over before its border")
     return inner, outer
-
-
-def pack_bytes(params, itemsize, data, rows=1):
-    """The bytes of a weight, from those of a constant; for tests and tools.
-
-    Args:
-        params, itemsize, rows: see `Packing`.
-        data: the constant, anything with the buffer protocol.
-
-    Raises:
-        InputError: `data` is too short for the walk.
-    """
-    cdef Packing packing = Packing(params, itemsize, rows)
-    cdef const unsigned char[::1] view = memoryview(data).cast("B")
-    cdef bytearray result
-    cdef char* target
-    if <size_t>view.shape[0] < packing.source_bytes:
-        raise InputError(f"{view.shape[0]} bytes; the walk needs {packing.source_bytes}")
-    if not packing.target_bytes:
-        return b""
-    result = bytearray(packing.target_bytes)
-    target = result
-    with nogil:
-        packing.pack(<const char*>&view[0], target, 0, packing.rows)
-    return bytes(result)
 
 
 cdef void pack_parts(const Walk* walk, const char* source, char* target, size_t first,

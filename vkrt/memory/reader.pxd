@@ -17,5 +17,4 @@ cdef class Reader(PieceReader):
     cdef bint closed
 
     cdef int read(self, Transfer transfer) except -1 nogil
-    cdef int copy(self, size_t source, size_t offset, size_t nbytes, char* target) except -1 nogil
     cdef int _check_open(self) except -1

@@ -13,7 +13,7 @@ from libc.string cimport memset
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 
-from vkrt.memory.batch cimport Batch
+from vkrt.memory.read_batch cimport ReadBatch
 from vkrt.memory.packing cimport Packing
 from vkrt.memory.pieces cimport Job, PieceReader
 from vkrt.memory.source cimport Source
@@ -108,7 +108,7 @@ cdef class Reader(PieceReader):
     """Reads sources; see the module's docstring.
 
     A reader keeps its sources' mappings and files until it is closed. `run` may be called by one
-    thread while others call `read` and `copy`; none may be at work when it is closed.
+    thread while others call `read`; none may be at work when it is closed.
 
     Args:
         sources: `Source`s; transfers name them by their index.
@@ -165,7 +165,7 @@ cdef class Reader(PieceReader):
         cdef Transfer transfer
         self._check_open()
         transfers = list(transfers)  # their packings are needed to the end
-        cdef Batch batch = Batch(self)
+        cdef ReadBatch batch = ReadBatch(self)
         for transfer in transfers:
             batch.add(&transfer.job, transfer.name)
         try:
@@ -173,7 +173,7 @@ cdef class Reader(PieceReader):
         finally:
             self.scratch.free_idle()
 
-    def _threads_for(self, Batch batch):
+    def _threads_for(self, ReadBatch batch):
         threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
         if threads > 1 and self.may_choose and batch.is_warm():
             # Nobody waits for a disk, and one processor copies nearly as fast as the memory can.
@@ -189,36 +189,11 @@ cdef class Reader(PieceReader):
                 raise self.error_of(&failed, transfer.name, error)
         return 0
 
-    cdef int copy(self, size_t source, size_t offset, size_t nbytes, char* target) except -1 nogil:
-        """Copies bytes on the calling thread, without the GIL; for staging."""
-        cdef Job job, failed
-        cdef int error
-        memset(&job, 0, sizeof(Job))
-        job.source, job.offset, job.nbytes, job.target = source, offset, nbytes, target
-        error = self.carry_all(&job, &failed)
-        if error:
-            with gil:
-                raise self.error_of(&failed, "", error)
-        return 0
-
     def read_transfer(self, Transfer transfer not None):
         """Carries out a transfer on the calling thread; raises as `run` does."""
         self._check_open()
         with nogil:
             self.read(transfer)
-
-    def read_bytes(self, size_t source, size_t offset, size_t nbytes):
-        """Bytes of a source, read on the calling thread; raises as `run` does."""
-        cdef bytearray result
-        cdef char* target
-        self._check_open()
-        if not nbytes:
-            return b""
-        result = bytearray(nbytes)
-        target = result
-        with nogil:
-            self.copy(source, offset, nbytes, target)
-        return bytes(result)
 
     def start_ahead(self, size_t source, size_t offset, size_t nbytes):
         """Asks the system to read a range, a window of it at most, and does not wait for it.
@@ -243,11 +218,6 @@ cdef class Reader(PieceReader):
         with nogil:
             ask_for(file, start, end - start)
 
-    @property
-    def scratch_bytes(self):
-        """The most bytes of scratch memory there were at once."""
-        return self.scratch.most
-
     def statistics(self):
         """Counters since the start, as a dict.
 
@@ -263,7 +233,7 @@ cdef class Reader(PieceReader):
             forgotten = sum([self.files[i].forgotten for i in range(self.file_count)])
         return {"strategy": self.strategy, "bytes": self.bytes_read, "reads": self.reads,
                 "read_seconds": self.read_time * 1e-9, "pack_seconds": self.pack_time * 1e-9,
-                "scratch_bytes": self.scratch.most, "asked": asked, "forgotten": forgotten}
+                "scratch_bytes": self.scratch.peak, "asked": asked, "forgotten": forgotten}
 
     cdef int _check_open(self) except -1:
         if self.closed or self.files == NULL:

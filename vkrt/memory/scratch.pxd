@@ -14,7 +14,7 @@ cdef struct Scratch:
 cdef class ScratchPool:
     cdef Scratch scratches[SCRATCHES]
     cdef uint64_t held
-    cdef uint64_t most
+    cdef uint64_t peak
     cdef char* acquire(self, size_t nbytes, int* slot) noexcept nogil
     cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil
     cdef void drop(self, Scratch* scratch) noexcept nogil

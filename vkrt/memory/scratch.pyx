@@ -50,7 +50,7 @@ cdef class ScratchPool:
                 atomic_store(&scratch.busy, 0)
         held = atomic_add(&self.held, nbytes) + nbytes
         # Two threads at once may lose the larger figure; it is a report.
-        self.most = max(self.most, held)
+        self.peak = max(self.peak, held)
         return data
 
     cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil:

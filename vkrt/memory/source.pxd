@@ -18,6 +18,4 @@ cdef class Source:
     cdef object owner
     cdef Py_buffer held
     cdef int _check_open(self) except -1
-    cdef void release_pages(self, size_t offset, size_t nbytes) noexcept nogil
-    cdef void want_pages(self, size_t offset, size_t nbytes) noexcept nogil
     cdef void unmap(self) noexcept

@@ -1,7 +1,7 @@
 import os
 from typing import Any
 
-LEAST_AHEAD: int
+MIN_AHEAD: int
 
 def ahead_step_of(device: int) -> int: ...
 

@@ -28,7 +28,7 @@ from vkrt.memory.system cimport forget, mincore, want_mapped
 
 cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
 # Linux's own setting where nobody has changed it.
-LEAST_AHEAD = 128 << 10
+MIN_AHEAD = 128 << 10
 
 
 def ahead_step_of(device):
@@ -40,9 +40,9 @@ def ahead_step_of(device):
     try:
         with open(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb",
                   encoding="ascii") as setting:
-            return max(int(setting.read()) << 10, LEAST_AHEAD)
+            return max(int(setting.read()) << 10, MIN_AHEAD)
     except (OSError, ValueError):
-        return LEAST_AHEAD
+        return MIN_AHEAD
 
 
 cdef class Source:
@@ -147,32 +147,20 @@ cdef class Source:
             raise ValueError(f"{self.name} is closed")
         return 0
 
-    cdef void release_pages(self, size_t offset, size_t nbytes) noexcept nogil:
-        """Gives back the whole pages inside the range; touching them again reads the file again."""
-        cdef size_t start, end
-        if not self.mapped:
-            return
-        start = (offset + PAGE - 1) // PAGE * PAGE
-        end = (offset + nbytes) // PAGE * PAGE
-        if end > start:
+    def release(self, size_t offset, size_t nbytes):
+        """Gives back the whole pages inside a range; touching them again reads the file again."""
+        cdef size_t end = offset + min(nbytes, self.nbytes - min(offset, self.nbytes))
+        cdef size_t start = (offset + PAGE - 1) // PAGE * PAGE
+        end = end // PAGE * PAGE
+        if self.mapped and end > start:
             madvise(<void*>(self.data + start), end - start, MADV_DONTNEED)
 
-    cdef void want_pages(self, size_t offset, size_t nbytes) noexcept nogil:
-        """Asks the system to read the range ahead of its use."""
-        cdef size_t start
-        if not self.mapped or offset >= self.nbytes:
-            return
-        start = offset // PAGE * PAGE
-        nbytes = min(offset + nbytes, self.nbytes) - start
-        want_mapped(<const char*>self.data + start, nbytes, self.ahead_step)
-
-    def release(self, size_t offset, size_t nbytes):
-        """Gives back the pages of a range of a mapped file."""
-        self.release_pages(offset, min(nbytes, self.nbytes - min(offset, self.nbytes)))
-
     def prefetch(self, size_t offset, size_t nbytes):
-        """Asks for the pages of a range of a mapped file to be read."""
-        self.want_pages(offset, nbytes)
+        """Asks the system to read the pages of a range ahead of their use."""
+        cdef size_t start = offset // PAGE * PAGE
+        if self.mapped and offset < self.nbytes:
+            want_mapped(<const char*>self.data + start, min(offset + nbytes, self.nbytes) - start,
+                        self.ahead_step)
 
     def resident(self, size_t offset, size_t nbytes):
         """One byte for every page that the range touches: 1 where it is in the system's cache.

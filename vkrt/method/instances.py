@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read

@@ -9,8 +9,8 @@ Activations are channels-last. A weight [O, I / groups, kh, kw] (of a transposed
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops import matmul, tiles, winograd
 from vkrt.ops.dtypes import ONE_FLOAT

@@ -7,9 +7,10 @@ its size and the stride in the source (in elements of the source's padded memory
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import Constant, Operand, itemsize, short_name

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.registry import operator

@@ -8,8 +8,8 @@ moments the program asks for, take three: moments of parts of the sets (moments.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT

@@ -17,12 +17,12 @@ What only portable kernels do outside of delegates is declared in `vkrt.ops.host
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import walk_packages
 from types import MappingProxyType
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.kernels import Kernel

@@ -9,9 +9,10 @@ node is only reused while nothing it is connected to has been touched by one tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Node
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Tensor

@@ -8,8 +8,7 @@ strips of rows of tiles, as many at a time as there is room for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from vkrt.dataclass import dataclass
 from vkrt.ops import matmul, tiles
 from vkrt.plan.arena import round_up
 from vkrt.work.target import Target

@@ -11,13 +11,13 @@ begin at the largest alignment that Vulkan lets a device ask for.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.plan.arena import round_up
 
@@ -105,7 +105,7 @@ def header_bytes(header: Header) -> bytes:
     if len(text) > MOST_JSON_BYTES:
         raise UnsupportedError(f"{len(header.entries)} weights need a header of {len(text):,} "
                                f"bytes; at most {MOST_JSON_BYTES:,} are possible")
-    return _PREFIX.pack(MAGIC, FORMAT_VERSION, len(text), hashlib.sha256(text).digest()) + text
+    return _PREFIX.pack(MAGIC, FORMAT_VERSION, len(text), _sha256(text)) + text
 
 
 def read_header(data: memoryview) -> tuple[Header, int]:
@@ -126,7 +126,7 @@ def read_header(data: memoryview) -> tuple[Header, int]:
     if length > MOST_JSON_BYTES or start > len(data) or start % PAGE:
         raise FormatError(f"it has {len(data)} bytes and a header of {length} (is it cut off?)")
     text = bytes(data[_PREFIX.size:start])
-    if hashlib.sha256(text).digest() != digest:
+    if _sha256(text) != digest:
         raise FormatError("its header is damaged: the checksum is another")
     header = _header(_json(text))
     if start + header.payload_bytes != len(data):
@@ -188,3 +188,9 @@ def _crc(table: Any) -> int:
     except ValueError as error:
         raise FormatError(f"its header has {text[:40]!r} as 'crc32', expected a hexadecimal "
                           "number") from error
+
+
+def _sha256(text: bytes) -> bytes:
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
+    return hashlib.sha256(text).digest()

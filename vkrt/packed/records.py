@@ -5,7 +5,6 @@ Pure: nothing here knows a device or a file.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,6 +27,8 @@ def key_of(record: Prepack) -> str:
     Made of where the constant is in the program (whose identity is checked apart), of its name for
     the content where the program has one, and of everything that decides how it is packed.
     """
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
     constant, target = record.constant, record.target
     what = (constant.source, constant.offset, constant.nbytes, constant.key, constant.dtype,
             target.dtype, target.storage.nbytes, record.params)

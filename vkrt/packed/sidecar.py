@@ -6,7 +6,6 @@ file, and the work list's notes say why.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from collections.abc import Sequence
@@ -33,6 +32,8 @@ def beside(program: str) -> str:
 
 def sha256_of(source: Source) -> str:
     """The sha256 of a source, in hexadecimal; gives the pages back behind it."""
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
     digest = hashlib.sha256()
     with memoryview(source) as data:
         for start in range(0, len(data), _PART):

@@ -12,7 +12,8 @@ import math
 import random
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from vkrt.dataclass import dataclass
 
 # Bounds of the work, in visits of a neighbour (about 0.2 us each).
 SEARCH_VISITS = 150_000

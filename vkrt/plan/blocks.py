@@ -7,9 +7,9 @@ their lifetimes.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.plan.arena import Packing, Request, pack, round_up
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from vkrt.dataclass import dataclass
 from vkrt.device.policy import Speed
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.stream.cost import cost_of

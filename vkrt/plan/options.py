@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.device.policy import STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES

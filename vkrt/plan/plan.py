@@ -18,10 +18,11 @@ the predicted bytes (`simulate`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.plan.arena import round_up
 from vkrt.plan.blocks import (

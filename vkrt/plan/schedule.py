@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.plan.arena import round_up
 from vkrt.work.records import Prepack
 

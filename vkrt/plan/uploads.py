@@ -7,8 +7,8 @@ the other one to its place in the pool.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.plan.arena import round_up
 from vkrt.plan.schedule import STAGING_ALIGNMENT
 from vkrt.work.records import WorkList

@@ -1,7 +1,6 @@
 """What a method executes: a list of instructions over its values."""
 
-from dataclasses import dataclass
-
+from vkrt.dataclass import dataclass
 from vkrt.pte.flatbuffer import Table
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.report.columns import columns
 from vkrt.report.timeline import Timeline
 

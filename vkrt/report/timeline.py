@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from vkrt.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ A method with dynamic shapes has several: one for each of the sizes it was run a
 from time import perf_counter
 
 cimport cython
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy, memset
 
@@ -23,19 +26,19 @@ from vkrt.plan.barriers import barriers, transitions
 from vkrt.work.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
 
-from vkrt.runtime.descriptors cimport write_set
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times
-from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of
+from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of, write_set
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.streaming cimport Streamer
 from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.command cimport CommandBuffer, CommandPool, TimestampQueries
+from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+from vkrt.vk.timestamps cimport TimestampQueries
 
 
 @cython.no_gc_clear
@@ -102,7 +105,7 @@ cdef class ComputeGraph:
             self.weights = tuple(weights)
             self.resources = Resources(self.device, self.work.storages)
             for some in weights:
-                self.resources.borrow(some.resources, some.storages)
+                self.resources.share(some.resources, some.storages)
                 self.streamer = some.streamer if some.streamer is not None else self.streamer
             for index, block in blocks.items():
                 places = self.plan.blocks[index].places
@@ -334,29 +337,37 @@ cdef class ComputeGraph:
 
 
 cdef int _copy_in(Resources resources, operand, array) except -1:
-    cdef const unsigned char[::1] data = array.reshape(-1).view("u1")
+    cdef Py_buffer data
     cdef void* target = resources.host_address(operand)
-    cdef size_t nbytes = data.shape[0]
-    if nbytes > <size_t>operand.nbytes:
-        raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
-    if nbytes:
-        # Nothing that the device has written is alive in this memory between two runs.
-        with nogil:
-            memcpy(target, &data[0], nbytes)
-        # The rest of the last texel is padding, which kernels take to be zero.
-        memset(<char*>target + nbytes, 0, <size_t>operand.nbytes - nbytes)
-        resources.flush(operand)
+    cdef size_t limit = operand.nbytes
+    PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
+    try:
+        if <size_t>data.len > limit:
+            raise ValueError(f"{data.len} bytes for an operand of {limit}")
+        if data.len:
+            # Nothing that the device has written is alive in this memory between two runs.
+            with nogil:
+                memcpy(target, data.buf, data.len)
+            # The rest of the last texel is padding, which kernels take to be zero.
+            memset(<char*>target + data.len, 0, limit - data.len)
+            resources.flush(operand)
+    finally:
+        PyBuffer_Release(&data)
     return 0
 
 
 cdef int _copy_out(Resources resources, operand, array) except -1:
-    cdef unsigned char[::1] data = array.reshape(-1).view("u1")
+    cdef Py_buffer data
     cdef void* source = resources.host_address(operand)
-    cdef size_t nbytes = data.shape[0]
-    if nbytes > <size_t>operand.nbytes:
-        raise ValueError(f"{nbytes} bytes of an operand of {operand.nbytes}")
-    if nbytes:
-        resources.invalidate(operand)
-        with nogil:
-            memcpy(&data[0], source, nbytes)
+    cdef size_t limit = operand.nbytes
+    PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
+    try:
+        if <size_t>data.len > limit:
+            raise ValueError(f"{data.len} bytes of an operand of {limit}")
+        if data.len:
+            resources.invalidate(operand)
+            with nogil:
+                memcpy(data.buf, source, data.len)
+    finally:
+        PyBuffer_Release(&data)
     return 0

@@ -15,8 +15,8 @@ TEXEL_FORMATS = {
     "bool": 41,
 }
 
-# VkBufferUsageFlags: transfer source and destination, uniform and storage texel, storage
-BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x8 | 0x20
+# VkBufferUsageFlags: transfer source and destination, uniform texel, storage
+BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
 # VkImageUsageFlags: transfer source and destination, sampled, storage
 IMAGE_USAGE = 0x1 | 0x2 | 0x4 | 0x8
 
@@ -25,8 +25,7 @@ DESCRIPTOR_LIMITS = {
     "storage buffers": ("maxPerStageDescriptorStorageBuffers", {"storage_buffer"}),
     "texel views and sampled images": ("maxPerStageDescriptorSampledImages",
                                        {"uniform_texel_buffer", "combined_image_sampler"}),
-    "storage images": ("maxPerStageDescriptorStorageImages",
-                       {"storage_image", "storage_texel_buffer"}),
+    "storage images": ("maxPerStageDescriptorStorageImages", {"storage_image"}),
 }
 
 STORAGE_BUFFER = 7
@@ -35,7 +34,6 @@ DESCRIPTOR_TYPES = {
     "combined_image_sampler": 1,
     "storage_image": 3,
     "uniform_texel_buffer": 4,
-    "storage_texel_buffer": 5,
     "storage_buffer": STORAGE_BUFFER,
 }
 

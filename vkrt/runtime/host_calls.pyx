@@ -5,6 +5,9 @@ import math
 
 import numpy as np
 
+from cpython.buffer cimport PyBUF_WRITE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+
 from vkrt.work.tensor import Tensor, itemsize
 
 from vkrt.runtime.resources cimport Resources
@@ -21,8 +24,9 @@ cdef class HostStep:
         self.args = tuple(_bind(arg, reads) for arg in record.args)
         self.outs = tuple(_array(resources, o) for o in record.writes)
         for operand, array in zip(record.writes, self.outs):
-            self.padding.append((<unsigned char[:operand.nbytes]><unsigned char*>
-                                 resources.host_address(operand))[array.nbytes:])
+            rest = operand.nbytes - array.nbytes
+            if rest:
+                self.padding.append(_bytes_at(resources, operand, array.nbytes, rest))
 
     cdef run(self, run_kernel):
         for operand in (*self.record.reads, *self.record.writes):
@@ -31,7 +35,7 @@ cdef class HostStep:
         # The rest of the last texel is padding, which kernels take to be zero; other tenants of
         # the arena may have written there.
         for padding in self.padding:
-            padding[:] = 0
+            padding[:] = bytes(len(padding))
         for operand in self.record.writes:
             self.resources.flush(operand)
 
@@ -48,7 +52,13 @@ def _bind(arg, reads):
 cdef _array(Resources resources, operand):
     """A numpy array over a raw operand's memory, valid as long as the resources are bound."""
     cdef size_t nbytes = math.prod(operand.sizes) * itemsize(operand.dtype)
-    cdef unsigned char* address = <unsigned char*>resources.host_address(operand)
     if not nbytes:
         return np.empty(operand.sizes, operand.dtype)
-    return np.asarray(<unsigned char[:nbytes]>address).view(operand.dtype).reshape(operand.sizes)
+    return np.frombuffer(_bytes_at(resources, operand, 0, nbytes),
+                         operand.dtype).reshape(operand.sizes)
+
+
+cdef _bytes_at(Resources resources, operand, size_t offset, size_t nbytes):
+    """A memoryview of an operand's memory, from an offset on."""
+    return PyMemoryView_FromMemory(<char*>resources.host_address(operand) + offset, nbytes,
+                                   PyBUF_WRITE)

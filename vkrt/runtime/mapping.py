@@ -14,7 +14,6 @@ from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE
-from vkrt.runtime.map_trial import reads_files
 from vkrt.vk.imported import HostImport, import_alignment
 from vkrt.work.weights import Weight
 
@@ -79,7 +78,11 @@ class Mapper:
         return not_in_place(weight, source, self._offset_alignment) or self._distrusted()
 
     def _distrusted(self) -> str:
-        if self._trusts or reads_files(self._device):
+        if self._trusts:
+            return ""
+        from vkrt.runtime.map_trial import reads_files  # few drivers are tried
+
+        if reads_files(self._device):
             return ""
         return ("a trial did not show that this driver reads the pages of files in place "
                 "(weights='map' insists)")

@@ -28,10 +28,10 @@ PUSH_CONSTANT_BYTES = 128
 
 # A shader that a work list would specialize for more dispatches than these has its sizes pushed
 # instead: compiling it so often takes longer than many runs gain.
-MOST_SPECIALIZED = 96
+MAX_SPECIALIZED = 96
 
 # Threads that create pipelines beside the one that loads the program
-MOST_THREADS = 3
+MAX_THREADS = 3
 
 
 cdef long as_int32(long bits):
@@ -84,7 +84,7 @@ cdef class Pipelines:
         steps = [step for step in work.steps if isinstance(step, Dispatch)]
         kinds = {(step.shader, step.params, step.local_size) for step in steps}
         self.pushed = {name for name, count in Counter(kind[0] for kind in kinds).items()
-                       if count > MOST_SPECIALIZED}
+                       if count > MAX_SPECIALIZED}
         for step in steps:
             shader = shaders.get(step.shader)
             key = self._key(shader, step.params, step.local_size, self.specialize)
@@ -97,7 +97,7 @@ cdef class Pipelines:
         for key, shader in wanted.items():
             batch.add(self._layout(shader), self._module(shader), key[1])
         self.batch, self.keys = batch, list(wanted)
-        helpers = min(usable_cores() - 1, MOST_THREADS, len(wanted) - 1)
+        helpers = min(usable_cores() - 1, MAX_THREADS, len(wanted) - 1)
         for _ in range(helpers):
             thread = threading.Thread(target=batch.work, name="vkrt-pipelines")
             thread.start()

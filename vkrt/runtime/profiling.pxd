@@ -1,8 +1,8 @@
 # cython: language_level=3
 
 from vkrt.runtime.submission cimport Submission
-from vkrt.vk.command cimport TimestampQueries
 from vkrt.vk.device cimport Device
+from vkrt.vk.timestamps cimport TimestampQueries
 
 
 cdef class HostClock:

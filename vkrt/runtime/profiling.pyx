@@ -7,8 +7,8 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.submission cimport Submission
-from vkrt.vk.command cimport TimestampQueries
 from vkrt.vk.device cimport Device
+from vkrt.vk.timestamps cimport TimestampQueries
 
 
 cdef class HostClock:

@@ -1,10 +1,11 @@
 # cython: language_level=3
-"""Recording: the beginning of a section, and a dispatch in it."""
+"""Recording: the beginning of a section, and a dispatch in it with its descriptor set."""
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from vkrt.work.records import Dispatch, Move
 
+from vkrt.runtime.resources cimport Resources
 from vkrt.vk.api cimport (
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_READ_BIT,
@@ -17,6 +18,7 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.command cimport CommandBuffer
 from vkrt.vk.pipeline cimport DescriptorLayout, DescriptorPool, Pipeline
+from vkrt.vk.resource cimport Buffer
 
 
 cdef Scope scope_of(steps) except *:
@@ -49,6 +51,26 @@ cdef int open_section(CommandBuffer commands, Scope scope, images) except -1:
             | VK_PIPELINE_STAGE_TRANSFER_BIT,
             VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
             scope.stages, scope.reads | scope.writes, images)
+    return 0
+
+
+cdef int write_set(DescriptorPool pool, uint32_t index, shader, operands,
+                   Resources resources) except -1:
+    """Writes the operands of a dispatch, in binding order, into set `index` of the pool.
+
+    Bindings that the shader's code does not use stay unwritten.
+    """
+    cdef Buffer buffer
+    for binding in shader.bindings:
+        operand = operands[binding.binding]
+        if binding.type == "storage_buffer":
+            buffer = resources.handles[operand.storage.id]
+            offset, nbytes = resources.range_of(operand)
+            pool.write_buffer(index, binding.binding, buffer, offset, nbytes)
+        elif binding.type == "uniform_texel_buffer":
+            pool.write_texel(index, binding.binding, resources.texel_view(operand))
+        else:
+            pool.write_image(index, binding.binding, resources.handles[operand.storage.id])
     return 0
 
 

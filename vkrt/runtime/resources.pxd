@@ -13,7 +13,7 @@ cdef class Resources:
     cdef list offsets
     cdef dict views
     # Ids of the storages that are somebody else's
-    cdef set borrowed
+    cdef set shared
     cdef object storages
 
     cdef tuple range_of(self, operand)

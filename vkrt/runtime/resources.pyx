@@ -20,7 +20,7 @@ def requirements_of(Device device):
     known = {}
 
     def requirements(storage):
-        # A weight may come to lie in the pool, see `Resources.share`.
+        # A weight may come to lie in the pool, see `Resources.allow_uploads`.
         shared = storage.role == "weight"
         key = (storage.extents, storage.dtype if storage.is_image else storage.nbytes, shared)
         if key not in known:
@@ -43,7 +43,7 @@ cdef class Resources:
         self.handles = [None] * len(storages)
         self.offsets = [0] * len(storages)
         self.views = {}
-        self.borrowed = set()
+        self.shared = set()
 
     def create(self, ids):
         """Creates an unbound buffer or image for each storage of these ids."""
@@ -56,7 +56,7 @@ cdef class Resources:
                 handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
             self.handles[number] = handle
 
-    def borrow(self, Resources other, storages):
+    def share(self, Resources other, storages):
         """Takes the handles of these storages of another work list, as far as this one has them."""
         for storage in storages:
             number = storage.id
@@ -64,13 +64,13 @@ cdef class Resources:
             if number < len(self.handles) and self.storages[number] is storage:
                 self.handles[number] = other.handles[number]
                 self.offsets[number] = other.offsets[number]
-                self.borrowed.add(number)
+                self.shared.add(number)
 
-    def borrow_as(self, int storage, Resources other, int there):
+    def share_as(self, int storage, Resources other, int there):
         """Makes a storage the one of another work list that has the same bytes."""
         self.handles[storage] = other.handles[there]
         self.offsets[storage] = other.offsets[there]
-        self.borrowed.add(storage)
+        self.shared.add(storage)
 
     def bind(self, block_places, Block block):
         """Gives the storages of a planned block their places in the allocated one."""
@@ -83,7 +83,7 @@ cdef class Resources:
         self.handles[storage] = buffer
         self.offsets[storage] = offset
 
-    def share(self, int storage):
+    def allow_uploads(self, int storage):
         """Makes a buffer, unbound yet, one that the queue for copies may write."""
         if self.device.upload_family != self.device.queue_family:
             self.handles[storage].close()
@@ -145,11 +145,11 @@ cdef class Resources:
         return 0
 
     def close(self):
-        """Releases every view and handle but those borrowed; memory blocks are the owner's."""
+        """Releases every view and handle but those shared; memory blocks are the owner's."""
         for view in self.views.values():
             view.close()
         for number, handle in enumerate(self.handles):
-            if handle is not None and number not in self.borrowed:
+            if handle is not None and number not in self.shared:
                 handle.close()
         self.views = {}
         self.handles = []

@@ -1,17 +1,17 @@
 # cython: language_level=3
 """Streaming: a thread brings weights to their places in the pool while the device computes.
 
-The plan (`vkrt.plan.stream.streaming`) says which weight may be reloaded when which section is complete,
-and which sections wait for which weight. Here are the two sides of that:
+The plan (`vkrt.plan.stream.streaming`) says which weight may be reloaded when which section is
+complete, and which sections wait for which weight. Here are the two sides of that:
 
 * The thread carries out the reloads in order, over and over: for each it waits until the section
   that frees its place is complete on the device, then brings the bytes there.
 * `run` submits the sections in order, and the device waits for their weights itself: for the value
-  of a timeline that the thread raises when it has written a weight. Where copies run on the device
-  their submission brings that value, and has to come before that of a section which waits for it,
-  as both may share a queue.
+  of a timeline semaphore that the thread raises when it has written a weight. Where copies run on
+  the device their submission brings that value, and has to come before that of a section which
+  waits for it, as both may share a queue.
 
-Another timeline counts the sections that are complete: section s of run r of n sections is at
+Another one counts the sections that are complete: section s of run r of n sections is at
 base + r * n + s + 1. When something fails, the run that needed it raises, what the pool holds is
 forgotten, and counting starts anew from where the device is. Sections that wait by then for what
 will not come are let go; what they compute is never seen. A run that a signal interrupts raises at
@@ -26,7 +26,7 @@ from libc.stdint cimport uint64_t
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
-from vkrt.vk.timeline cimport Timeline, submit_in_order
+from vkrt.vk.timeline_semaphore cimport TimelineSemaphore, submit_in_order
 
 from vkrt.errors import VkrtError
 
@@ -34,7 +34,7 @@ from vkrt.errors import VkrtError
 cdef uint64_t PATIENCE = 50_000_000
 
 
-cdef class Bell:
+cdef class Event:
     """Wakes the one thread that waits for it, and does not forget if none does yet.
 
     What changes is guarded by the GIL, which nothing here lets go of between looking and waiting.
@@ -46,7 +46,7 @@ cdef class Bell:
         self.lock = threading.Lock()
         self.lock.acquire()
 
-    cdef int ring(self) except -1:
+    cdef int set(self) except -1:
         if self.lock.locked():
             self.lock.release()
         return 0
@@ -62,34 +62,34 @@ cdef class Streamer:
     Args:
         device: an open device.
         plan: a `StreamPlan` that streams something.
-        carrier: brings a weight to its place: `HostCarrier` or `UploadCarrier`; closed with this
-            object.
+        uploader: brings a weight to its place: `HostUploader` or `StagingUploader`; closed with
+            this object.
         keeps: whether the last section changes what is kept from run to run: it is then submitted
             when all weights have arrived, so that a run which fails changes nothing.
     """
 
-    def __cinit__(self, Device device, plan, carrier, bint keeps=False):
+    def __cinit__(self, Device device, plan, uploader, bint keeps=False):
         self.device = device
-        self.carrier = carrier
-        self.arrivals = carrier.arrivals
-        self.foretold = carrier.foretold
-        self.asks = plan.lookahead > 0
+        self.uploader = uploader
+        self.arrivals = uploader.arrivals
+        self.host_signaled = uploader.host_signaled
+        self.prefetches = plan.lookahead > 0
         self.keeps = keeps
         self.sections = len(plan.sections)
         self.reloads = plan.reloads
         places = {weight: i for i, weight in enumerate(plan.streamed)}
         # How many reloads of its run a section needs: all up to the last one it waits for.
         self.needed = []
-        most = 0
+        highest = 0
         for section in plan.sections:
             for weight in section.waits:
-                most = max(most, places[weight] + 1)
-            self.needed.append(most)
+                highest = max(highest, places[weight] + 1)
+            self.needed.append(highest)
         self.values = [0] * len(self.reloads)
-        self.go, self.news = Bell(), Bell()
+        self.go, self.news = Event(), Event()
         self.thread = None
         self.error = None
-        self.computed = Timeline(device)
+        self.computed = TimelineSemaphore(device)
         self.finished = Fence(device)
 
     def start(self):
@@ -110,7 +110,7 @@ cdef class Streamer:
                 self.error = error
                 self._let_go()
             self.idle = True
-            self.news.ring()
+            self.news.set()
 
     cdef int _carry_on(self) except -1:
         """Reloads, in order, until this epoch ends."""
@@ -123,27 +123,27 @@ cdef class Streamer:
             reload = self.reloads[place]
             if not self._may_start(place, run, reload.ahead, reload.after):
                 return 0
-            upload = self.carrier.carry(place)
+            upload = self.uploader.upload(place)
             if self.stopping or self.ending:
                 return 0
             number += 1
             self.arrived = number
-            if self.foretold:
-                self._tell(self.first + number)
+            if self.host_signaled:
+                self._signal(self.first + number)
             else:
                 self.values[place] = upload
-            self.news.ring()
+            self.news.set()
 
     cdef int _let_go(self) except -1:
         """Lets the device go on where it waits for reloads that will not come."""
-        if self.foretold:
-            self._tell(self.first + self.started * len(self.reloads))
+        if self.host_signaled:
+            self._signal(self.first + self.started * len(self.reloads))
         return 0
 
-    cdef int _tell(self, uint64_t value) except -1:
+    cdef int _signal(self, uint64_t value) except -1:
         # Vulkan does not allow to signal a value a second time.
-        if value > self.told:
-            self.told = value
+        if value > self.last_value:
+            self.last_value = value
             self.arrivals.raise_to(value)
         return 0
 
@@ -156,8 +156,8 @@ cdef class Streamer:
         value = self.base + (run - ahead) * self.sections + after + 1
         if self.started > run - ahead:
             reached = self.computed.reached(value, 0)
-        if not reached and self.asks:
-            self.carrier.ask(place)
+        if not reached and self.prefetches:
+            self.uploader.prefetch(place)
         while self.started <= run - ahead and not self.stopping and not self.ending:
             self.go.wait()
         while not reached:
@@ -187,7 +187,7 @@ cdef class Streamer:
         try:
             run = self.started
             self.started += 1
-            self.go.ring()
+            self.go.set()
             for number, (commands, host_step) in enumerate(sections):
                 needed = run * len(self.reloads) + self.needed[number]
                 submitted = self.base + run * self.sections + number + 1
@@ -227,11 +227,11 @@ cdef class Streamer:
                      uint64_t value) except -1:
         """Submits a section that needs so many reloads of this epoch."""
         cdef int mine = self.needed[section]
-        cdef Timeline arrivals = self.arrivals if mine else None
+        cdef TimelineSemaphore arrivals = self.arrivals if mine else None
         cdef uint64_t arrival = self.first + needed
         cdef bint last = section == self.sections - 1
         cdef Fence fence = self.finished if last else None
-        if not self.foretold:
+        if not self.host_signaled:
             self._arrival(needed)
             arrival = self.values[mine - 1] if mine else 0
         elif self.keeps and last:
@@ -270,25 +270,25 @@ cdef class Streamer:
         Interrupted itself, it is done again before the next run.
         """
         self.ending = True
-        self.go.ring()
+        self.go.set()
         while not self.idle:
             self.news.wait()
         self._come_to_rest()
-        self.first = self.told
-        if self.foretold:
+        self.first = self.last_value
+        if self.host_signaled:
             # Layers of validation take a value that was skipped for one that is to come.
-            self.arrivals = self.carrier.renew()
-            self.first = self.told = 0
+            self.arrivals = self.uploader.renew()
+            self.first = self.last_value = 0
         self.error = None
         self.started = self.arrived = 0
         self.ending = self.idle = self.broken = False
-        self.go.ring()
+        self.go.set()
         return 0
 
     cdef int _come_to_rest(self) except -1:
         """Lets the device finish what was submitted, and waits for it. The thread rests."""
         self._let_go()
-        self.carrier.settle()
+        self.uploader.settle()
         if self.submitted > self.base:
             self._complete(self.submitted)
             self.base = self.submitted
@@ -299,7 +299,7 @@ cdef class Streamer:
     def close(self):
         """Ends the thread; idempotent. No run may be in progress."""
         self.stopping = True
-        self.go.ring()
+        self.go.set()
         if self.thread is not None:
             self.thread.join()
             self.thread = None
@@ -309,6 +309,6 @@ cdef class Streamer:
                 self._come_to_rest()
                 self.broken = False
         finally:
-            self.carrier.close()
+            self.uploader.close()
             self.finished.close()
             self.computed.close()

@@ -16,7 +16,7 @@ from libc.string cimport memset
 
 from vkrt.plan.uploads import SLOTS
 from vkrt.memory.reader import Transfer
-from vkrt.runtime.carriers import HostCarrier, UploadCarrier
+from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
 from vkrt.runtime.transfers import transfer_of
@@ -62,12 +62,12 @@ cdef class Weights:
             self.resources.create([storage.id for storage in self.storages
                                    if storage.id not in shared])
             for storage in shared:
-                lender, there = shared[storage]
-                self.resources.borrow_as(storage, (<Weights>lender).resources, there)
+                owner, there = shared[storage]
+                self.resources.share_as(storage, (<Weights>owner).resources, there)
             for weight in plan.placement.weights("map"):
                 self.resources.place(weight.storage, *mapper.place(weight))
             for weight in plan.placement.weights("stream"):
-                self.resources.share(weight.storage)
+                self.resources.allow_uploads(weight.storage)
         except BaseException:
             self.close()
             raise
@@ -152,15 +152,15 @@ cdef class Weights:
             return
         weights = [self.plan.placement.catalog[i] for i in self.plan.stream.streamed]
         if self.plan.upload_bytes:
-            carrier = UploadCarrier(self.device, self.allocator, reader, self.work, weights,
-                                    self.resources, self.plan.upload_bytes // SLOTS)
+            uploader = StagingUploader(self.device, self.allocator, reader, self.work, weights,
+                                       self.resources, self.plan.upload_bytes // SLOTS)
         else:
-            carrier = HostCarrier(self.device, reader, self.work, weights, self.resources)
+            uploader = HostUploader(self.device, reader, self.work, weights, self.resources)
         try:
-            self.streamer = Streamer(self.device, self.plan.stream, carrier,
+            self.streamer = Streamer(self.device, self.plan.stream, uploader,
                                      bool(self.work.states))
         except BaseException:
-            carrier.close()
+            uploader.close()
             raise
         self.streamer.start()
 

@@ -6,9 +6,9 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 
 

@@ -7,13 +7,12 @@ the driver's data. Whatever does not fit is as if there were no file, and is wri
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 import threading
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import suppress
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.version import __version__
 
@@ -42,6 +41,8 @@ class Identity:
 
     def header(self, data: bytes) -> bytes:
         """The header in front of a driver's data."""
+        import hashlib  # with OpenSSL behind it: only where it is needed
+
         return _HEADER.pack(MAGIC, _FORMAT, self.vendor_id, self.device_id, self.driver_version,
                             self.uuid, len(data), hashlib.sha256(data).digest())
 
@@ -71,31 +72,33 @@ def check_option(option: str | os.PathLike[str]) -> str:
     text = os.fsdecode(option)
     if text == "auto":
         text = os.environ.get("VKRT_PIPELINE_CACHE") or text
-    if not Path(text).name:
+    if os.path.basename(text.rstrip(os.sep)) in ("", os.curdir):
         raise InputError(f"pipeline_cache={text!r}: expected 'auto', 'off' or a path")
     return text
 
 
-def cache_folder() -> Path | None:
+def cache_folder() -> str | None:
     """vkrt's folder among the user's caches; None where there is no such place."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
-    try:
-        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"
-    except RuntimeError:  # nobody's home
-        return None
-    return base / "vkrt"
+    if not os.path.isabs(folder):
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):  # nobody's home
+            return None
+        folder = os.path.join(home, ".cache")
+    return os.path.join(folder, "vkrt")
 
 
-def path_of(option: str, identity: Identity) -> Path | None:
+def path_of(option: str, identity: Identity) -> str | None:
     """Where the data of a device is kept; None for nowhere."""
     if option == "off":
         return None
     if option != "auto":
-        return Path(option)
+        return option
     folder = cache_folder()
     if folder is None:
         return None
-    return folder / f"{identity.uuid.hex()}-{identity.driver_version:x}-{__version__}{_SUFFIX}"
+    name = f"{identity.uuid.hex()}-{identity.driver_version:x}-{__version__}{_SUFFIX}"
+    return os.path.join(folder, name)
 
 
 def has_pipelines(data: bytes) -> bool:
@@ -103,7 +106,7 @@ def has_pipelines(data: bytes) -> bool:
     return len(data) > _VULKAN.size
 
 
-def read(path: Path, identity: Identity) -> bytes:
+def read(path: str, identity: Identity) -> bytes:
     """The driver's data in a file; empty if there is none or it does not fit."""
     try:
         with open(path, "rb") as file:
@@ -120,49 +123,53 @@ def read(path: Path, identity: Identity) -> bytes:
     return data if header == identity.header(data) and identity.fits(data) else b""
 
 
-def write(path: Path, identity: Identity, data: bytes) -> bool:
+def write(path: str, identity: Identity, data: bytes) -> bool:
     """Puts a driver's data into a file, which is there whole or not at all.
 
     A cache that cannot be written is none: whether it was, is all that is said.
     """
     if not identity.fits(data) or not put(path, identity.header(data), data):
         return False
-    if path.suffix == _SUFFIX:
-        prune(path.parent, path)
+    if os.path.splitext(path)[1] == _SUFFIX:
+        prune(os.path.dirname(path), path)
     return True
 
 
-def put(path: Path, *parts: bytes) -> bool:
+def put(path: str, *parts: bytes) -> bool:
     """Makes a file of these bytes, in the place of one that is there, whole or not at all.
 
     Returns:
         Whether it could.
     """
-    temporary = path.with_name(f".{path.name[:100]}-{os.getpid()}-{threading.get_ident()}")
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name[:100]}-{os.getpid()}-{threading.get_ident()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.makedirs(folder or os.curdir, mode=0o700, exist_ok=True)
         try:
             with open(temporary, "xb") as file:
                 file.writelines(parts)
             os.replace(temporary, path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             raise
     except OSError:
         return False
     return True
 
 
-def prune(folder: Path, keep: Path, most: int = MAX_FOLDER_BYTES) -> None:
-    """Removes the files written longest ago, all but `keep`, until `most` bytes are left."""
+def prune(folder: str, keep: str, max_bytes: int = MAX_FOLDER_BYTES) -> None:
+    """Removes the files written longest ago, all but `keep`, until `max_bytes` are left."""
     try:
-        found = [(entry.stat().st_mtime, entry.stat().st_size, entry)
-                 for entry in folder.glob(f"*{_SUFFIX}") if entry != keep]
-        total = sum(size for _, size, _ in found) + keep.stat().st_size
-        for _, size, entry in sorted(found):
-            if total <= most:
+        with os.scandir(folder or os.curdir) as entries:
+            found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries
+                     if entry.name.endswith(_SUFFIX) and entry.name != os.path.basename(keep)]
+        total = sum(size for _, size, _ in found) + os.stat(keep).st_size
+        for _, size, path in sorted(found):
+            if total <= max_bytes:
                 break
-            entry.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(path)
             total -= size
     except OSError:  # another process tidies up as well
         return

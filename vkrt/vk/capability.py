@@ -52,7 +52,7 @@ CAPABILITIES: dict[int, tuple[str, str | None]] = {
 }
 
 
-def _declared(spirv: bytes) -> list[int]:
+def declared(spirv: bytes) -> list[int]:
     """Numbers of the capabilities a module declares.
 
     Raises:
@@ -72,16 +72,6 @@ def _declared(spirv: bytes) -> list[int]:
     return found
 
 
-def required_capabilities(spirv: bytes) -> set[str]:
-    """Names of the capabilities that a SPIR-V module declares.
-
-    Raises:
-        ValueError: the bytes are not a SPIR-V module of this machine's byte order.
-    """
-    return {CAPABILITIES.get(number, (f"Capability{number}", None))[0]
-            for number in _declared(spirv)}
-
-
 def check_capabilities(spirv: bytes, features: Iterable[str], device: str) -> None:
     """Refuses a shader that a device with these features may not be given.
 
@@ -96,7 +86,7 @@ def check_capabilities(spirv: bytes, features: Iterable[str], device: str) -> No
     """
     features = frozenset(features)
     missing = []
-    for number in _declared(spirv):
+    for number in declared(spirv):
         if number not in CAPABILITIES:
             missing.append(f"Capability{number} (unknown to vkrt)")
             continue

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Command buffers, fences and timestamps."""
+"""Command buffers and fences."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -45,18 +45,12 @@ cdef class CommandBuffer:
                              uint32_t size) noexcept nogil
     cdef void dispatch(self, uint32_t x, uint32_t y, uint32_t z) noexcept nogil
     # Any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)
-    cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
-                      VkFlags access) noexcept nogil
+    cpdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
+                       VkFlags access) noexcept nogil
     # The same, and images (each an `Image`) that held nothing, or nothing that is needed, become
     # usable by shaders (layout GENERAL).
     cdef int barrier_with_images(self, VkFlags source_stages, VkFlags source_access,
                                  VkFlags stages, VkFlags access, images) except -1
-    # Shader writes are seen by later dispatches, and reads are done before their writes.
-    cpdef void compute_barrier(self) noexcept nogil
-    # Copies and fills are seen by later dispatches.
-    cpdef void transfer_to_compute(self) noexcept nogil
-    # Dispatches are done with, and seen by, later copies.
-    cpdef void compute_to_transfer(self) noexcept nogil
     # Everything before is seen by the host once the fence is signaled.
     cpdef void device_to_host(self) noexcept nogil
     cdef void copy_buffer(self, VkBuffer source, uint64_t source_offset, VkBuffer target,
@@ -79,18 +73,9 @@ cdef class Fence:
     cdef void destroy(self) noexcept
 
 
-@cython.final
-cdef class TimestampQueries:
-    cdef Device device
-    cdef VkQueryPool handle
-    cdef readonly uint32_t size
-
-    # Reads `number` values from the one of index `first` as ticks; 1 when all were there, else 0.
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil
-    cdef void destroy(self) noexcept
-
-
 # Resets the fence and submits; safe from several threads.
 cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 nogil
 # 1 when the fence is signaled, 0 when `timeout` nanoseconds passed before.
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil
+# Refuses what was closed: drivers crash on a handle that is null.
+cdef int need(void* handle) except -1 nogil

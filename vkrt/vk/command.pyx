@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Command buffers, fences and timestamps: what an inference consists of on the device.
+"""Command buffers and fences: what an inference consists of on the device.
 
 The methods that record are cdef and nogil, on raw handles, so that a program of thousands of
 dispatches is recorded without an object in between; the `record_*` methods wrap them for Python.
@@ -12,11 +12,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
-from vkrt.vk.check cimport COMMAND_BUFFER, COMMAND_POOL, FENCE, QUERY_POOL, check, count
+from vkrt.vk.check cimport COMMAND_BUFFER, COMMAND_POOL, FENCE, check, count
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
-
-from vkrt.errors import UnsupportedError
 
 
 cdef int need(void* handle) except -1 nogil:
@@ -124,8 +122,9 @@ cdef class CommandBuffer:
     cdef void dispatch(self, uint32_t x, uint32_t y, uint32_t z) noexcept nogil:
         self.device.vk.vkCmdDispatch(self.handle, x, y, z)
 
-    cdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
-                      VkFlags access) noexcept nogil:
+    cpdef void barrier(self, VkFlags source_stages, VkFlags source_access, VkFlags stages,
+                       VkFlags access) noexcept nogil:
+        """Between any two stages (VkPipelineStageFlags) and accesses (VkAccessFlags)."""
         cdef VkMemoryBarrier memory
         if self.handle == NULL:
             return
@@ -178,24 +177,6 @@ cdef class CommandBuffer:
             &memory, 0, NULL, number, changes)
         free(changes)
         return 0
-
-    cpdef void compute_barrier(self) noexcept nogil:
-        """Shader writes are seen by later dispatches, and reads are done before their writes."""
-        self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
-
-    cpdef void transfer_to_compute(self) noexcept nogil:
-        """Copies and fills are seen by later dispatches."""
-        self.barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-                     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                     VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT)
-
-    cpdef void compute_to_transfer(self) noexcept nogil:
-        """Dispatches are done with, and seen by, later copies."""
-        self.barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-                     VK_PIPELINE_STAGE_TRANSFER_BIT,
-                     VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT)
 
     cpdef void device_to_host(self) noexcept nogil:
         """Everything before is seen by the host once the fence is signaled."""
@@ -265,20 +246,6 @@ cdef class CommandBuffer:
             VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT, (image,))
-
-    def record_reset(self, TimestampQueries queries not None):
-        """Resets all timestamps; comes before any of them is written."""
-        need(self.handle)
-        need(queries.handle)
-        self.reset_timestamps(queries.handle, queries.size)
-
-    def record_timestamp(self, TimestampQueries queries not None, uint32_t index):
-        """Notes the time at which all commands before are done."""
-        if index >= queries.size:
-            raise IndexError(f"timestamp {index} of {queries.size}")
-        need(self.handle)
-        need(queries.handle)
-        self.write_timestamp(queries.handle, index)
 
     def submit(self, Fence fence not None):
         """Submits what was recorded; the fence is signaled when it is done."""
@@ -360,80 +327,6 @@ cdef class Fence:
         self.handle = NULL
         self.device.vk.vkDestroyFence(self.device.handle, handle, NULL)
         self.device.destroyed(FENCE)
-
-    def __dealloc__(self):
-        self.destroy()
-
-
-@cython.no_gc_clear
-cdef class TimestampQueries:
-    """Times on the device's clock, noted by command buffers.
-
-    Args:
-        device: an open device.
-        size: how many.
-
-    Raises:
-        UnsupportedError: the device's queue has no timestamps.
-    """
-
-    def __cinit__(self, Device device not None, uint32_t size):
-        cdef VkQueryPoolCreateInfo info
-        cdef VkQueryPool handle = NULL
-        if device.timestamp_bits == 0:
-            raise UnsupportedError(f"{device.info.name} has no timestamps")
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
-        info.queryType = VK_QUERY_TYPE_TIMESTAMP
-        info.queryCount = size
-        device.retain()
-        self.device = device
-        self.size = size
-        device.created(device.vk.vkCreateQueryPool(device.handle, &info, NULL, &handle),
-                       QUERY_POOL, b"vkCreateQueryPool")
-        self.handle = handle
-
-    cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil:
-        need(self.handle)
-        cdef uint64_t mask = <uint64_t>-1
-        cdef uint32_t i
-        cdef int result = check(
-            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, first, number,
-                                                 number * sizeof(uint64_t), ticks,
-                                                 sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
-            b"vkGetQueryPoolResults")
-        if self.device.timestamp_bits < 64:
-            mask = (<uint64_t>1 << self.device.timestamp_bits) - 1
-        for i in range(number):
-            ticks[i] &= mask
-        return result == VK_SUCCESS
-
-    def read(self):
-        """The times in nanoseconds (of no particular start) as a list, or None if one is missing.
-
-        Call it after the submission's fence.
-        """
-        cdef uint64_t* ticks = <uint64_t*>calloc(self.size + 1, sizeof(uint64_t))
-        if ticks == NULL:
-            raise MemoryError
-        try:
-            if not self.read_ticks(ticks, 0, self.size):
-                return None
-            return [ticks[i] * self.device.timestamp_period for i in range(self.size)]
-        finally:
-            free(ticks)
-
-    def close(self):
-        """Destroys the queries."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkQueryPool handle = self.handle
-        if handle == NULL:
-            return
-        self.handle = NULL
-        self.device.vk.vkDestroyQueryPool(self.device.handle, handle, NULL)
-        self.device.destroyed(QUERY_POOL)
 
     def __dealloc__(self):
         self.destroy()

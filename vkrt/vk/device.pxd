@@ -74,10 +74,9 @@ cdef class Device:
     cdef void release(self) noexcept
     # The device's only sampler (nearest, clamped), created on first use.
     cdef VkSampler sampler(self) except NULL
-    # vkQueueSubmit and vkQueueWaitIdle, one thread at a time.
+    # vkQueueSubmit, one thread at a time.
     cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
                          VkFence fence) noexcept nogil
-    cdef VkResult wait_idle(self) noexcept nogil
 
     cdef int start(self, uint32_t family) except -1
     cdef int create(self) except -1

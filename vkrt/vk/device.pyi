@@ -5,7 +5,6 @@ from typing import Any
 
 from vkrt.vk.info import DeviceInfo
 
-def treat_as_discrete(wanted: bool) -> None: ...
 def devices() -> list[DeviceInfo]: ...
 
 class Device:

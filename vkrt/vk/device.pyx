@@ -37,14 +37,6 @@ from vkrt.vk.memory_types import reads_slowly, shares_memory
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
 
-def treat_as_discrete(bint wanted):
-    """Devices opened from now on count as having memory of their own, whatever they have.
-
-    For tests of that case on drivers that share the host's memory, see `vkrt.vk.pretence`.
-    """
-    pretence.current = replace(pretence.current, discrete=bool(wanted))
-
-
 def devices():
     """The devices vkrt can use (Vulkan 1.1 and a compute queue), as a list of `DeviceInfo`.
 
@@ -387,15 +379,6 @@ cdef class Device:
             return VK_ERROR_DEVICE_LOST
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
         result = self.vk.vkQueueSubmit(queue, 1, info, fence)
-        PyThread_release_lock(self.queue_lock)
-        return result
-
-    cdef VkResult wait_idle(self) noexcept nogil:
-        cdef VkResult result
-        if self.calls.inherited:
-            return <VkResult>FORKED
-        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueWaitIdle(self.queue)
         PyThread_release_lock(self.queue_lock)
         return result
 

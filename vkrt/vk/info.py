@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from vkrt.dataclass import dataclass
 
 
 def usable_cores() -> int:

@@ -94,46 +94,46 @@ cdef PFN_vkGetInstanceProcAddr entry_point() except NULL:
 
 
 cdef uint32_t library_version(PFN_vkGetInstanceProcAddr entry) except 0:
-    cdef PFN_vkEnumerateInstanceVersion ask = <PFN_vkEnumerateInstanceVersion>entry(
+    cdef PFN_vkEnumerateInstanceVersion function = <PFN_vkEnumerateInstanceVersion>entry(
         NULL, b"vkEnumerateInstanceVersion")
     cdef uint32_t version = 0
-    if ask == NULL:
+    if function == NULL:
         raise LoaderError("the Vulkan library is of version 1.0; vkrt needs 1.1",
                           call="vkEnumerateInstanceVersion")
-    check(ask(&version), b"vkEnumerateInstanceVersion")
+    check(function(&version), b"vkEnumerateInstanceVersion")
     return version
 
 
 cdef set instance_extensions(PFN_vkGetInstanceProcAddr entry, const char* layer):
     """Those of the library and the drivers, or with a layer those of the layer."""
-    cdef PFN_vkEnumerateInstanceExtensionProperties ask = (
+    cdef PFN_vkEnumerateInstanceExtensionProperties function = (
         <PFN_vkEnumerateInstanceExtensionProperties>entry(
             NULL, b"vkEnumerateInstanceExtensionProperties"))
     cdef uint32_t number = 0
-    check(ask(layer, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
+    check(function(layer, &number, NULL), b"vkEnumerateInstanceExtensionProperties")
     cdef VkExtensionProperties* found = <VkExtensionProperties*>calloc(
         number + 1, sizeof(VkExtensionProperties))
     if found == NULL:
         raise MemoryError
     try:
-        check(ask(layer, &number, found), b"vkEnumerateInstanceExtensionProperties")
+        check(function(layer, &number, found), b"vkEnumerateInstanceExtensionProperties")
         return {<bytes>found[i].extensionName for i in range(number)}
     finally:
         free(found)
 
 
 cdef set instance_layers(PFN_vkGetInstanceProcAddr entry):
-    cdef PFN_vkEnumerateInstanceLayerProperties ask = (
+    cdef PFN_vkEnumerateInstanceLayerProperties function = (
         <PFN_vkEnumerateInstanceLayerProperties>entry(
             NULL, b"vkEnumerateInstanceLayerProperties"))
     cdef uint32_t number = 0
-    check(ask(&number, NULL), b"vkEnumerateInstanceLayerProperties")
+    check(function(&number, NULL), b"vkEnumerateInstanceLayerProperties")
     cdef VkLayerProperties* found = <VkLayerProperties*>calloc(
         number + 1, sizeof(VkLayerProperties))
     if found == NULL:
         raise MemoryError
     try:
-        check(ask(&number, found), b"vkEnumerateInstanceLayerProperties")
+        check(function(&number, found), b"vkEnumerateInstanceLayerProperties")
         return {<bytes>found[i].layerName for i in range(number)}
     finally:
         free(found)

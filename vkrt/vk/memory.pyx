@@ -6,6 +6,7 @@ before, so the allocator underneath (VMA) fetches, binds and counts, and never p
 """
 
 cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -202,7 +203,7 @@ cdef class Allocator:
     def _failed(self, int result, uint64_t size, int memory_type):
         cdef VmaBudget budgets[16]  # VK_MAX_MEMORY_HEAPS
         cdef int heap = self.device.info.memory_types[memory_type][0]
-        cdef uint64_t most = self.device.info.limits["maxMemoryAllocationSize"]
+        cdef uint64_t limit = self.device.info.limits["maxMemoryAllocationSize"]
         memset(budgets, 0, sizeof(budgets))
         vmaGetHeapBudgets(self.handle, budgets)
         cdef uint64_t in_use = budgets[heap].statistics.blockBytes
@@ -210,10 +211,10 @@ cdef class Allocator:
         error = error_of(result, "vkAllocateMemory")
         if not isinstance(error, DeviceMemoryError):
             return error
-        limit = f"; the device allocates at most {most:,} at once" if size > most else ""
+        suffix = f"; the device allocates at most {limit:,} at once" if size > limit else ""
         return DeviceMemoryError(
             f"{error}: asked for {size:,} bytes of heap {heap}, where this program has {in_use:,} "
-            f"in use and the budget is {budget:,}{limit}", result, "vkAllocateMemory",
+            f"in use and the budget is {budget:,}{suffix}", result, "vkAllocateMemory",
             asked=size, heap=heap, budget=budget, in_use=in_use)
 
     cdef int note_peak(self) noexcept:
@@ -227,7 +228,7 @@ cdef class Allocator:
 
         `block_bytes` and `block_count` are of vkAllocateMemory, `allocation_bytes` and
         `allocation_count` of what was asked for; `peak_block_bytes` and `peak_allocation_bytes`
-        are since the start or `reset_peak()`.
+        are since the start.
         """
         cdef VmaStatistics now
         if self.handle == NULL or self.device.calls.inherited:
@@ -238,12 +239,6 @@ cdef class Allocator:
                 "block_count": now.blockCount, "allocation_count": now.allocationCount,
                 "peak_block_bytes": self.peak_block_bytes,
                 "peak_allocation_bytes": self.peak_allocation_bytes}
-
-    def reset_peak(self):
-        """Starts the high-water marks anew from what is allocated now."""
-        self.peak_block_bytes = self.peak_allocation_bytes = 0
-        if self.handle != NULL and not self.device.calls.inherited:
-            self.note_peak()
 
     def close(self):
         """Ends the account; at once, or when its last block is closed."""
@@ -378,13 +373,16 @@ cdef class Block:
 
     def write(self, uint64_t offset, data):
         """Copies bytes into the block."""
-        cdef const unsigned char[::1] source = memoryview(data).cast("B")
-        cdef uint64_t size = source.shape[0]
-        self._check_range(offset, size)
-        if size:
-            self.invalidate(offset, size)
-            memcpy(<char*>self.mapped + offset, &source[0], size)
-            self.flush(offset, size)
+        cdef Py_buffer source
+        PyObject_GetBuffer(data, &source, PyBUF_SIMPLE)
+        try:
+            self._check_range(offset, source.len)
+            if source.len:
+                self.invalidate(offset, source.len)
+                memcpy(<char*>self.mapped + offset, source.buf, source.len)
+                self.flush(offset, source.len)
+        finally:
+            PyBuffer_Release(&source)
 
     def read(self, uint64_t offset, uint64_t size):
         """Copies bytes out of the block."""

@@ -25,10 +25,10 @@ cdef struct Message:
     bint error
 
 cdef enum:
-    MOST_MESSAGES = 1000
+    MAX_MESSAGES = 1000
 
 cdef PyThread_type_lock messages_lock = PyThread_allocate_lock()
-cdef Message messages[MOST_MESSAGES]
+cdef Message messages[MAX_MESSAGES]
 cdef int message_count = 0
 cdef int messages_lost = 0
 
@@ -76,7 +76,7 @@ cdef VkBool32 keep_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkFl
     if not known and message.text != NULL:
         fprintf(stderr, b"vkrt: validation %s: %s\n", b"error" if error else b"warning",
                 message.text)
-    if message_count < MOST_MESSAGES and message.id != NULL and message.text != NULL:
+    if message_count < MAX_MESSAGES and message.id != NULL and message.text != NULL:
         messages[message_count] = message
         message_count += 1
     else:
@@ -133,7 +133,7 @@ def validation_findings():
         findings = [Finding(*key, number, text) for key, (text, number) in found.items()]
         if messages_lost:
             findings.append(Finding("", False, messages_lost,
-                                    f"not kept: what came after {MOST_MESSAGES} messages"))
+                                    f"not kept: what came after {MAX_MESSAGES} messages"))
         return findings
     finally:
         PyThread_release_lock(messages_lock)

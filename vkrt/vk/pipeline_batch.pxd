@@ -14,9 +14,9 @@ cdef class PipelineBatch:
     cdef Recipe* recipes
     cdef VkPipeline* handles
     cdef VkResult* results
-    # How many there are, how many have room, and which one is the next to be begun
+    # How many there are, how many there is capacity for, and which one is the next to be begun
     cdef readonly int size
-    cdef int room
+    cdef int capacity
     cdef int next
     # Calls of `work` that are at a pipeline
     cdef int working

@@ -40,23 +40,23 @@ cdef class PipelineBatch:
 
     Args:
         device: an open device.
-        room: how many there will be at most.
+        capacity: how many there will be at most.
     """
 
-    def __cinit__(self, Device device not None, int room):
+    def __cinit__(self, Device device not None, int capacity):
         self.device = device
         self.parts = []
-        self.recipes = <Recipe*>calloc(room + 1, sizeof(Recipe))
-        self.handles = <VkPipeline*>calloc(room + 1, sizeof(VkPipeline))
-        self.results = <VkResult*>calloc(room + 1, sizeof(VkResult))
+        self.recipes = <Recipe*>calloc(capacity + 1, sizeof(Recipe))
+        self.handles = <VkPipeline*>calloc(capacity + 1, sizeof(VkPipeline))
+        self.results = <VkResult*>calloc(capacity + 1, sizeof(VkResult))
         if self.recipes == NULL or self.handles == NULL or self.results == NULL:
             raise MemoryError
-        self.room = room
+        self.capacity = capacity
 
     def add(self, DescriptorLayout layout not None, ShaderModule module not None, constants=()):
         """Adds a pipeline, see `Pipeline`. Comes before `work`."""
-        if self.size == self.room:
-            raise IndexError(f"more than {self.room} pipelines")
+        if self.size == self.capacity:
+            raise IndexError(f"more than {self.capacity} pipelines")
         if layout.device is not self.device:
             raise ValueError("the layout is of another device")
         write_recipe(&self.recipes[self.size], layout, module, constants)
@@ -137,7 +137,7 @@ cdef class PipelineBatch:
         self.recipes = NULL
         self.handles = NULL
         self.results = NULL
-        self.size = self.room = 0
+        self.size = self.capacity = 0
         self.parts = []
 
     def __dealloc__(self):

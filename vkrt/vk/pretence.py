@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.vk.info import DeviceInfo
 
 
@@ -58,3 +59,9 @@ def pretend(**changes: Any) -> Iterator[None]:
         yield
     finally:
         current = before
+
+
+def treat_as_discrete(wanted: bool) -> None:
+    """Devices opened from now on count as having memory of their own, whatever they have."""
+    global current
+    current = replace(current, discrete=wanted)

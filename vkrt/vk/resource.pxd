@@ -9,19 +9,25 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 
 
-@cython.final
-cdef class Buffer:
+cdef class Resource:
     cdef Device device
     # The block it is bound to, or None; and where
     cdef readonly Block block
     cdef readonly uint64_t offset
-    cdef VkBuffer handle
-    cdef readonly uint64_t size
     # Bound to a block or, without one, to imported memory
     cdef readonly bint bound
     cdef VkMemoryRequirements required
 
+    cdef bint exists(self) noexcept
+    cdef int bind_memory(self, Block block, uint64_t offset) except -1
     cdef void destroy(self) noexcept
+    cdef void pretend(self)
+
+
+@cython.final
+cdef class Buffer(Resource):
+    cdef VkBuffer handle
+    cdef readonly uint64_t size
 
 
 # Makes sure that a part is in the buffer and not empty.
@@ -38,16 +44,11 @@ cdef class BufferView:
 
 
 @cython.final
-cdef class Image:
-    cdef Device device
-    cdef readonly Block block
-    cdef readonly uint64_t offset
+cdef class Image(Resource):
     cdef VkImage handle
     cdef VkImageView view_handle
     cdef readonly tuple extent
     cdef readonly int format
-    cdef VkMemoryRequirements required
 
     # The one view of the whole image, created on first use (after bind).
     cdef VkImageView view(self) except NULL
-    cdef void destroy(self) noexcept

@@ -11,29 +11,65 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 
 
-cdef int check_place(Device device, const VkMemoryRequirements* required, Block block,
-                     uint64_t offset) except -1:
-    if block.handle == NULL:
-        raise ValueError("the block is closed")
-    if block.allocator.device is not device:
-        raise ValueError("the block is of another device")
-    if not required.memoryTypeBits >> block.memory_type & 1:
-        raise ValueError(f"memory type {block.memory_type} does not suit")
-    if offset % required.alignment or offset > block.size or (
-            required.size > block.size - offset):
-        raise ValueError(f"{required.size} bytes (alignment {required.alignment}) at {offset} of "
-                         f"a block of {block.size}")
-    return 0
+@cython.no_gc_clear
+cdef class Resource:
+    """What buffers and images have in common: they are made without memory, and bound to it once.
 
+    Attributes:
+        block, offset: the block it is bound to, or None, and where.
+        bound: whether it has its memory: a block's or, for a buffer, imported memory.
+    """
 
-cdef void pretend(Device device, VkMemoryRequirements* required):
-    """Where the memory types are not the driver's, all of them suit."""
-    if device.pretends:
-        required.memoryTypeBits = (1 << len(device.info.memory_types)) - 1
+    @property
+    def requirements(self):
+        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
+        return self.required.size, self.required.alignment, self.required.memoryTypeBits
+
+    def bind(self, Block block not None, uint64_t offset):
+        """Gives it its memory, once.
+
+        Raises:
+            ValueError: the place does not meet the requirements.
+        """
+        cdef VkMemoryRequirements* required = &self.required
+        if not self.exists() or self.bound:
+            raise ValueError("the buffer or image is closed or bound already")
+        if block.handle == NULL:
+            raise ValueError("the block is closed")
+        if block.allocator.device is not self.device:
+            raise ValueError("the block is of another device")
+        if not required.memoryTypeBits >> block.memory_type & 1:
+            raise ValueError(f"memory type {block.memory_type} does not suit")
+        if offset % required.alignment or offset > block.size or (
+                required.size > block.size - offset):
+            raise ValueError(f"{required.size} bytes (alignment {required.alignment}) at {offset} "
+                             f"of a block of {block.size}")
+        self.bind_memory(block, offset)
+        self.block = block
+        self.offset = offset
+        self.bound = True
+
+    def close(self):
+        """Destroys it; its block stays."""
+        self.destroy()
+
+    cdef bint exists(self) noexcept:
+        return False
+
+    cdef int bind_memory(self, Block block, uint64_t offset) except -1:
+        return 0
+
+    cdef void destroy(self) noexcept:
+        pass
+
+    cdef void pretend(self):
+        """Where the memory types are not the driver's, all of them suit."""
+        if self.device.pretends:
+            self.required.memoryTypeBits = (1 << len(self.device.info.memory_types)) - 1
 
 
 @cython.no_gc_clear
-cdef class Buffer:
+cdef class Buffer(Resource):
     """A linear buffer, without memory until `bind`.
 
     Args:
@@ -74,30 +110,13 @@ cdef class Buffer:
                        b"vkCreateBuffer")
         self.handle = handle
         device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &self.required)
-        pretend(device, &self.required)
+        self.pretend()
 
-    @property
-    def requirements(self):
-        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
-        return self.required.size, self.required.alignment, self.required.memoryTypeBits
+    cdef bint exists(self) noexcept:
+        return self.handle != NULL
 
-    def bind(self, Block block not None, uint64_t offset):
-        """Gives the buffer its memory, once.
-
-        Raises:
-            ValueError: the place does not meet the requirements.
-        """
-        if self.handle == NULL or self.bound:
-            raise ValueError("the buffer is closed or bound already")
-        check_place(self.device, &self.required, block, offset)
-        block.bind_buffer(self.handle, offset)
-        self.block = block
-        self.offset = offset
-        self.bound = True
-
-    def close(self):
-        """Destroys the buffer; its block stays."""
-        self.destroy()
+    cdef int bind_memory(self, Block block, uint64_t offset) except -1:
+        return block.bind_buffer(self.handle, offset)
 
     cdef void destroy(self) noexcept:
         cdef VkBuffer handle = self.handle
@@ -171,7 +190,7 @@ cdef class BufferView:
 
 
 @cython.no_gc_clear
-cdef class Image:
+cdef class Image(Resource):
     """A 3-D image, without memory until `bind`.
 
     Args:
@@ -206,32 +225,20 @@ cdef class Image:
                        b"vkCreateImage")
         self.handle = handle
         device.vk.vkGetImageMemoryRequirements(device.handle, handle, &self.required)
-        pretend(device, &self.required)
+        self.pretend()
 
-    @property
-    def requirements(self):
-        """(size in bytes, alignment in bytes, bits of the memory types) for its memory."""
-        return self.required.size, self.required.alignment, self.required.memoryTypeBits
+    cdef bint exists(self) noexcept:
+        return self.handle != NULL
 
-    def bind(self, Block block not None, uint64_t offset):
-        """Gives the image its memory, once.
-
-        Raises:
-            ValueError: the place does not meet the requirements.
-        """
-        if self.handle == NULL or self.block is not None:
-            raise ValueError("the image is closed or bound already")
-        check_place(self.device, &self.required, block, offset)
-        block.bind_image(self.handle, offset)
-        self.block = block
-        self.offset = offset
+    cdef int bind_memory(self, Block block, uint64_t offset) except -1:
+        return block.bind_image(self.handle, offset)
 
     cdef VkImageView view(self) except NULL:
         cdef VkImageViewCreateInfo info
         cdef VkImageView view = NULL
         if self.view_handle != NULL:
             return self.view_handle
-        if self.block is None:
+        if not self.bound:
             raise ValueError("the image is not bound")
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
@@ -247,16 +254,13 @@ cdef class Image:
         self.view_handle = view
         return view
 
-    def close(self):
-        """Destroys the image and its view; its block stays."""
-        self.destroy()
-
     cdef void destroy(self) noexcept:
         cdef VkImage handle = self.handle
         if handle == NULL:
             return
         self.handle = NULL
         self.block = None
+        self.bound = False
         if self.view_handle != NULL:
             self.device.vk.vkDestroyImageView(self.device.handle, self.view_handle, NULL)
             self.view_handle = NULL

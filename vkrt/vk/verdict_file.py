@@ -7,8 +7,7 @@ its driver and the system's kernel (part of the driver is in it) is as if there 
 from __future__ import annotations
 
 import hashlib
-import platform
-from pathlib import Path
+import os
 
 from vkrt.vk.cache_file import cache_folder, put
 from vkrt.vk.info import DeviceInfo
@@ -21,19 +20,19 @@ _ANSWERS = {False: b"no ", True: b"yes"}
 def key_of(info: DeviceInfo) -> bytes:
     """What a verdict holds for: a digest of the device, its driver's version and the kernel's."""
     facts = (info.vendor_id, info.device_id, info.name, info.driver_id, info.driver_version,
-             info.driver_info, info.cache_uuid, platform.system(), platform.release())
+             info.driver_info, info.cache_uuid, os.uname().sysname, os.uname().release)
     return hashlib.sha256(repr(facts).encode()).digest()
 
 
-def path_of(info: DeviceInfo) -> Path | None:
+def path_of(info: DeviceInfo) -> str | None:
     """Where the verdict on a device is kept; None for nowhere."""
     folder = cache_folder()
     if folder is None:
         return None
-    return folder / f"{info.vendor_id:x}-{info.device_id:x}-{info.driver_id}{_SUFFIX}"
+    return os.path.join(folder, f"{info.vendor_id:x}-{info.device_id:x}-{info.driver_id}{_SUFFIX}")
 
 
-def read(path: Path, key: bytes) -> bool | None:
+def read(path: str, key: bytes) -> bool | None:
     """The verdict in a file; None if there is none for this key."""
     try:
         with open(path, "rb") as file:
@@ -44,7 +43,7 @@ def read(path: Path, key: bytes) -> bool | None:
     return next((answer for answer in _ANSWERS if found == _content(key, answer)), None)
 
 
-def write(path: Path, key: bytes, answer: bool) -> bool:
+def write(path: str, key: bytes, answer: bool) -> bool:
     """Keeps a verdict, in the place of an older one; whether it could."""
     return put(path, _content(key, answer))
 

@@ -10,9 +10,10 @@ A record of which an operand does not lie within its storage cannot be made, who
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from vkrt.dataclass import dataclass
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage, Tensor
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from vkrt.dataclass import dataclass
 from vkrt.work.tuning import Tuning
 
 # Element numbers are signed 32-bit integers in kernels.

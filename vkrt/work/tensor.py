@@ -8,7 +8,9 @@ one storage: that is what a view, a permutation or an in-place operator is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from vkrt.dataclass import dataclass
 
 # dtype -> (bytes of an element on the device, name in shader variants)
 DTYPES = {

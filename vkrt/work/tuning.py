@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from vkrt.dataclass import dataclass
 
 Tile = tuple[int, int]
 

@@ -7,8 +7,8 @@ alone; nothing here knows a device.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from vkrt.dataclass import dataclass
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.tensor import Operand, itemsize
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from vkrt.dataclass import dataclass
 from vkrt.plan.arena import round_up
 from vkrt.plan.stream.pool import Candidate
 

@@ -7,8 +7,10 @@ program runs again and again: behind the last section of a run comes the first o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
+
+from vkrt.dataclass import dataclass
 
 MOST_LOOKAHEAD = 4
 

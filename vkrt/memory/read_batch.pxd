@@ -10,13 +10,13 @@ cdef struct Piece:
     size_t before  # bytes of all pieces before it
 
 
-cdef class Batch:
+cdef class ReadBatch:
     cdef PieceReader reader
     cdef list names
     cdef list failures
     cdef Piece* pieces
     cdef size_t count
-    cdef size_t room
+    cdef size_t capacity
     cdef readonly size_t nbytes
     cdef uint64_t next
     cdef uint64_t stop

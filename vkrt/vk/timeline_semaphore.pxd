@@ -10,7 +10,7 @@ from vkrt.vk.device cimport Device
 
 
 @cython.final
-cdef class Timeline:
+cdef class TimelineSemaphore:
     cdef Device device
     cdef VkSemaphore handle
     # Queues whose submissions have waited for it or raised it
@@ -27,6 +27,6 @@ cdef class Timeline:
 # Submits commands that begin once `before` has reached its value (None: at once) and bring `after`
 # to its value when they are done; on the queue for copies or on the compute queue. Then `fence`, if
 # any, is signaled too.
-cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
-                         uint64_t before_value, Timeline after, uint64_t after_value,
+cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphore before,
+                         uint64_t before_value, TimelineSemaphore after, uint64_t after_value,
                          bint upload, Fence fence) except -1 nogil

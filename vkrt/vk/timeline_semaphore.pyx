@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Timeline semaphores."""
+"""TimelineSemaphore semaphores."""
 
 cimport cython
 from libc.stdint cimport uint64_t
@@ -17,7 +17,7 @@ cdef uint64_t SETTLED_WITHIN = 10_000_000_000
 
 
 @cython.no_gc_clear
-cdef class Timeline:
+cdef class TimelineSemaphore:
     """A counter that submissions raise and that host and device wait for.
 
     Args:
@@ -51,7 +51,7 @@ cdef class Timeline:
         """What has been reached."""
         cdef uint64_t now = 0
         if self.handle == NULL:
-            raise ValueError("the timeline is closed")
+            raise ValueError("the timeline semaphore is closed")
         check(self.device.vk.vkGetSemaphoreCounterValue(self.device.handle, self.handle, &now),
               b"vkGetSemaphoreCounterValue")
         return now
@@ -72,7 +72,7 @@ cdef class Timeline:
         cdef VkSemaphoreWaitInfo info
         if self.handle == NULL:
             with gil:
-                raise ValueError("the timeline is closed")
+                raise ValueError("the timeline semaphore is closed")
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
         info.semaphoreCount = 1
@@ -85,7 +85,7 @@ cdef class Timeline:
         cdef VkSemaphoreSignalInfo info
         if self.handle == NULL:
             with gil:
-                raise ValueError("the timeline is closed")
+                raise ValueError("the timeline semaphore is closed")
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
         info.semaphore = self.handle
@@ -113,11 +113,11 @@ cdef class Timeline:
         self.destroy()
 
 
-cdef inline void note_use(Timeline timeline, bint upload) noexcept nogil:
+cdef inline void note_use(TimelineSemaphore semaphore, bint upload) noexcept nogil:
     if upload:
-        timeline.on_upload = True
+        semaphore.on_upload = True
     else:
-        timeline.on_compute = True
+        semaphore.on_compute = True
 
 
 cdef void settle(Device device, VkQueue queue) noexcept:
@@ -144,8 +144,8 @@ cdef void settle(Device device, VkQueue queue) noexcept:
     fence.close()
 
 
-cdef int submit_in_order(Device device, CommandBuffer commands, Timeline before,
-                         uint64_t before_value, Timeline after, uint64_t after_value,
+cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphore before,
+                         uint64_t before_value, TimelineSemaphore after, uint64_t after_value,
                          bint upload, Fence fence) except -1 nogil:
     cdef VkTimelineSemaphoreSubmitInfo values
     cdef VkSubmitInfo info

@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""Carriers: how a streamed weight gets to its place in the pool.
+"""Uploaders: how a streamed weight gets to its place in the pool.
 
-Both have `carry(number)`, which the transfer thread calls with the weight's number in the order of
-the plan; `ask(number)`, which lets the system begin to read a weight whose place is not free yet;
-`arrivals`, the timeline that the device waits for: where it is `foretold` the caller raises it by
-one when `carry` returns, else copies raise it to what `carry` returns; and `settle()`, which waits
-for all copies.
+Both have `upload(number)`, which the transfer thread calls with the weight's number in the order of
+the plan; `prefetch(number)`, which lets the system begin to read a weight whose place is not free
+yet; `arrivals`, the timeline semaphore that the device waits for: where it is `host_signaled` the
+caller raises it by one when `upload` returns, else copies raise it to what `upload` returns; and
+`settle()`, which waits for all copies.
 """
 
 from libc.stdint cimport uint64_t
@@ -21,10 +21,10 @@ from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
-from vkrt.vk.timeline cimport Timeline, submit_in_order
+from vkrt.vk.timeline_semaphore cimport TimelineSemaphore, submit_in_order
 
 
-cdef class Carrier:
+cdef class Uploader:
     """What both have.
 
     Args:
@@ -34,19 +34,19 @@ cdef class Carrier:
 
     cdef Reader reader
     cdef list weights
-    cdef readonly Timeline arrivals
-    cdef readonly bint foretold
+    cdef readonly TimelineSemaphore arrivals
+    cdef readonly bint host_signaled
 
     def __init__(self, Reader reader, weights):
         self.reader, self.weights = reader, list(weights)
 
-    def ask(self, int number):
+    def prefetch(self, int number):
         """Asks the system to begin to read a weight."""
         weight = self.weights[number]
         self.reader.start_ahead(weight.source, weight.offset, weight.nbytes)
 
 
-cdef class HostCarrier(Carrier):
+cdef class HostUploader(Uploader):
     """Reads weights, packing them, straight into a pool that the host sees.
 
     Args:
@@ -64,15 +64,15 @@ cdef class HostCarrier(Carrier):
     def __init__(self, Device device, Reader reader, work, weights, Resources resources):
         super().__init__(reader, weights)
         self.device = device
-        self.arrivals = Timeline(device)
-        self.foretold = True
+        self.arrivals = TimelineSemaphore(device)
+        self.host_signaled = True
         self.transfers, self.places = [], []
         for weight in weights:
             self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
             buffer = <Buffer>resources.handles[weight.storage]
             self.places.append((buffer.block, buffer.offset, buffer.size))
 
-    def carry(self, int number):
+    def upload(self, int number):
         """Brings a weight to its place."""
         cdef Transfer transfer = self.transfers[number]
         cdef Block block
@@ -83,33 +83,33 @@ cdef class HostCarrier(Carrier):
             block.flush(offset, size)
 
     def settle(self):
-        """Nothing is under way between two calls of `carry`."""
+        """Nothing is under way between two calls of `upload`."""
 
     def renew(self):
-        """A timeline that begins anew instead of `arrivals`, which nothing waits for any more."""
-        old, self.arrivals = self.arrivals, Timeline(self.device)
+        """A semaphore that begins anew instead of `arrivals`, which nothing waits for any more."""
+        old, self.arrivals = self.arrivals, TimelineSemaphore(self.device)
         old.close()
         return self.arrivals
 
     def close(self):
-        """Releases the timeline."""
+        """Releases the semaphore."""
         self.arrivals.close()
 
 
-cdef class UploadCarrier(Carrier):
+cdef class StagingUploader(Uploader):
     """Reads weights into a staging buffer of two slots, from where the device copies them.
 
     Args:
         device: where.
         allocator: of the staging buffer.
-        reader, work, weights, resources: as for `HostCarrier`.
+        reader, work, weights, resources: as for `HostUploader`.
         slot_bytes: of each slot.
     """
 
     cdef Device device
     cdef list pieces  # for each weight a list of (slot, transfer, copy)
     cdef list handles
-    cdef list slots  # (commands, value of the timeline when it is free again)
+    cdef list slots  # (commands, value of `arrivals` when it is free again)
     cdef list owned
     cdef Buffer staging
     cdef Block block
@@ -130,7 +130,7 @@ cdef class UploadCarrier(Carrier):
             self.block = allocator.allocate(size, alignment, types, MEMORY_STAGING)
             self.owned.append(self.block)
             self.staging.bind(self.block, 0)
-            self.arrivals = Timeline(device)
+            self.arrivals = TimelineSemaphore(device)
             self.owned.append(self.arrivals)
             pool = CommandPool(device, True)
             self.owned.append(pool)
@@ -162,8 +162,8 @@ cdef class UploadCarrier(Carrier):
             self.pieces.append(pieces)
             self.handles.append(resources.handles[weight.storage])
 
-    def carry(self, int number):
-        """Reads a weight and submits its copies. Returns the timeline's value behind them."""
+    def upload(self, int number):
+        """Reads a weight and submits its copies. Returns the value of `arrivals` behind them."""
         cdef Buffer target = self.handles[number]
         cdef CommandBuffer commands
         cdef Transfer transfer

@@ -18,7 +18,7 @@ cdef size_t BETWEEN_SIGNALS = 8 << 20
 cdef size_t WARM_SAMPLES = 16
 
 
-cdef class Batch:
+cdef class ReadBatch:
     """Carries out jobs in pieces; made, filled by `add`, run once.
 
     Attributes:
@@ -41,18 +41,18 @@ cdef class Batch:
         """
         cdef Job piece
         cdef Piece* pieces
-        cdef size_t done, room
+        cdef size_t done, capacity
         cdef int error = self.reader.check(job)
         if error:
             raise self.reader.error_of(job, name, error)
         done = self.reader.piece_of(job, 0, &piece)
         while done:
-            if self.count == self.room:
-                room = 2 * self.room + 16
-                pieces = <Piece*>realloc(self.pieces, room * sizeof(Piece))
+            if self.count == self.capacity:
+                capacity = 2 * self.capacity + 16
+                pieces = <Piece*>realloc(self.pieces, capacity * sizeof(Piece))
                 if pieces == NULL:
                     raise MemoryError()
-                self.pieces, self.room = pieces, room
+                self.pieces, self.capacity = pieces, capacity
             self.pieces[self.count].job = piece
             self.pieces[self.count].transfer = len(self.names)
             self.pieces[self.count].before = self.nbytes

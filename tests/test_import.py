@@ -1,0 +1,47 @@
+"""What importing vkrt brings, and what it leaves until it is used."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+import pytest
+from support import run_python
+
+import vkrt
+
+
+@pytest.mark.parametrize("name", vkrt.__all__)
+def test_every_name_is_there(name):
+    value = getattr(vkrt, name)
+    assert name in dir(vkrt)
+    if inspect.isclass(value):
+        assert value.__name__ == name
+
+
+def test_other_names_are_not():
+    with pytest.raises(AttributeError, match="'vkrt' has no attribute 'Programme'"):
+        vkrt.Programme  # noqa: B018
+    with pytest.raises(ImportError):
+        from vkrt import Programme  # noqa: F401
+
+
+def test_nothing_is_imported_early():
+    """Neither Vulkan nor a planner: a process that only asks for a name of an exception pays for
+    nothing else."""
+    loaded = run_python("import sys, vkrt; print(*sys.modules)").split()
+    assert {name for name in loaded if name.startswith("vkrt.")} == {
+        "vkrt.errors", "vkrt.extensions", "vkrt.version"}
+
+
+def test_extension_modules_of_a_room_share_an_object():
+    from vkrt.memory import reader
+    from vkrt.runtime import compute_graph
+    from vkrt.vk import device, resource
+
+    assert device.__file__ == resource.__file__ != reader.__file__ != compute_graph.__file__
+    files = {module.__file__ for name, module in sys.modules.items() if name.startswith("vkrt.")
+             and not str(module.__file__).endswith(".py")}
+    assert len(files) == 3
+    with pytest.raises(ImportError):
+        import vkrt.vk.nothing  # noqa: F401

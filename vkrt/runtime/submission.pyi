@@ -1,6 +1,0 @@
-from typing import Any
-
-UNFINISHED: set[Any]
-
-def sweep() -> None: ...
-def settle_all() -> None: ...

@@ -1,3 +1,0 @@
-from vkrt.vk.device import Device
-
-def save(device: Device) -> bool: ...
