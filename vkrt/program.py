@@ -69,10 +69,8 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    graph = build_graph(self.source, self.program, candidate,
-                                        self._files.external)
-                    find_dynamic(graph)
-                    self._graphs[method] = graph
+                    self._graphs[method] = build_graph(
+                        self.source, self.program, candidate, find_dynamic, self._files.external)
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "

@@ -62,8 +62,8 @@ def test_inputs_and_outputs_in_host_memory():
 
 def test_host_call_storages_live_like_others():
     make = Maker()
-    x, a, b, y = make.input(64), make.temporary(64), make.temporary(64), make.temporary(64)
-    a.storage.role, b.storage.role = "output", "input"
+    x, a, y = make.input(64), make.temporary(64), make.temporary(64)
+    b = make.operand(make.storage("input", 64))
     make.step([a], [x])
     make.host_call([b], [a])
     make.step([y], [b])
@@ -104,7 +104,7 @@ def test_weight_blocks():
 def test_weights_packed_twice_have_one_place():
     make = Maker()
     make.weight(64)
-    make.work.prepacks.append(make.work.prepacks[0])
+    make.prepacks.append(make.prepacks[0])
     assert plan(make.work).weight_bytes == 64
 
 

@@ -1,5 +1,7 @@
 """The prepack schedule: every byte of every constant once, never more than the staging buffer."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ def make_prepacks(weights):
     make = Maker()
     for row_bytes, rows, gap in weights:
         make.weight(row_bytes, rows, gap=gap)
-    return make.work.prepacks
+    return make.prepacks
 
 
 @settings(deadline=None)
@@ -102,10 +104,10 @@ def test_a_row_larger_than_the_chunk():
 
 def test_rows_that_do_not_divide_the_constant():
     prepacks = make_prepacks([(4, 1, 0)])
-    odd = prepacks[0].__class__(**{**prepacks[0].__dict__, "row_bytes": 2, "rows": 4})
+    odd = replace(prepacks[0], row_bytes=2, rows=4)
     batches, _ = schedule([odd], 256, {})
     assert slices(batches) == [[(0, 0, 4, 0, 4, 0)]]
-    short = prepacks[0].__class__(**{**prepacks[0].__dict__, "row_bytes": 1, "rows": 2})
+    short = replace(prepacks[0], row_bytes=1, rows=2)
     with pytest.raises(ValueError, match="less than the 4"):
         schedule([short], 256, {})
 

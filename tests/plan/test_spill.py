@@ -95,8 +95,9 @@ def test_nothing_idle_where_it_is_fullest():
     for writes, reads in ((b, [x]), (c, [b]), (a, [c]), (y, [a])):
         make.step([writes], reads)
     make.output(y)
-    same, report = run_spill(make.work, 1000)
-    assert same is make.work and not report.reached and report.spills == ()
+    work = make.work
+    same, report = run_spill(work, 1000)
+    assert same is work and not report.reached and report.spills == ()
     assert report.notes == ("nothing to gain by spilling: no idle activation lies in the moments "
                             "of most bytes",)
 
@@ -227,12 +228,12 @@ def test_who_is_not_spilled():
         else:
             make.step([y], [a, wide[-1]])
         if kind == "output":
-            make.work.outputs.append(a)
+            make.outputs.append(a)
         make.output(y)
-        a.storage.role = "activation"  # that alone does not decide
-        spilled, report = run_spill(make.work, 0)
+        work = make.work
+        spilled, report = run_spill(work, 0)
         assert bool(report.spills) == (kind == "buffer"), kind
-        assert (spilled is make.work) == (kind != "buffer")
+        assert (spilled is work) == (kind != "buffer")
 
 
 def test_arguments():

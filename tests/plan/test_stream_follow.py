@@ -18,7 +18,6 @@ from vkrt.plan.ways import Placement, Way
 from vkrt.program import Description
 from vkrt.work.records import HostCall
 from vkrt.work.target import Target
-from vkrt.work.weights import catalog_of
 
 MODELS = Path(__file__).parent.parent / "models"
 
@@ -34,7 +33,7 @@ def graph():
 def streamed(graph):
     """The work list at the bounds and a plan that streams as much as it can."""
     work = lower(graph, Target())
-    catalog = catalog_of(work)
+    catalog = work.catalog
     placement = Placement(catalog, (Way("direct", "for the test"),) * len(catalog))
     made = plan(work, placement=placement, budget=Budget(None, lookahead=1))
     assert made.stream is not None and len(made.stream.sections) > 3
@@ -58,7 +57,7 @@ def test_other_sizes(graph, streamed, sizes):
     ends = {end for _, end in found}
     assert all(i + 1 in ends for i, s in enumerate(other.steps) if isinstance(s, HostCall))
     # Every streamed weight is read while its place is its own.
-    users = {weight.storage: weight.users for weight in catalog_of(other)}
+    users = {weight.storage: weight.users for weight in other.catalog}
     released = {r.weight: r.section for r in made.stream.records if isinstance(r, Release)}
     for number, section in enumerate(made.stream.sections):
         for weight in section.waits:

@@ -332,8 +332,8 @@ class Method:
 
     def _load_extra(self, work: WorkList, extra: list[Prepack]) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
-        only = replace(work, prepacks=extra, steps=[], inputs=[], outputs=[], states=[],
-                       notes=[])
+        only = replace(work, prepacks=tuple(extra), steps=(), inputs=(), outputs=(), states=(),
+                       notes=())
         way = "direct" if self.options.weights == "stream" else self.options.weights
         only, plan, mapper = place(only, self._device, self._sources, replace(
             self.options, memory_budget=None, weights=way))
@@ -359,8 +359,8 @@ class Method:
         self._weights.append(weights)
         self._extra_bytes += plan.weight_bytes
         self._instances.most -= plan.weight_bytes
-        self._like = replace(self._like, storages=list(work.storages),
-                             prepacks=list(work.prepacks), weights=dict(work.weights))
+        self._like = replace(self._like, storages=work.storages, prepacks=work.prepacks,
+                             memo=replace(self._like.memo, weights=work.memo.weights))
 
     def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
         """Runs the method `repeat` times and once before, and times every step.

@@ -25,7 +25,6 @@ from vkrt.plan.ways import Placement, Way, ways_of
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
 from vkrt.work.records import WorkList
-from vkrt.work.weights import catalog_of
 
 # A work list, its plan, and the mapper that holds the imports of its mapped weights
 Placed = tuple[WorkList, MemoryPlan, Mapper]
@@ -193,7 +192,7 @@ def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOpt
 def _placement(work: WorkList, device: Any, options: LoadOptions, mapper: Mapper,
                held: Collection[int]) -> Placement:
     """The ways of the weights, those that are mapped imported."""
-    catalog = catalog_of(work)
+    catalog = work.catalog
     while True:
         ways = ways_of(work, catalog, options.weights, unified=device.unified,
                        cannot_map=mapper.cannot_map, held=held)
@@ -240,7 +239,7 @@ class _Planner:
         return work, result
 
     def _plan_spilled(self, spilled: WorkList, placement: Placement) -> MemoryPlan:
-        return self._plan(spilled, replace(placement, catalog=catalog_of(spilled)), self.budget)
+        return self._plan(spilled, replace(placement, catalog=spilled.catalog), self.budget)
 
     def activation_bytes(self, work: WorkList) -> int:
         """Bytes of a work list's activations in device memory."""
@@ -284,11 +283,11 @@ class _Planner:
         spilled, report = spill(work, self.requirements, limit, self.unified,
                                 granularity=self.granularity)
         if spilled is not work:
-            spilled.notes = [*work.notes, *report.notes]
+            spilled = replace(spilled, notes=(*work.notes, *report.notes))
         return spilled, report.notes
 
 
 def _elsewhere(work: WorkList) -> Placement:
     """A placement of weights that take no memory in a plan."""
-    catalog = catalog_of(work)
+    catalog = work.catalog
     return Placement(catalog, (Way("map", "on the device already"),) * len(catalog))

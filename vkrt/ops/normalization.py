@@ -8,7 +8,7 @@ moments the program asks for, take three: moments of parts of the sets (moments.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Node
@@ -76,7 +76,7 @@ def _vector(cx, tensor: Tensor | None, dtype: str) -> Operand:
     if tensor is None:
         return cx.vector(None, dtype)
     if cx.is_constant(tensor):
-        return cx.vector(replace(tensor, dtype=dtype), dtype)
+        return cx.vector(cx.constant_as(tensor, dtype=dtype), dtype)
     if tensor.dtype != dtype or tensor.rank != 1:
         raise UnsupportedError(f"{cx.where()}: {tensor} is computed; vkrt needs a constant or a "
                                f"1-d tensor of dtype {dtype}")

@@ -10,6 +10,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vkrt.errors import FormatError
 from vkrt.memory.source import Source
@@ -18,7 +19,6 @@ from vkrt.packed.format import FileIdentity, Header, read_header
 from vkrt.packed.records import with_saved
 from vkrt.version import __version__
 from vkrt.work.records import WorkList
-from vkrt.work.weights import catalog_of
 
 SUFFIX = ".vkpack"
 
@@ -112,14 +112,13 @@ class Sidecar:
                      for entry in self.header.entries}
             result, count = with_saved(work, saved, len(sources))
             if count:
-                left = sum(weight.layout == "packed" for weight in catalog_of(result))
-                result.notes.append(f"{count} weights are read from {self.name}"
-                                    + (f", {left} others have to be packed" if left else ""))
-                return result, [*sources, self._source]
+                left = sum(weight.layout == "packed" for weight in result.catalog)
+                note = (f"{count} weights are read from {self.name}"
+                        + (f", {left} others have to be packed" if left else ""))
+                return _noted(result, note), [*sources, self._source]
             why = (f"none of its {len(saved)} weights is laid out as it is read here (made for "
                    f"storage {self.header.storage}, this is {work.storage})")
-        work.notes.append(f"{self.name} is not used: {why}")
-        return work, list(sources)
+        return _noted(work, f"{self.name} is not used: {why}"), list(sources)
 
     def _changed(self) -> str:
         """Why a file that was good when it was opened is so no more."""
@@ -151,3 +150,7 @@ class Sidecar:
             self._source.close()
             self._source = None
             self.header = None
+
+
+def _noted(work: WorkList, note: str) -> WorkList:
+    return replace(work, notes=(*work.notes, note))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.work.records import WorkList
-from vkrt.work.weights import Weight, catalog_of
+from vkrt.work.weights import Weight
 
 # What `weights=` of vkrt.load may be.
 WEIGHTS = ("auto", "map", "direct", "copy", "stream")
@@ -52,8 +52,8 @@ class Placement:
     @classmethod
     def staged(cls, work: WorkList) -> Placement:
         """Every weight through staging."""
-        catalog = catalog_of(work)
-        return cls(catalog, (Way("staged", "nothing else was asked for"),) * len(catalog))
+        return cls(work.catalog,
+                   (Way("staged", "nothing else was asked for"),) * len(work.catalog))
 
     def weights(self, *kinds: str) -> tuple[Weight, ...]:
         """The weights that go one of these ways."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from vkrt.work.records import Prepack, WorkList
 from vkrt.work.tensor import Operand, itemsize
+
+if TYPE_CHECKING:
+    from vkrt.work.records import Prepack, WorkList
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Weight:
 
 
 def catalog_of(work: WorkList) -> tuple[Weight, ...]:
-    """One entry for each weight storage, in the order of the prepacks."""
+    """One entry for each weight storage, in the order of the prepacks; see `WorkList.catalog`."""
     users = _users(work)
     result = []
     seen: set[int] = set()

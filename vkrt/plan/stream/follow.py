@@ -13,7 +13,6 @@ from vkrt.errors import UnsupportedError
 from vkrt.plan.stream.records import Release, StreamPlan
 from vkrt.plan.ways import Placement
 from vkrt.work.records import HostCall, WorkList
-from vkrt.work.weights import catalog_of
 
 
 def sections_at(stream: StreamPlan, placement: Placement, base: WorkList,
@@ -28,7 +27,7 @@ def sections_at(stream: StreamPlan, placement: Placement, base: WorkList,
     Raises:
         UnsupportedError: a weight would be read while its place is another's.
     """
-    users = {weight.storage: weight.users for weight in catalog_of(work)}
+    users = {weight.storage: weight.users for weight in work.catalog}
     users_of = {i: users.get(placement.catalog[i].storage, ()) for i in stream.streamed}
     calls = [i for i, step in enumerate(work.steps) if isinstance(step, HostCall)]
     behind = {i + 1 for i, step in enumerate(base.steps) if isinstance(step, HostCall)}

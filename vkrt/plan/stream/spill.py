@@ -30,9 +30,6 @@ PAIR_COST = 16 << 10
 # How often a lower limit is tried when packing needs more than the bytes alive at once.
 ATTEMPTS = 4
 
-# Roles of storages that stay where they are
-UNMOVED = ("weight", "input", "output", "state")
-
 
 @dataclass(frozen=True)
 class Spill:
@@ -146,7 +143,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
 
 def _arena(work: WorkList, requirements: Requirements, granularity: int, unified: bool) -> int:
     """Bytes of activations in device memory."""
-    device = replace(work, storages=[s for s in work.storages if s.role != "spill"])
+    device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
     return sum(block.nbytes for block in blocks if block.kind == "activation")
 
@@ -189,20 +186,18 @@ class _Spills:
         self._touched, self._written = _uses(work)
         self._load = [0] * (len(work.steps) + 2)
         self._gaps: list[_Gap] = []
-        barred = {operand.storage.id for operand in (*work.inputs, *work.outputs)
-                  if isinstance(operand, Operand)}
-        for step in work.steps:
-            if isinstance(step, HostCall):
-                barred.update(operand.storage.id for operand in (*step.reads, *step.writes))
+        written = {operand.storage.id for step in work.steps if isinstance(step, HostCall)
+                   for operand in step.writes}
         for storage in work.storages:
-            if storage.id not in self._lives or storage.role in UNMOVED:
+            if (storage.id not in self._lives or storage.role != "activation"
+                    or storage.id in work.read_by_host):
                 continue
             nbytes, alignment, _ = requirements(storage)
             size = round_up(nbytes, alignment)
             first, last = self._lives[storage.id]
             for time in range(first, last + 1):
                 self._load[time] += size
-            if storage.role == "activation" and not storage.is_image and storage.id not in barred:
+            if not storage.is_image and storage.id not in written:
                 times = self._touched[storage.id]
                 self._gaps += [_Gap(storage, size, a, b) for a, b in zip(times, times[1:])
                                if b - a > 1]
@@ -314,7 +309,7 @@ class _Spills:
             result += ahead[index]
             result.append(_with_storages(step, index + 1, renamed))
             result += behind[index]
-        return replace(work, storages=storages.items, steps=result)
+        return replace(work, storages=tuple(storages.items), steps=tuple(result))
 
 
 def _uses(work: WorkList) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
