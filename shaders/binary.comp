@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i32
 #extension GL_GOOGLE_include_directive : require
-// Arithmetic on two operands; the kinds are numbered in vkrt/ops/elementwise.py.
+// Arithmetic on two operands.
 #include "tensor.glsl"
 #include "broadcast.glsl"
 #include "math.glsl"
@@ -30,21 +30,21 @@ int floor_division(int u, int v) {
 
 ivec4 apply(ivec4 u, ivec4 v) {
   switch (kind) {
-    case 0: return u + alpha * v;
-    case 1: return u * v;
-    case 3:
+    case ADD: return u + alpha * v;
+    case MUL: return u * v;
+    case DIV_FLOOR:
       return ivec4(floor_division(u.x, v.x), floor_division(u.y, v.y), floor_division(u.z, v.z),
                    floor_division(u.w, v.w));
-    case 4: return u / v;
-    case 5: return min(u, v);
-    case 6: return max(u, v);
-    case 7:
+    case DIV_TRUNC: return u / v;
+    case MINIMUM: return min(u, v);
+    case MAXIMUM: return max(u, v);
+    case POW:
       return ivec4(power(u.x, v.x), power(u.y, v.y), power(u.z, v.z), power(u.w, v.w));
-    case 8: return u & v;
-    case 9: return u | v;
-    case 10: return u ^ v;
-    case 11: return u - u / v * v;
-    case 12:
+    case AND: return u & v;
+    case OR: return u | v;
+    case XOR: return u ^ v;
+    case FMOD: return u - u / v * v;
+    case REMAINDER:
       return u - v * ivec4(floor_division(u.x, v.x), floor_division(u.y, v.y),
                            floor_division(u.z, v.z), floor_division(u.w, v.w));
   }
@@ -72,26 +72,26 @@ vec4 with_nan(vec4 u, vec4 v, vec4 chosen) {
 
 vec4 apply(vec4 u, vec4 v) {
   switch (kind) {
-    case 0: return u + alpha * v;
-    case 1: return u * v;
-    case 2: return u / v;
-    case 3: return floor_division(u, v);
-    case 4: return trunc(u / v);
-    case 5: return with_nan(u, v, min(u, v));
-    case 6: return with_nan(u, v, max(u, v));
-    case 7: return pow_(u, v);
-    case 11: return fmod_(u, v);
-    case 12: return remainder_(u, v);
+    case ADD: return u + alpha * v;
+    case MUL: return u * v;
+    case DIV: return u / v;
+    case DIV_FLOOR: return floor_division(u, v);
+    case DIV_TRUNC: return trunc(u / v);
+    case MINIMUM: return with_nan(u, v, min(u, v));
+    case MAXIMUM: return with_nan(u, v, max(u, v));
+    case POW: return pow_(u, v);
+    case FMOD: return fmod_(u, v);
+    case REMAINDER: return remainder_(u, v);
   }
   return u;
 }
 
 vec4 finish(vec4 v) {
   switch (tail) {
-    case 1: return limit(v, low, high);
-    case 2: return sigmoid_(v);
-    case 3: return tanh_(v);
-    case 4: return hardswish_(v);
+    case CLAMP: return limit(v, low, high);
+    case SIGMOID: return sigmoid_(v);
+    case TANH: return tanh_(v);
+    case HARDSWISH: return hardswish_(v);
   }
   return v;
 }

@@ -14,6 +14,9 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
 compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
 DTYPE_OUT_<b>=1. SHADERS/common is the include folder.
 
+What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, in the order
+of first mention: 0 is none of them. The catalog has the numbers for the host, by file and name.
+
 Modules are compiled with -g, their interface is read from the words with the names still in them,
 then the debug information is stripped: the code is the same as without -g, and bindings and
 specialization constants keep the names that people gave them.
@@ -34,9 +37,11 @@ import sys
 from pathlib import Path
 
 STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
-            "texture3d": "STORAGE_TEXTURE3D", "texture2d": "STORAGE_TEXTURE2D"}
+            "texture3d": "STORAGE_TEXTURE3D"}
 HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
+KIND = re.compile(r"\bcase\s+([A-Z][A-Z0-9_]*)\s*:"
+                  r"|\w*(?:kind|follows)\s*==\s*([A-Z][A-Z0-9_]*)\b")
 # Names that params.glsl gives to the constant behind a parameter.
 CONSTANT_SUFFIX = "_constant"
 
@@ -56,10 +61,12 @@ def load_spirv(path: Path):
 class Variant:
     """One compilation of one file."""
 
-    def __init__(self, path: Path, storage: str | None, dtype: str | None, target: str):
+    def __init__(self, path: Path, storage: str | None, dtype: str | None, target: str,
+                 definitions: list[str]):
         self.path = path
         parts = [path.stem, *([storage] if storage else [])]
-        self.flags = [f"--target-env={target}", f"-D{STORAGES[storage or 'buffer']}=1"]
+        self.flags = [f"--target-env={target}", f"-D{STORAGES[storage or 'buffer']}=1",
+                      *definitions]
         if dtype:
             first, _, second = dtype.partition(":")
             parts.append(dtype.replace(":", "_"))
@@ -67,26 +74,6 @@ class Variant:
             if second:
                 self.flags += [f"-DDTYPE_OUT={second}", f"-DDTYPE_OUT_{second}=1"]
         self.name = ".".join(parts)
-
-
-def variants_of(path: Path, text: str) -> list[Variant]:
-    header = {}
-    for key, value in HEADER.findall(text):
-        if key not in ("storages", "dtypes", "target"):
-            raise BuildError(f"{path}: unknown header line '//! {key}:'")
-        if key in header or not value:
-            raise BuildError(f"{path}: '//! {key}:' is {'empty' if not value else 'given twice'}")
-        header[key] = value.split()
-    for storage in header.get("storages", []):
-        if storage not in STORAGES:
-            raise BuildError(f"{path}: unknown storage '{storage}'; one of {', '.join(STORAGES)}")
-    for dtype in header.get("dtypes", []):
-        if not re.fullmatch(r"\w+(:\w+)?", dtype):
-            raise BuildError(f"{path}: '{dtype}' is neither a dtype nor a pair a:b")
-    (target,) = header.get("target", ["vulkan1.1"])
-    return [Variant(path, storage, dtype, target)
-            for storage in header.get("storages", [None])
-            for dtype in header.get("dtypes", [None])]
 
 
 class Sources:
@@ -112,6 +99,42 @@ class Sources:
                         found.append(included)
                         break
         return found
+
+
+    def kinds(self, path: Path) -> dict[str, int]:
+        """The numbers of the kinds that a file names."""
+        names = dict.fromkeys(a or b for a, b in KIND.findall(self.text(path)))
+        return {name: number for number, name in enumerate(names, 1)}
+
+    def definitions(self, path: Path) -> list[str]:
+        """The kinds of a shader and of all it includes, as options of the compiler."""
+        numbers: dict[str, int] = {}
+        for file in self.closure(path):
+            for name, number in self.kinds(file).items():
+                if numbers.setdefault(name, number) != number:
+                    raise BuildError(f"{path}: {file.name} has another kind named {name}")
+        return [f"-D{name}={number}" for name, number in numbers.items()]
+
+
+def variants_of(path: Path, sources: Sources) -> list[Variant]:
+    header = {}
+    for key, value in HEADER.findall(sources.text(path)):
+        if key not in ("storages", "dtypes", "target"):
+            raise BuildError(f"{path}: unknown header line '//! {key}:'")
+        if key in header or not value:
+            raise BuildError(f"{path}: '//! {key}:' is {'empty' if not value else 'given twice'}")
+        header[key] = value.split()
+    for storage in header.get("storages", []):
+        if storage not in STORAGES:
+            raise BuildError(f"{path}: unknown storage '{storage}'; one of {', '.join(STORAGES)}")
+    for dtype in header.get("dtypes", []):
+        if not re.fullmatch(r"\w+(:\w+)?", dtype):
+            raise BuildError(f"{path}: '{dtype}' is neither a dtype nor a pair a:b")
+    (target,) = header.get("target", ["vulkan1.1"])
+    definitions = sources.definitions(path)
+    return [Variant(path, storage, dtype, target, definitions)
+            for storage in header.get("storages", [None])
+            for dtype in header.get("dtypes", [None])]
 
 
 class Compiler:
@@ -177,7 +200,8 @@ class Compiler:
         return described
 
 
-def write_catalog(results: dict[str, tuple[str, bytes, str]], bin_file: Path, json_file: Path):
+def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, dict[str, int]],
+                  bin_file: Path, json_file: Path):
     """Modules and interfaces are stored once however many variants have them."""
     blob = bytearray()
     offsets: dict[bytes, int] = {}
@@ -191,7 +215,8 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], bin_file: Path, js
         variants[name] = [offsets[module], len(module), number]
     bin_file.write_bytes(blob)
     json_file.write_text(json.dumps(
-        {"interfaces": [json.loads(text) for text in interfaces], "variants": variants},
+        {"interfaces": [json.loads(text) for text in interfaces], "variants": variants,
+         "kinds": kinds},
         separators=(",", ":")))
     return len(offsets), len(blob)
 
@@ -215,7 +240,7 @@ def main() -> int:
     sources = Sources(common)
     try:
         variants = [variant for path in sorted(shaders.glob("*.comp"))
-                    for variant in variants_of(path, sources.text(path))]
+                    for variant in variants_of(path, sources)]
         doubles = {v.name for v in variants if [w.name for w in variants].count(v.name) > 1}
         if doubles:
             raise BuildError(f"named twice: {', '.join(sorted(doubles))}")
@@ -238,7 +263,9 @@ def main() -> int:
         return 1
 
     results = dict(zip((variant.name for variant in variants), answers, strict=True))
-    modules, nbytes = write_catalog(results, options.bin, options.json)
+    kinds = {path.stem: numbers for path in (*shaders.glob("*.comp"), *common.glob("*.glsl"))
+             if (numbers := sources.kinds(path))}
+    modules, nbytes = write_catalog(results, kinds, options.bin, options.json)
     used = {f"{key}{suffix}" for key, _, _ in results.values() for suffix in (".spv", ".json")}
     for file in options.cache.iterdir():
         if file.name not in used:

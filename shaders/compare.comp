@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32:u8 f16:u8 i32:u8 u8
 #extension GL_GOOGLE_include_directive : require
-// Comparisons and logic on two operands; the kinds are numbered in vkrt/ops/comparison.py.
+// Comparisons and logic on two operands.
 #include "tensor.glsl"
 #include "broadcast.glsl"
 
@@ -15,19 +15,19 @@ CASE(20, kind)
 
 bvec4 apply(T4 u, T4 v) {
   switch (kind) {
-    case 0: return equal(u, v);
-    case 1: return notEqual(u, v);
-    case 2: return lessThan(u, v);
-    case 3: return lessThanEqual(u, v);
-    case 4: return greaterThan(u, v);
-    case 5: return greaterThanEqual(u, v);
+    case EQ: return equal(u, v);
+    case NE: return notEqual(u, v);
+    case LT: return lessThan(u, v);
+    case LE: return lessThanEqual(u, v);
+    case GT: return greaterThan(u, v);
+    case GE: return greaterThanEqual(u, v);
   }
   uvec4 p = uvec4(notEqual(u, T4(0)));
   uvec4 q = uvec4(notEqual(v, T4(0)));
   switch (kind) {
-    case 6: return bvec4(p & q);
-    case 7: return bvec4(p | q);
-    case 8: return bvec4(p ^ q);
+    case AND: return bvec4(p & q);
+    case OR: return bvec4(p | q);
+    case XOR: return bvec4(p ^ q);
   }
   return bvec4(false);
 }

@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32:u8 f16:u8 i32:u8 u8
 #extension GL_GOOGLE_include_directive : require
-// Comparisons with a number; the kinds are numbered in vkrt/ops/comparison.py.
+// Comparisons with a number.
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -21,12 +21,12 @@ PARAM(5, scalar)
 
 bvec4 apply(T4 u, T4 v) {
   switch (kind) {
-    case 0: return equal(u, v);
-    case 1: return notEqual(u, v);
-    case 2: return lessThan(u, v);
-    case 3: return lessThanEqual(u, v);
-    case 4: return greaterThan(u, v);
-    case 5: return greaterThanEqual(u, v);
+    case EQ: return equal(u, v);
+    case NE: return notEqual(u, v);
+    case LT: return lessThan(u, v);
+    case LE: return lessThanEqual(u, v);
+    case GT: return greaterThan(u, v);
+    case GE: return greaterThanEqual(u, v);
   }
   return bvec4(false);
 }

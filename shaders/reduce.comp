@@ -44,10 +44,6 @@ PARAM(23, source_X)
 PARAM(24, source_Y)
 PARAM(25, source_Z)
 
-const int SUM = 0;
-const int MAX = 1;
-const int MIN = 2;
-
 #if defined(DTYPE_i32)
 #define LEAST int(0x80000000)
 #define GREATEST 0x7fffffff
@@ -67,7 +63,13 @@ T4 smaller(T4 u, T4 v) { return mix(mix(u, v, lessThan(v, u)), v, isnan(v)); }
 #endif
 
 T4 combine(T4 u, T4 v) {
-  return kind == SUM ? u + v : kind == MAX ? larger(u, v) : kind == MIN ? smaller(u, v) : u * v;
+  switch (kind) {
+    case SUM: return u + v;
+    case MAX: return larger(u, v);
+    case MIN: return smaller(u, v);
+    case PROD: return u * v;
+  }
+  return u;
 }
 T4 neutral() {
   return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : kind == MIN ? T4(GREATEST) : T4(1);

@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i32
 #extension GL_GOOGLE_include_directive : require
-// Functions of one element; the kinds are numbered in vkrt/ops/elementwise.py.
+// Functions of one element.
 #include "tensor.glsl"
 #include "params.glsl"
 #include "math.glsl"
@@ -22,18 +22,18 @@ PARAM(6, high)
 
 ivec4 apply(ivec4 v) {
   switch (kind) {
-    case 0: return abs(v);
-    case 1: return -v;
-    case 2: return min(max(v, low), high);
-    case 3: return ~v;
-    case 4:
+    case ABS: return abs(v);
+    case NEG: return -v;
+    case CLAMP: return min(max(v, low), high);
+    case NOT: return ~v;
+    case POWER:
       return ivec4(power(v.x, low), power(v.y, low), power(v.z, low), power(v.w, low));
-    case 5: return v + low;
-    case 6: return v * low;
-    case 7: return sign(v);
-    case 8: return low - high * v;
-    case 9: return v - v / low * low;
-    case 10: {
+    case PLUS: return v + low;
+    case TIMES: return v * low;
+    case SIGN: return sign(v);
+    case FROM: return low - high * v;
+    case FMOD_BY: return v - v / low * low;
+    case REMAINDER_BY: {
       ivec4 r = v - v / low * low;
       return r + low * ivec4(notEqual(r, ivec4(0))) * ivec4(lessThan(r ^ ivec4(low), ivec4(0)));
     }
@@ -60,40 +60,40 @@ vec4 whole_power(vec4 v) {
 
 vec4 apply(vec4 v) {
   switch (kind) {
-    case 0: return abs(v);
-    case 1: return -v;
-    case 2: return limit(v, low, high);
-    case 3: return cos_(v);
-    case 4: return sin_(v);
-    case 5: return exp_(v);
-    case 6: return sigmoid_(v);
-    case 7: return sqrt(v);
-    case 8: return 1.0 / sqrt(v);
-    case 9: return tanh_(v);
-    case 10: return roundEven(v);
-    case 11: return log10_(v);
-    case 12: return hardswish_(v);
-    case 13: return limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
-    case 14: return gelu_(v);
-    case 15: return gelu_tanh_(v);
-    case 16: return mix(v, vec4(0), lessThanEqual(abs(v), vec4(low)));
-    case 17: return mix(v * low, v, greaterThan(v, vec4(0)));
-    case 18: return floor(v);
-    case 19: return log_(v);
-    case 20: return whole_power(v);
-    case 21: return pow_(v, vec4(low));
-    case 22: return v * sigmoid_(v);
-    case 23: return 1.0 / v;
-    case 24: return ceil(v);
-    case 25: return trunc(v);
-    case 26: return v + low;
-    case 27: return v * low;
-    case 28: return v / low;
-    case 29: return fmod_(v, vec4(low));
-    case 30: return remainder_(v, vec4(low));
-    case 31: return mix(sign(v), v, isnan(v));
-    case 32: return erf_(v);
-    case 33: return low - high * v;
+    case ABS: return abs(v);
+    case NEG: return -v;
+    case CLAMP: return limit(v, low, high);
+    case COS: return cos_(v);
+    case SIN: return sin_(v);
+    case EXP: return exp_(v);
+    case SIGMOID: return sigmoid_(v);
+    case SQRT: return sqrt(v);
+    case RSQRT: return 1.0 / sqrt(v);
+    case TANH: return tanh_(v);
+    case ROUND: return roundEven(v);
+    case LOG10: return log10_(v);
+    case HARDSWISH: return hardswish_(v);
+    case HARDSIGMOID: return limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
+    case GELU: return gelu_(v);
+    case GELU_TANH: return gelu_tanh_(v);
+    case HARDSHRINK: return mix(v, vec4(0), lessThanEqual(abs(v), vec4(low)));
+    case LEAKY_RELU: return mix(v * low, v, greaterThan(v, vec4(0)));
+    case FLOOR: return floor(v);
+    case LOG: return log_(v);
+    case WHOLE_POWER: return whole_power(v);
+    case POWER: return pow_(v, vec4(low));
+    case SILU: return v * sigmoid_(v);
+    case RECIPROCAL: return 1.0 / v;
+    case CEIL: return ceil(v);
+    case TRUNC: return trunc(v);
+    case PLUS: return v + low;
+    case TIMES: return v * low;
+    case OVER: return v / low;
+    case FMOD_BY: return fmod_(v, vec4(low));
+    case REMAINDER_BY: return remainder_(v, vec4(low));
+    case SIGN: return mix(sign(v), v, isnan(v));
+    case ERF: return erf_(v);
+    case FROM: return low - high * v;
   }
   return v;
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, size_of
-from vkrt.ops.shapes import infer
+from vkrt.ops.registry import infer
 from vkrt.work.tensor import Constant, Tensor
 
 CHANNELS, LARGEST, WIDTH = 6, 32, 4

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ import pytest
 from support import MODELS, outside
 
 import vkrt
+from vkrt.graph.states import PREPACK
+from vkrt.ops import registry
 from vkrt.ops.context import Lowering
+from vkrt.ops.dtypes import ANY
 from vkrt.ops.lowering import lower
-from vkrt.ops.shapes import DTYPE_RULES
 from vkrt.program import Description
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
@@ -157,7 +160,8 @@ def test_a_weight_declared_as_bool(reaching_beyond):
 def test_a_reach_beyond_memory_is_never_lowered(reaching_beyond, monkeypatch):
     """Should a rule let such a program pass, then no view is made of the weight; and should one be,
     no record."""
-    monkeypatch.setitem(DTYPE_RULES, "et_vk.prepack.default", lambda args: None)
+    monkeypatch.setitem(registry._DECLARED, PREPACK,
+                        replace(registry.operator(PREPACK), dtypes=ANY))
     with pytest.raises(AssertionError, match="cannot be a view of bool elements"):
         lower(reaching_beyond, Target())
     monkeypatch.setattr(Lowering, "alias", unchecked_alias)

@@ -21,7 +21,7 @@ LINES = (
     ("packed",),
     ("ops", "runtime"),
     ("graph", "plan", "files"),
-    ("pte", "device", "host", "shader", "vk"),
+    ("pte", "device", "shader", "vk"),
     ("memory", "work", "report"),
     ("errors", "version"),
 )

@@ -325,7 +325,7 @@ def test_closing_before_the_first_run(device):
 
 
 def test_a_failing_host_kernel_leaves_the_program_usable(device, monkeypatch):
-    from vkrt import host
+    from vkrt.ops.host import run as host
 
     expected, _ = run(MODELS / "places.pte", device, weights="direct")
     with vkrt.load(MODELS / "places.pte", device, weights="stream", stream_lookahead=0) as program:

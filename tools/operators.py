@@ -15,19 +15,20 @@ BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 def listing() -> str:
     """The section's text."""
-    from vkrt.graph.kernels import KERNELS
-    from vkrt.host.kernels import supported as on_host
-    from vkrt.ops.registry import supported as on_device
+    from vkrt.ops.registry import kernels, operators
+
+    on_device = [found.name for found in operators() if not found.is_host]
+    on_host = [found.name for found in operators() if found.is_host]
 
     def names(all_names):
         return ", ".join(f"`{name.removesuffix('.default')}`" for name in all_names)
 
-    return (f"{len(on_device())} operators in delegates (`.default` left out):\n\n"
-            f"{names(on_device())}\n\n"
-            f"{len(KERNELS)} kernels outside of delegates that run on the device as one of these "
-            f"operators:\n\n{names(sorted(KERNELS))}\n\n"
-            f"{len(on_host())} kernels outside of delegates that run on the host, in numpy:\n\n"
-            f"{names(on_host())}\n")
+    return (f"{len(on_device)} operators in delegates (`.default` left out):\n\n"
+            f"{names(on_device)}\n\n"
+            f"{len(kernels())} kernels outside of delegates that run on the device as one of these "
+            f"operators:\n\n{names(sorted(kernels()))}\n\n"
+            f"{len(on_host)} kernels outside of delegates that run on the host, in numpy:\n\n"
+            f"{names(on_host)}\n")
 
 
 def main() -> int:

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from vkrt import host
 from vkrt.device import policy
 from vkrt.device.drivers import DRIVERS
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method
+from vkrt.ops.host import run as host
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
 from vkrt.work.tensor import Constant, Tensor

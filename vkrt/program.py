@@ -22,6 +22,7 @@ from vkrt.method.method import Method, MethodMetadata, metadata_of
 from vkrt.method.prepare import largest, place
 from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.registry import kernels
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
@@ -70,7 +71,8 @@ class Description:
             for candidate in self.program.plans:
                 if candidate.name == method:
                     self._graphs[method] = build_graph(
-                        self.source, self.program, candidate, find_dynamic, self._files.external)
+                        self.source, self.program, candidate, kernels(), find_dynamic,
+                        self._files.external)
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "

@@ -14,10 +14,9 @@ PARAM(3, size)
 PARAM(4, size_0)
 PARAM(5, size_1)
 
-const int ALONG = 0;   // texel z of the place the strides lead to
-const int SPLAT = 1;   // one element there, for all of the packed dimension
-const int SAME = 2;    // nothing is broadcast: the texel of the result's number
-
+// An operand follows ALONG (texel z of the place the strides lead to), or as SPLAT (one element there,
+// for all of the packed dimension), or it is the SAME (nothing is broadcast: the texel of the result's
+// number).
 #define OPERAND(first, name) \
   CASE(first, name##_follows) \
   PARAM(first + 1, name##_0) \

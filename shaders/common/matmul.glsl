@@ -106,12 +106,12 @@ void main() {
   int result_texels = (columns + 3) / 4;
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_texels) break;
-    vec4 offset = bias_kind == 1 ? beta * LOAD_FLAT(bias, z + n) : vec4(0);
+    vec4 offset = bias_kind == VECTOR ? beta * LOAD_FLAT(bias, z + n) : vec4(0);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
       POSITION at = ROW_AT(batch * rows + first + m, z + n, result_X, result_texels);
       vec4 value = alpha * sum[m * TILE_N + n] + offset;
-      if (bias_kind == 2) value += beta * LOAD(addend, at);
+      if (bias_kind == ADDEND) value += beta * LOAD(addend, at);
       if (has_clamp != 0) value = clamp(value, low, high);
       STORE(result, at, mask_padding(value, VALID(z + n, columns)));
     }

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vkrt.errors import FormatError
-from vkrt.ops.shapes import infer
+from vkrt.ops.registry import infer
 from vkrt.work.tensor import Tensor
 
 SIZES = st.lists(st.integers(0, 5), max_size=8).map(tuple)
@@ -183,11 +183,3 @@ def test_unfold(sizes, dim, size, step):
         windows = np.lib.stride_tricks.sliding_window_view(array(sizes), size, dim)
         return windows[(slice(None),) * (dim % len(sizes)) + (slice(None, None, step),)].shape
     same(expected, "aten.unfold_copy.default", sizes, dim, size, step)
-
-
-@drawn(SIZES, SIZES)
-def test_matmul(a, b):
-    def expected():
-        return np.matmul(array(a), array(b)).shape
-    if a and b:
-        same(expected, "aten.matmul.default", a, b)

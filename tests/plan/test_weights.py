@@ -13,6 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.ops import copying
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.registry import kernels
 from vkrt.plan.schedule import schedule
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import Target
@@ -26,7 +27,8 @@ PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "
 def lowered(name: str, storage: str = "texel") -> WorkList:
     data = memoryview((MODELS / f"{name}.pte").read_bytes())
     program = pte.read_program(data)
-    return lower(build_graph(data, program, program.plans[0], find_dynamic), Target(storage))
+    graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic)
+    return lower(graph, Target(storage))
 
 
 def packed_elements(record: Prepack) -> list[int | None]:

@@ -210,7 +210,8 @@ def test_an_unknown_name_brings_the_near_ones():
     interface = {"bindings": [], "specs": [], "push_bytes": 0, "local_size": [1, 1, 1],
                  "local_size_ids": [None] * 3, "capabilities": []}
     variants = {name: [0, 4, 0] for name in ("unary.texel.f32", "unary.texel.f16", "binary.f32")}
-    made = Catalog({"interfaces": [interface], "variants": variants}, memoryview(bytes(4)))
+    made = Catalog({"interfaces": [interface], "variants": variants, "kinds": {}},
+                   memoryview(bytes(4)))
     assert "unary.texel.f32" in made and len(made) == 3
     with pytest.raises(UnsupportedError, match=r"'unary.disk.f32'.* unary.texel.f32, unary.texel"):
         made.get("unary.disk.f32")

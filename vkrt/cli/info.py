@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from vkrt import host
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
 from vkrt.method.method import metadata_of
+from vkrt.ops.registry import operator
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
@@ -33,7 +33,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     metadata = metadata_of(graph)
     plan_of = next(p for p in description.program.plans if p.name == name)
     kernels = Counter(node.kernel for node in graph.nodes if node.kernel)
-    on_host = Counter(node.op for node in graph.nodes if node.is_host and host.has_kernel(node.op))
+    on_host = Counter(node.op for node in graph.nodes if node.is_host and operator(node.op))
     counts = graph.operator_counts() - kernels
     data: dict[str, Any] = {
         "inputs": [f"{i.name}: {i}" for i in metadata.inputs],

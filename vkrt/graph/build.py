@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
-from vkrt.graph.kernels import CONVERT, REFUSED, on_device, split_arguments
+from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
@@ -18,7 +18,7 @@ from vkrt.work.tensor import Constant, Tensor, device_dtype
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
-                find_dynamic: Callable[[Graph], None],
+                kernels: Mapping[str, Kernel], find_dynamic: Callable[[Graph], None],
                 external: pte.External | None = None) -> Graph:
     """The graph of one method, complete: nothing changes it any more.
 
@@ -26,6 +26,7 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         data: the bytes of the program file.
         program: what `vkrt.pte.read_program` read from them.
         plan: the method's plan in it.
+        kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
         find_dynamic: works out what calls may change in the sizes of a graph, which the file does
             not say (`vkrt.ops.ranges.find_dynamic`).
         external: the constants in `.ptd` files, if any.
@@ -35,16 +36,17 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
             file does not say which value is which at the border of a delegate.
     """
-    graph = _Builder(data, program, plan, external).build()
+    graph = _Builder(data, program, plan, kernels, external).build()
     find_dynamic(graph)
     return graph
 
 
 class _Builder:
-    def __init__(self, data, program, plan, external):
+    def __init__(self, data, program, plan, kernels, external):
         self.data = data
         self.program = program
         self.plan = plan
+        self.kernels = kernels
         self.external = external or pte.External()
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
@@ -75,7 +77,8 @@ class _Builder:
                 self.unsupported[f"control flow ({type(instruction).__name__})"] += 1
         # Now that all delegates have said in which dtypes they take their values.
         self.chain = [new for entry in self.chain
-                      for new in ((entry,) if isinstance(entry, Symbol) else on_device(entry))]
+                      for new in ((entry,) if isinstance(entry, Symbol)
+                                  else on_device(entry, self.kernels))]
         self.graph.nodes = [entry for entry in self.chain if isinstance(entry, Node)]
         outputs = [self.values[i] for i in self.plan.outputs]
         self.graph.outputs = bounded(outputs)

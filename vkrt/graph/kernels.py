@@ -1,8 +1,9 @@
 """Kernels of a program outside of its delegates that the device has as operators.
 
 What the exporter leaves to portable kernels stands between two delegates. Where the device has an
-operator for it, it becomes a node like those of the delegates, and the method stays one piece of
-work for the device: nothing goes to the host and back. Kernels not named here run on the host.
+operator for it (`vkrt.ops.registry.kernels`), it becomes a node like those of the delegates, and
+the method stays one piece of work for the device: nothing goes to the host and back. Other kernels
+run on the host.
 
 A kernel's dtypes are the program's: torch promotes its arguments, delegates may hold halves, and
 integers of 64 bits are 32 bits wide on the device (results agree with torch as long as every value
@@ -11,7 +12,7 @@ fits into 32 bits). Conversions are put in where an operator wants one dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,80 +32,17 @@ class Kernel:
 
     Attributes:
         op: the operator's name.
-        dtypes: "one": arguments and result have the dtype of the result; "common": the arguments
-            have one dtype, the result its own; "first": the result has the dtype of the first
-            argument; "own": nothing is converted.
+        convert: "one": arguments and result have the dtype of the result; "chosen": so they have,
+            but for the first argument, a condition; "common": the arguments have one dtype, the
+            result its own; "first": the result has the dtype of the first argument; "own": nothing
+            is converted.
         arguments: the operator's arguments from the kernel's.
     """
 
     op: str
-    dtypes: str = "own"
+    convert: str = "own"
     arguments: Callable[[Sequence[Any]], Sequence[Any]] = tuple
 
-
-def _family(dtypes: str, pattern: str, op: str, names: str) -> dict[str, Kernel]:
-    """Kernels whose arguments are their operators': `pattern` and `op` hold the name."""
-    return {pattern.format(name): Kernel(op.format(name), dtypes) for name in names.split()}
-
-
-KERNELS: dict[str, Kernel] = {
-    **_family("one", "aten::{}.out", "aten.{}.default", (
-        "abs bitwise_not ceil cos erf exp floor hardsigmoid hardswish log log10 neg reciprocal "
-        "relu round rsqrt sigmoid sign silu sin sqrt tanh trunc gelu hardtanh hardshrink "
-        "leaky_relu clamp minimum maximum _softmax _log_softmax amax amin cat constant_pad_nd "
-        "mm bmm addmm linear convolution avg_pool2d native_layer_norm native_group_norm "
-        "_native_batch_norm_legit_no_training pixel_shuffle grid_sampler_2d slice_scatter")),
-    **_family("one", "aten::{}.out", "aten.{}.Tensor", "add sub mul div"),
-    **_family("one", "aten::{}.Tensor_out", "aten.{}.Tensor",
-              "bitwise_and bitwise_or bitwise_xor fmod remainder"),
-    **_family("one", "aten::{}.Scalar_out", "aten.{}.Scalar",
-              "add sub rsub mul div fmod remainder"),
-    **_family("one", "aten::pow.{}_out", "aten.pow.{}", "Tensor_Tensor Tensor_Scalar"),
-    **_family("one", "aten::upsample_{}.vec_out", "aten.upsample_{}.vec", "nearest2d bilinear2d"),
-    "aten::div.out_mode": Kernel("aten.div.Tensor_mode", "one"),
-    "aten::max.unary_out": Kernel("aten.amax.default", "one", lambda a: (*a[:1], [])),
-    "aten::min.unary_out": Kernel("aten.amin.default", "one", lambda a: (*a[:1], [])),
-    "aten::mean.out": Kernel("aten.mean.dim", "one"),
-    "aten::var.correction_out": Kernel("aten.var.correction", "one"),
-    "aten::var.out": Kernel("aten.var.dim", "one"),
-    "aten::sum.IntList_out": Kernel("aten.sum.dim_IntList", "one"),
-    "aten::prod.int_out": Kernel("aten.prod.dim_int", "one"),
-    "aten::prod.out": Kernel("aten.prod.default", "one"),
-    "aten::max.dim_max": Kernel("aten.max.dim"),
-    "aten::min.dim_min": Kernel("aten.min.dim"),
-    "aten::where.self_out": Kernel("aten.where.self", "one"),
-    **_family("common", "aten::{}.Tensor_out", "aten.{}.Tensor", "eq ne lt le gt ge"),
-    **_family("common", "aten::{}.out", "aten.{}.default",
-              "logical_and logical_or logical_xor"),
-    **_family("own", "aten::{}.Scalar_out", "aten.{}.Scalar", "eq ne lt le gt ge"),
-    **_family("own", "aten::{}.out", "aten.{}.default",
-              "logical_not argmax argmin full_like zeros_like ones_like full zeros ones "
-              "scalar_tensor max_pool2d_with_indices"),
-    **_family("own", "aten::{}.out", "aten.{}.dim", "any all"),
-    **_family("own", "aten::{}.dims_out", "aten.{}.dims", "any all"),
-    **_family("own", "aten::{}.all_out", "aten.{}.default", "any all"),
-    **_family("first", "aten::{}.out", "aten.{}.default", (
-        "view_copy permute_copy expand_copy unsqueeze_copy t_copy repeat flip clone alias_copy "
-        "unfold_copy gather index_select embedding as_strided_copy copy "
-        "split_with_sizes_copy")),
-    **_family("first", "aten::{}_out", "aten.{}", (
-        "slice_copy.Tensor select_copy.int squeeze_copy.dim squeeze_copy.dims "
-        "transpose_copy.int index.Tensor")),
-    "aten::fill.Scalar_out": Kernel("aten.full_like.default"),
-    "aten::detach_copy.out": Kernel("aten.clone.default", "first"),
-    "aten::_to_copy.out": Kernel(CONVERT),
-    "aten::arange.start_out": Kernel("aten.arange.start_step"),
-    "aten::arange.out": Kernel("aten.arange.start_step", arguments=lambda a: (0, *a[:1], 1)),
-    "aten::copy_": Kernel("aten.copy.default", "first"),
-    "dim_order_ops::_to_dim_order_copy.out": Kernel(CONVERT),
-    "dim_order_ops::_clone_dim_order.out": Kernel("dim_order_ops._clone_dim_order.default",
-                                                  "first"),
-    # Nobody may rely on what is in it.
-    "dim_order_ops::_empty_dim_order.out": Kernel("aten.zeros.default",
-                                                  arguments=lambda a: a[:1]),
-    "aten::empty.out": Kernel("aten.zeros.default", arguments=lambda a: a[:1]),
-    "executorch_prim::et_view.default": Kernel("aten.view_copy.default", "first"),
-}
 
 # Kernels that no program of fixed sizes can have.
 REFUSED = {
@@ -143,9 +81,13 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
     return (), ()
 
 
-def on_device(node: Node) -> Iterator[Node]:
-    """The nodes that do on the device what a kernel does; the node itself if the device cannot."""
-    kernel = KERNELS.get(node.op) if node.is_host else None
+def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
+    """The nodes that do on the device what a kernel does; the node itself if the device cannot.
+
+    Args:
+        kernels: that the device does, by name.
+    """
+    kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
     if kernel is None or not known:
         yield node
@@ -164,11 +106,10 @@ def on_device(node: Node) -> Iterator[Node]:
             for arg in kernel.arguments(node.formulas or node.args)]
     dtype = _wanted(kernel, node)
     if dtype is not None:
-        # The condition of a choice stays what it is.
-        first = kernel.op == "aten.where.self"
+        first = kernel.convert == "chosen"
         args = [*args[:first], *(_each(arg, dtype, converted) for arg in args[first:])]
     outs = list(node.outs)
-    if kernel.dtypes == "first" and args and isinstance(args[0], Tensor):
+    if kernel.convert == "first" and args and isinstance(args[0], Tensor):
         outs = [out if out.dtype == args[0].dtype
                 else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
     yield from conversions.values()
@@ -180,9 +121,9 @@ def on_device(node: Node) -> Iterator[Node]:
 
 def _wanted(kernel: Kernel, node: Node) -> str | None:
     """The dtype that the kernel's tensors have to have, None where they may have their own."""
-    if not node.outs or kernel.dtypes not in ("one", "common"):
+    if not node.outs or kernel.convert not in ("one", "chosen", "common"):
         return None
-    if kernel.dtypes == "one":
+    if kernel.convert != "common":
         return node.outs[0].dtype
     dtypes = {tensor.dtype for tensor in node.tensors()}
     if len(dtypes) == 1:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vkrt import host
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError, VulkanError
 from vkrt.graph.graph import Graph
@@ -20,6 +19,7 @@ from vkrt.method.exchange import read_output, write_inputs
 from vkrt.method.instances import Instance, Instances, Shape
 from vkrt.method.prepare import largest, place, place_activations
 from vkrt.method.profile import Profile, summarize, takes_timestamps
+from vkrt.ops.host import run as host
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import math
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, dimension, tensor_argument
 from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import Walk, emit, variant
-from vkrt.ops.reduction import MAX, MIN, kept_order, lower_reduction
+from vkrt.ops.dtypes import FIRST, INDEX, INT32
+from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.pte.coerce import as_bool
 from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
-def _lower_arg(cx, node: Node, out: Tensor, minimum: bool) -> None:
-    """The index of the extreme; args x, dimension or None for all elements in a row, keepdim."""
-    tensor = tensor_argument(node, 0)
-    if out.dtype != "int32":
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
-    chosen = argument(node, 1)
-    keepdim = as_bool(argument(node, 2, False))
-    if chosen is None:
-        source = _flattened(cx, cx.read(tensor, row_major(tensor.rank)))
+def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None,
+               minimum: bool) -> None:
+    """Makes a tensor the index of the extreme, for None that among all elements in a row."""
+    if dim is None:
+        source = _flattened(cx, cx.read(x, row_major(x.rank)))
         dim, order = 0, row_major(out.rank)
     else:
-        source = cx.read(tensor)
-        dim = dimension(chosen, tensor.rank)
-        if tensor.rank == 0:
+        source = cx.read(x)
+        dim = wrap(dim, x.rank)
+        if x.rank == 0:
             source = source.with_view((1,), (0,))
-        order = kept_order(source.order, (dim,), keepdim and tensor.rank > 0)
+        order = kept_order(source.order, (dim,), bool(keepdim) and x.rank > 0)
     if source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, "int32")
     result = cx.write(out, order)
@@ -66,30 +60,27 @@ def _flattened(cx, source: Operand) -> Operand:
     return result
 
 
-@op("aten.argmax.default")
-def _argmax(cx, node):
-    _lower_arg(cx, node, node.outs[0], False)
+def _arg_sizes(x, dim, keepdim):
+    return extreme_sizes(x, None if dim is None else (dim,), keepdim)
 
 
-@op("aten.argmin.default")
-def _argmin(cx, node):
-    _lower_arg(cx, node, node.outs[0], True)
+@op("aten.argmax.default aten.argmin.default", "self:T dim:i? keepdim:b?", sizes=_arg_sizes,
+    dtypes=INDEX, kernels="aten::{}.out")
+def _arg(cx, node, x, dim, keepdim):
+    _lower_arg(cx, x, node.outs[0], dim, keepdim, node.op == "aten.argmin.default")
 
 
-def _lower_both(cx, node: Node, minimum: bool) -> None:
+def _both_sizes(x, dim, keepdim):
+    return extreme_sizes(x, (dim,), keepdim) * 2
+
+
+@op("aten.max.dim aten.min.dim", "self:T dim:i keepdim:b?", sizes=_both_sizes, dtypes=FIRST,
+    further=(INT32,), kernels="aten::{0}.dim_{0}", convert="own")
+def _both(cx, node, x, dim, keepdim):
     """The extreme and its index."""
     values, indices = node.outs
+    minimum = node.op == "aten.min.dim"
     if cx.used(values):
-        lower_reduction(cx, node, MIN if minimum else MAX)
+        lower_reduction(cx, x, values, (dim,), keepdim, "MIN" if minimum else "MAX")
     if cx.used(indices):
-        _lower_arg(cx, node, indices, minimum)
-
-
-@op("aten.max.dim")
-def _max(cx, node):
-    _lower_both(cx, node, False)
-
-
-@op("aten.min.dim")
-def _min(cx, node):
-    _lower_both(cx, node, True)
+        _lower_arg(cx, x, indices, dim, keepdim, minimum)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from vkrt.ops import copying
 from vkrt.ops.copying import Walk
+from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
 OUTER_DIMS = 3
-
-# How an operand follows the result, see broadcast.glsl.
-ALONG, SPLAT, SAME = 0, 1, 2
 
 
 @dataclass
@@ -61,9 +59,10 @@ class Broadcast:
 
     def _follows(self, operand: Operand) -> int:
         if operand.sizes == self.sizes:
-            return SAME
+            return kind("broadcast", "SAME")
         packed = self.order[-1]
-        return ALONG if operand.sizes[packed] == self.sizes[packed] else SPLAT
+        along = operand.sizes[packed] == self.sizes[packed]
+        return kind("broadcast", "ALONG" if along else "SPLAT")
 
     def _joined(self) -> list[tuple[int, tuple[int, ...]]]:
         """(size, each operand's stride in texels) of the outer dimensions, innermost first."""

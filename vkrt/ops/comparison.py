@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded, tensor_argument
+from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded
 from vkrt.ops.broadcast import broadcast, convert, is_float
 from vkrt.ops.copying import variant
-from vkrt.ops.elementwise import INT_NOT, binary, unary
+from vkrt.ops.dtypes import BOOL, WHOLE
+from vkrt.ops.elementwise import binary, unary
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import same, together
 from vkrt.pte.coerce import as_float
-from vkrt.work.tensor import short_name
-
-# Kinds of compare.comp; compare_scalar.comp has the first six.
-EQ, NE, LT, LE, GT, GE, AND, OR, XOR = range(9)
-KINDS = {"eq": EQ, "ne": NE, "lt": LT, "le": LE, "gt": GT, "ge": GE}
-
-# Kinds of binary.comp on int32.
-INT_AND, INT_OR, INT_XOR = 8, 9, 10
+from vkrt.shader import kind
+from vkrt.work.tensor import Tensor, short_name
 
 
 def promoted(*dtypes: str) -> str:
@@ -33,100 +26,81 @@ def promoted(*dtypes: str) -> str:
     return dtypes[0] if names == {"u8"} else "int32"
 
 
-def compare(cx, node: Node, kind: int) -> None:
-    """Lowers a node to one kind of compare.comp."""
-    tensors = [tensor_argument(node, 0), tensor_argument(node, 1)]
-    out = node.outs[0]
-    dtype = promoted(*(t.dtype for t in tensors))
-    dtypes = [t.dtype if short_name(t.dtype) == short_name(dtype) else dtype for t in tensors]
-    inputs = broadcast(cx, tensors, out.sizes, dtypes)
+def compare(cx, out: Tensor, relation: str, x: Tensor, y: Tensor) -> None:
+    """Makes a tensor a relation, a kind of compare.comp, of the elements of two."""
+    dtype = promoted(x.dtype, y.dtype)
+    dtypes = [t.dtype if short_name(t.dtype) == short_name(dtype) else dtype for t in (x, y)]
+    inputs = broadcast(cx, (x, y), out.sizes, dtypes)
     params = inputs.params(cx)
     result = cx.write(out, inputs.order, over=inputs.over)
-    cx.dispatch("compare", [*result.grid, result.packed, *params, kind], [result],
-                inputs.operands, result.texels, dtype=variant(dtype, out.dtype))
+    cx.dispatch("compare", [*result.grid, result.packed, *params, kind("compare", relation)],
+                [result], inputs.operands, result.texels, dtype=variant(dtype, out.dtype))
 
 
-def compare_scalar(cx, node: Node, kind: int, scalar: float) -> None:
-    """Lowers a node to a comparison of its first argument with a number."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    source = cx.read(tensor)
+def compare_scalar(cx, out: Tensor, relation: str, x: Tensor, scalar: float) -> None:
+    """Makes a tensor a relation, a kind of compare_scalar.comp, of each element and a number."""
+    source = cx.read(x)
     if source.dtype == "int8":
         source = convert(cx, source, "int32")
     value = rounded(scalar, source.dtype)
     if not is_float(source.dtype):
-        kind, value = _whole(kind, scalar)
+        relation, value = _whole(relation, scalar)
         if not 0 <= value <= 255 and short_name(source.dtype) == "u8":
             source = convert(cx, source, "int32")
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("compare_scalar", [*result.grid, result.packed, kind, value], [result], [source],
-                result.texels, dtype=variant(source.dtype, out.dtype))
+    cx.dispatch("compare_scalar",
+                [*result.grid, result.packed, kind("compare_scalar", relation), value],
+                [result], [source], result.texels, dtype=variant(source.dtype, out.dtype))
 
 
-def _whole(kind: int, scalar: float) -> tuple[int, int]:
+def _whole(relation: str, scalar: float) -> tuple[str, int]:
     """The comparison of whole numbers that agrees with one with any number.
 
     Those that are always true or false become one with a limit of int32.
     """
-    always, never = (GE, INT_MIN), (LT, INT_MIN)
-    if kind in (EQ, NE):
+    always, never = ("GE", INT_MIN), ("LT", INT_MIN)
+    if relation in ("EQ", "NE"):
         if INT_MIN <= scalar <= INT_MAX and scalar == math.floor(scalar):
-            return kind, int(scalar)
-        return always if kind == NE else never
+            return relation, int(scalar)
+        return always if relation == "NE" else never
     if not INT_MIN <= scalar <= INT_MAX:
         # Beyond every int, or NaN, to which nothing compares.
-        return always if (kind in (LT, LE) and scalar > 0 or kind in (GT, GE) and scalar < 0
-                          ) else never
+        below, above = relation in ("LT", "LE"), relation in ("GT", "GE")
+        return always if below and scalar > 0 or above and scalar < 0 else never
     # x < 2.5 and x >= 2.5 turn at 3, x <= 2.5 and x > 2.5 at 2.
-    whole = math.ceil(scalar) if kind in (LT, GE) else math.floor(scalar)
-    return kind, int(whole)
+    whole = math.ceil(scalar) if relation in ("LT", "GE") else math.floor(scalar)
+    return relation, int(whole)
 
 
-def _declare(kind: int) -> tuple[Callable, Callable]:
-    def with_tensor(cx, node):
-        compare(cx, node, kind)
-
-    def with_scalar(cx, node):
-        compare_scalar(cx, node, kind, as_float(node.args[1]))
-
-    return with_tensor, with_scalar
+@op("aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
+    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.Tensor_out", convert="common")
+def _compare(cx, node, x, y):
+    compare(cx, node.outs[0], node.op.split(".")[1].upper(), x, y)
 
 
-for _name, _kind in KINDS.items():
-    _with_tensor, _with_scalar = _declare(_kind)
-    op(f"aten.{_name}.Tensor")(_with_tensor)
-    op(f"aten.{_name}.Scalar")(_with_scalar)
+@op("aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
+    "self:T other:n", sizes=same, dtypes=BOOL, kernels="aten::{}.Scalar_out")
+def _compare_scalar(cx, node, x, number):
+    compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, as_float(number))
 
 
-def _logical(kind: int) -> Callable:
-    def lower(cx, node):
-        compare(cx, node, kind)
-    return lower
-
-
-def _bitwise(kind: int, int_kind: int) -> Callable:
-    def lower(cx, node):
-        if node.outs[0].dtype == "bool":
-            compare(cx, node, kind)
-        else:
-            binary(cx, node, int_kind)
-    return lower
-
-
-for _name, _kind, _int_kind in (("and", AND, INT_AND), ("or", OR, INT_OR), ("xor", XOR, INT_XOR)):
-    op(f"aten.logical_{_name}.default")(_logical(_kind))
-    op(f"aten.bitwise_{_name}.Tensor")(_bitwise(_kind, _int_kind))
-
-
-@op("aten.logical_not.default")
-def _logical_not(cx, node):
-    compare_scalar(cx, node, EQ, 0)
-
-
-@op("aten.bitwise_not.default")
-def _bitwise_not(cx, node):
-    if is_float(node.outs[0].dtype):
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {node.outs[0].dtype}")
-    if node.outs[0].dtype == "bool":
-        compare_scalar(cx, node, EQ, 0)
+@op("aten.logical_and.default aten.logical_or.default aten.logical_xor.default", "self:T other:T",
+    sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
+@op("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor", "self:T other:T",
+    sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
+def _combine(cx, node, x, y):
+    # logical_and, bitwise_and: AND
+    relation, out = node.op.split(".")[1].split("_")[1].upper(), node.outs[0]
+    if out.dtype == "bool":
+        compare(cx, out, relation, x, y)
     else:
-        unary(cx, node, INT_NOT)
+        binary(cx, out, relation, x, y)
+
+
+@op("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
+@op("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE, kernels="aten::{}.out")
+def _not(cx, node, x):
+    if node.outs[0].dtype == "bool":
+        compare_scalar(cx, node.outs[0], "EQ", x, 0)
+    else:
+        unary(cx, node.outs[0], "NOT", x)

@@ -7,9 +7,9 @@ everything else counts 1 for every element it writes, or reads where it reduces.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from vkrt.graph.graph import Graph, Node
+from vkrt.ops.registry import operator
 from vkrt.work.records import Dispatch, HostCall, WorkList
 
 # Kernels that read many elements for each one that they write, without being products
@@ -20,39 +20,12 @@ MOVING = ("copy", "copy_from_buffer", "copy_to_buffer", "convert", "fill", "join
           "winograd_input", "winograd_weight", "winograd_output")
 
 
-def _convolution(node: Node) -> int:
-    """Of [N, C, H, W] with a weight [O, C / groups, kh, kw], or a transposed one [C, ..]."""
-    source, weight = node.args[0], node.args[1]
-    transposed = len(node.args) > 6 and bool(node.args[6])
-    meets = source if transposed else node.outs[0]
-    return math.prod(meets.sizes) * math.prod(weight.sizes[1:])
-
-
-def _linear(node: Node) -> int:
-    """Of [.., K] with a weight [N, K]."""
-    return math.prod(node.outs[0].sizes) * node.args[0].sizes[-1]
-
-
-def _addmm(node: Node) -> int:
-    """Of [M, N] + [M, K] x [K, N]."""
-    return math.prod(node.outs[0].sizes) * node.args[1].sizes[-1]
-
-
-# Operator, without its overload -> multiply-adds of a node
-PRODUCTS: dict[str, Callable[[Node], int]] = {
-    "aten.convolution": _convolution,
-    "et_vk.conv_with_clamp": _convolution,
-    "aten.linear": _linear,
-    "aten.mm": _linear,
-    "aten.bmm": _linear,
-    "aten.addmm": _addmm,
-}
-
-
 def multiply_adds(node: Node) -> int | None:
     """The multiplications, each with its addition, of a product; None for other operators."""
-    rule = PRODUCTS.get(".".join(node.op.split(".")[:2]))
-    return None if rule is None else rule(node)
+    found = operator(node.op)
+    if found is None or found.multiply_adds is None:
+        return None
+    return found.multiply_adds(*found.schema.read(node.args), node.outs)
 
 
 def flops_of(work: WorkList, graph: Graph) -> tuple[int, ...]:

@@ -11,15 +11,12 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.elementwise import BOUNDS, TAIL_KINDS
+from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor
-
-# What may have a tail, and what may be one
-HEADS = ("aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor")
-TAILS = (*BOUNDS, *TAIL_KINDS)
 
 
 @dataclass
@@ -43,31 +40,35 @@ def fusions_of(graph: Graph) -> Fusions:
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     found = Fusions()
 
-    def only(tensor: Tensor, ops: tuple[str, ...], index: int) -> int | None:
-        """The node of these operators that makes a tensor which only the node `index` reads."""
-        maker = made.get(tensor)
-        if (maker is None or graph.nodes[maker].op not in ops or uses[tensor] != 1
-                or graph.last_use(tensor) != index):
+    def only(tensor: Tensor, index: int) -> int | None:
+        """The node that makes a tensor which only the node `index` reads."""
+        if uses[tensor] != 1 or graph.last_use(tensor) != index:
             return None
-        return maker
+        return made.get(tensor)
 
     for index, node in enumerate(graph.nodes):
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_silu(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
-        if node.op not in TAILS or not node.outs or index in found.done:
+        if not _of(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
             continue  # everything is NaN then, which the tails do not know
         source = node.args[0] if node.args else None
         if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
             continue
-        head = only(source, HEADS, index)
-        if head is not None and head not in found.nodes:
+        head = only(source, index)
+        if (head is not None and head not in found.nodes
+                and _of(graph.nodes[head], "takes_activation")):
             found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
     return found
+
+
+def _of(node: Node, what: str) -> Any:
+    """What the declaration of a node's operator says; None where vkrt does not have it."""
+    return getattr(operator(node.op), what, None)
 
 
 def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
@@ -75,8 +76,9 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
     for source, gate in (node.args[:2], node.args[1::-1]):
         if not isinstance(source, Tensor) or not isinstance(gate, Tensor):
             continue
-        maker = only(gate, ("aten.sigmoid.default",), index)
-        if (maker is not None and graph.nodes[maker].args[:1] == (source,)
+        maker = only(gate, index)
+        if (maker is not None and graph.nodes[maker].op == "aten.sigmoid.default"
+                and graph.nodes[maker].args[:1] == (source,)
                 and _alike(source, gate, node.outs[0])):
             found.done.add(maker)
             found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))

@@ -7,26 +7,33 @@ place. Nothing is ever read outside of a tensor.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import dimension, tensor_argument
+from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.context import ImageTooLarge
 from vkrt.ops.copying import MAX_DIMS, Walk
+from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
-@op("aten.embedding.default")
-def _embedding(cx, node: Node) -> None:
-    """Args weight [V, E], indices [..]; the result is [.., E].
+def embedding_sizes(weight, indices, *_training):
+    need_rank(weight, 2, "weight")
+    return ((*indices, weight[1]),)
+
+
+@op("aten.embedding.default", "weight:T indices:T.int32 padding_idx:i? scale_grad:b? sparse:b?",
+    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out")
+def _embedding(cx, node, weight, indices, *_training):
+    """Weight [V, E], indices [..]; the result is [.., E].
 
     A constant weight stays as it lies in the file, in every storage: it may be mapped.
     """
-    weight, indices = tensor_argument(node, 0), tensor_argument(node, 1)
     out = node.outs[0]
     if not cx.is_constant(weight):
         _rows(cx, cx.read(weight, (0, 1)), cx.read(indices, row_major(indices.rank)), out,
@@ -39,26 +46,57 @@ def _embedding(cx, node: Node) -> None:
           weight.sizes[0], shader="embedding")
 
 
-@op("aten.index_select.default")
-def _index_select(cx, node: Node) -> None:
-    """Args x, dim, index [n] (or 0-d)."""
-    tensor, index = tensor_argument(node, 0), tensor_argument(node, 2)
-    if tensor.rank == 0:
-        reshape(cx, tensor, node.outs[0])
-        return
-    _select(cx, tensor, node.outs[0], {dimension(node.args[1], tensor.rank): index})
+def index_select_sizes(x, dim, index):
+    need_rank(index, (0, 1), "index")
+    dim = wrap(dim, len(x))
+    count = math.prod(index)
+    if not x:
+        if count != 1:
+            fail("index", f"a 0-d tensor has one element, got {count} indices")
+        return ((),)
+    if count and not x[dim]:
+        fail("index", f"dimension {dim} has no elements")
+    return ((*x[:dim], count, *x[dim + 1:]),)
 
 
-@op("aten.index.Tensor")
-def _index(cx, node: Node) -> None:
-    """Args x, [index or None, ..]: indices are broadcast to common sizes, which take the place of
-    the dimensions they index (the first place where those are not neighbours)."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    indices = {d: index for d, index in enumerate(node.args[1]) if index is not None}
-    if not indices:
-        reshape(cx, tensor, out)
-        return
-    _select(cx, tensor, out, indices)
+@op("aten.index_select.default", "self:T dim:i index:T.int32", sizes=index_select_sizes,
+    dtypes=FIRST, kernels="aten::{}.out")
+def _index_select(cx, node, x, dim, index):
+    """An index of sizes [n], or 0-d."""
+    if x.rank == 0:
+        reshape(cx, x, node.outs[0])
+    else:
+        _select(cx, x, node.outs[0], {dimension(dim, x.rank): index})
+
+
+def indexed_sizes(x, indices):
+    """Sizes of x[indices], for indices that are None or sizes of integer tensors."""
+    if len(indices) > len(x):
+        fail("indices", f"expected up to {len(x)}, got {len(indices)}")
+    places = [d for d, sizes in enumerate(indices) if sizes is not None]
+    if not places:
+        return x
+    common = broadcast(*(indices[d] for d in places))
+    if math.prod(common) and not all(x[d] for d in places):
+        fail("indices", f"an indexed dimension of {list(x)} has no elements")
+    left = [n for d, n in enumerate(x) if d not in places]
+    # Neighbouring indices leave their dimensions where those were, others move to the front.
+    adjacent = places[-1] - places[0] + 1 == len(places)
+    start = places[0] if adjacent else 0
+    return (*left[:start], *common, *left[start:])
+
+
+@op("aten.index.Tensor", "self:T indices:[T.int32?]",
+    sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
+    kernels="aten::{}.Tensor_out")
+def _index(cx, node, x, indices):
+    """Indices are broadcast to common sizes, which take the place of the dimensions they index (the
+    first place where those are not neighbours)."""
+    by_dimension = {d: index for d, index in enumerate(indices) if index is not None}
+    if by_dimension:
+        _select(cx, x, node.outs[0], by_dimension)
+    else:
+        reshape(cx, x, node.outs[0])
 
 
 def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None:
@@ -141,17 +179,31 @@ def _gather_into(cx, source: Operand, places: Operand, out: Tensor, count: int, 
                 [result], [source, places], result.texels, loops=4)
 
 
-@op("aten.gather.default")
-def _gather(cx, node: Node) -> None:
-    """Args x, dim, index (of the result's sizes)."""
-    tensor, index, out = tensor_argument(node, 0), tensor_argument(node, 2), node.outs[0]
+def gather_sizes(x, dim, index, _sparse):
+    # 0-d tensors count as 1-d ones with one element.
+    source, places = x or (1,), index or (1,)
+    dim = wrap(dim, len(x))
+    if math.prod(index):
+        if len(source) != len(places):
+            fail("index", f"expected rank {len(x)}, got sizes {list(index)}")
+        for d, (count, size) in enumerate(zip(places, source, strict=True)):
+            if (d != dim and count > size) or not size:
+                fail("index", f"sizes {list(index)} reach past {list(x)}")
+    return (index,)
+
+
+@op("aten.gather.default", "self:T dim:i index:T.int32 sparse_grad:b?", sizes=gather_sizes,
+    dtypes=FIRST, kernels="aten::{}.out")
+def _gather(cx, node, tensor, dim, index, _sparse):
+    """An index of the result's sizes."""
+    out = node.outs[0]
     places = cx.read(index, row_major(index.rank))
     source = cx.read(tensor)
     if tensor.rank == 0 or index.rank == 0:
         # A 0-d tensor counts as a 1-d one with one element.
         _gather_into(cx, source, places, out, tensor.numel, 1, _nowhere(places))
         return
-    dim = dimension(node.args[1], tensor.rank)
+    dim = dimension(dim, tensor.rank)
     strides = source.strides()
     walk = Walk(tuple(index.sizes), tuple(0 if d == dim else strides[d]
                                           for d in range(tensor.rank)))

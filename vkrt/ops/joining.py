@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, dimension, ints, limited, slice_end, tensor_argument
+from vkrt.ops.arguments import dimension, limited, slice_end
 from vkrt.ops.broadcast import (
     convert,
     convert_into,
@@ -17,8 +15,11 @@ from vkrt.ops.broadcast import (
     result_order,
 )
 from vkrt.ops.copying import Walk, emit
+from vkrt.ops.dtypes import ANY, FIRST, PROMOTED
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_float, as_int
+from vkrt.ops.shape import slice_sizes
+from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
+from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Inputs of join.comp, those of its variant for storage buffers, and outer dimensions of pad.comp.
@@ -28,11 +29,31 @@ JOINED, JOINED_BUFFERS, PADDED_DIMS = 4, 3, 4
 NOWHERE = 1 << 30
 
 
-@op("aten.cat.default")
-def _cat(cx, node):
+def cat_sizes(tensors, dim):
+    if not tensors:
+        fail("tensors", "expected at least one")
+    # To torch a 1-d tensor without elements fits tensors of any rank.
+    shapes = [sizes for sizes in tensors if sizes != (0,)]
+    if not shapes:
+        return ((0,),)
+    first = shapes[0]
+    if not first:
+        fail("tensors", "0-d tensors cannot be joined")
+    dim = wrap(dim, len(first))
+    for sizes in shapes:
+        if len(sizes) != len(first) or any(
+                a != b for d, (a, b) in enumerate(zip(sizes, first, strict=True)) if d != dim):
+            fail("tensors", f"sizes differ in other dimensions than {dim}: {list(first)} and "
+                 f"{list(sizes)}")
+    return ((*first[:dim], sum(sizes[dim] for sizes in shapes), *first[dim + 1:]),)
+
+
+@op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.out")
+def _cat(cx, node, tensors, dim):
     out = node.outs[0]
-    tensors = [t for t in node.args[0] if t.numel > 0]
-    dim = dimension(argument(node, 1, 0), out.rank)
+    tensors = [t for t in tensors if t.numel > 0]
+    dim = dimension(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
     starts = [0, *accumulate(tensor.sizes[dim] for tensor in tensors)]
     packed = order[-1] == dim
@@ -99,10 +120,23 @@ def _joined_pair(cx, pair: list[Operand], dim: int) -> Operand:
     return result
 
 
-@op("aten.constant_pad_nd.default")
-def _constant_pad_nd(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    pads = ints(node.args[1])
+def constant_pad_sizes(x, pad, _value):
+    if len(pad) % 2 or len(pad) > 2 * len(x):
+        fail("pad", f"expected up to {len(x)} pairs, got {list(pad)}")
+    result = list(x)
+    for place in range(len(pad) // 2):
+        # Pairs begin with the last dimension.
+        ends = pad[2 * place:2 * place + 2]
+        if result[-1 - place] + sum(min(end, 0) for end in ends) < 0:
+            fail("pad", f"{list(pad)} takes more away than {list(x)} has")
+        result[-1 - place] += sum(ends)
+    return (tuple(result),)
+
+
+@op("aten.constant_pad_nd.default", "self:T pad:[i] value:n", sizes=constant_pad_sizes,
+    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _constant_pad_nd(cx, node, tensor, pads, value):
+    out = node.outs[0]
     before = [0] * tensor.rank
     for place, amount in enumerate(pads[::2]):
         before[tensor.rank - 1 - place] = amount
@@ -110,9 +144,7 @@ def _constant_pad_nd(cx, node):
     if source.sizes == out.sizes and not any(pads):
         cx.alias(out, source, source.order)
         return
-    if tensor.rank == 0:
-        raise UnsupportedError(f"{cx.where()}: padding of a 0-d tensor")
-    number = _number(argument(node, 2, 0), out.dtype)
+    number = _number(value, out.dtype)
     order = source.order
     changed = [d for d in order[:-1] if before[d] or source.sizes[d] != out.sizes[d]]
     while len(changed) >= PADDED_DIMS:
@@ -143,13 +175,18 @@ def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | 
                 [result], [source], result.texels, loops=4)
 
 
-@op("aten.slice_scatter.default")
-def _slice_scatter(cx, node):
-    """Args x, src, dim, start, end, step: x with a slice of it replaced by src."""
-    tensor, part, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
-    dim = dimension(argument(node, 2, 0), tensor.rank)
+def slice_scatter_sizes(x, source, dim, start, end, step):
+    need_sizes(source, slice_sizes(x, dim, start, end, step)[0], "src")
+    return (x,)
+
+
+@op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
+    sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
+    """A tensor with a slice of it replaced by another."""
+    out, dim = node.outs[0], dimension(dim, tensor.rank)
     size = tensor.sizes[dim]
-    start = slice_end(argument(node, 3), size, 0)
+    start = slice_end(start, size, 0)
     source = cx.read(tensor)
     order = source.order
     if not part.numel:
@@ -161,14 +198,20 @@ def _slice_scatter(cx, node):
     inner = 1 if packed else math.prod(
         out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
     cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
-                                  as_int(argument(node, 5, 1)), part.sizes[dim], *patch.grid],
+                                  1 if step is None else step, part.sizes[dim], *patch.grid],
                 [result], [source, patch], result.texels, loops=4)
 
 
-@op("aten.copy.default")
-def _copy(cx, node):
-    """Args x, src: src repeated to the sizes of x."""
-    source, out = cx.read(tensor_argument(node, 1)), node.outs[0]
+def copy_sizes(x, source):
+    need_broadcast(source, x, "src")
+    return (x,)
+
+
+@op("aten.copy.default", "self:T src:T non_blocking:-", sizes=copy_sizes, dtypes=FIRST,
+    kernels="aten::{}.out aten::copy_")
+def _copy(cx, node, _x, source):
+    """The second tensor, repeated to the sizes of the first."""
+    source, out = cx.read(source), node.outs[0]
     order = lifted_order(source.order, out.rank)
     missing = out.rank - len(source.sizes)
     lifted = source.with_view((1,) * missing + tuple(source.sizes), order)
@@ -177,46 +220,72 @@ def _copy(cx, node):
     emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
-def _number(value, dtype: str) -> int | float:
+# Tensors of numbers
+
+
+def _number(value: int | float, dtype: str) -> int | float:
     """A number as a parameter of a kernel for this dtype."""
-    number = as_float(int(value) if isinstance(value, bool) else value)
+    number = as_float(value)
     if is_float(dtype):
         return number
     return int(number != 0) if dtype == "bool" else limited(number)
 
 
-def _fill(cx, node: Node, value) -> None:
+def _fill(cx, node, value: int | float) -> None:
     out = node.outs[0]
     result: Operand = cx.write(out, row_major(out.rank))
     cx.dispatch("fill", [*result.grid, result.packed, _number(value, out.dtype)], [result], [],
                 result.texels)
 
 
-@op("aten.full.default", "aten.full_like.default")
-def _full(cx, node):
-    _fill(cx, node, node.args[1])
+def filled_sizes(size, *_value):
+    return (tuple(at_least(number, 0, "size") for number in size),)
 
 
-@op("aten.scalar_tensor.default")
-def _scalar_tensor(cx, node):
-    _fill(cx, node, node.args[0])
+@op("aten.full.default", "size:[i] fill_value:n *:*", sizes=filled_sizes, dtypes=ANY,
+    kernels="aten::{}.out")
+@op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
+    kernels="aten::{}.out aten::fill.Scalar_out")
+def _full(cx, node, _like, value):
+    _fill(cx, node, value)
 
 
-@op("aten.zeros.default", "aten.zeros_like.default")
-def _zeros(cx, node):
-    _fill(cx, node, 0)
+@op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY,
+    kernels="aten::{}.out")
+def _scalar_tensor(cx, node, value):
+    _fill(cx, node, value)
 
 
-@op("aten.ones.default", "aten.ones_like.default")
-def _ones(cx, node):
-    _fill(cx, node, 1)
+# In an empty tensor nobody may rely on what is in it.
+@op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
+    adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out"),
+                          lambda args: args[:1]))
+@op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out")
+@op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,
+    kernels="aten::{}.out")
+def _zeros_or_ones(cx, node, _like):
+    _fill(cx, node, int(node.op.startswith("aten.ones")))
 
 
-@op("aten.arange.start_step")
-def _arange(cx, node):
-    """Args start, end, step; integers where the result has them, as torch, from whole numbers."""
+def arange_sizes(start, end, step):
+    for name, value in (("start", start), ("end", end), ("step", step)):
+        if not math.isfinite(value):
+            fail(name, f"expected a finite number, got {value}")
+    if not step:
+        fail("step", "expected a number other than 0")
+    count = (end - start) / step
+    if count < 0 or math.isinf(count):
+        fail("step", f"does not lead from {start} to {end}: {step}")
+    return ((math.ceil(count),),)
+
+
+@op("aten.arange.start_step", "start:n end:n step:n *:*", sizes=arange_sizes, dtypes=ANY,
+    kernels="aten::arange.start_out",
+    adapted={"aten::arange.out": lambda args: (0, *args[:1], 1)})
+def _arange(cx, node, start, _end, step):
+    """Integers where the result has them, as torch, from whole numbers."""
     out = node.outs[0]
-    start, step = as_float(node.args[0]), as_float(node.args[2])
+    start, step = as_float(start), as_float(step)
     dtype = out.dtype if is_float(out.dtype) else "int32"
     numbers = [start, step] if is_float(dtype) else [int(start), int(step)]
     direct = out.dtype == dtype

@@ -11,10 +11,9 @@ from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
-from vkrt.host import has_kernel
-from vkrt.ops import copying, shapes, states
+from vkrt.ops import copying, states
 from vkrt.ops.context import ImageTooLarge, Lowering
-from vkrt.ops.registry import declaration
+from vkrt.ops.registry import operator
 from vkrt.ops.reuse import Reuse
 from vkrt.plan.scratch import scratch_budgets
 from vkrt.work.records import HostCall, ReadArgument, WorkList
@@ -102,7 +101,7 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
     try:
         if strange := _strange((*node.tensors(), *node.outs)):
             cx.missing[f"{node.kernel or node.op} of {strange}"] += 1
-        elif not (has_kernel(node.op) if node.is_host else declaration(node.op)):
+        elif operator(node.op) is None:
             cx.missing[node.op] += 1
         else:
             _lower_node(cx, node)
@@ -120,7 +119,9 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
 
 def _lower_node(cx: Lowering, node: Node) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
-    shapes.check(node)
+    found = operator(node.op)
+    assert found is not None  # `_lower_or_refuse` saw to it
+    found.check(node)
     if cx.node in cx.fusions.done:
         return
     node = cx.fusions.nodes.get(cx.node, node)
@@ -128,9 +129,9 @@ def _lower_node(cx: Lowering, node: Node) -> None:
         if node.is_host:
             _host_call(cx, node)
             return
-        declared = declaration(node.op)
-        assert declared is not None  # `_lower_or_refuse` saw to it
-        declared(cx, node)
+        fused = operator(node.op)
+        assert fused is not None
+        fused.lower(cx, node)
     except (VkrtError, ImageTooLarge):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

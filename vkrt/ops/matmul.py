@@ -6,21 +6,18 @@ torch's [N, K] of linear as it is, a [K, N] of mm transposed.
 
 from __future__ import annotations
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
 from vkrt.ops import tiles
-from vkrt.ops.arguments import argument, tensor_argument
-from vkrt.ops.copying import Walk, emit
+from vkrt.ops.broadcast import expanded
+from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_float
+from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
+from vkrt.shader import kind
 from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-NO_BIAS, VECTOR, ADDEND = range(3)
-
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
-             batches: int = 1, bias: Operand | None = None, bias_kind: int = NO_BIAS,
+             batches: int = 1, bias: Operand | None = None, bias_kind: str = "",
              addend: Operand | None = None, clamp: tuple[float, float] | None = None,
              alpha: float = 1.0, beta: float = 1.0) -> None:
     """Dispatches result = clamp(alpha * source x matrix + beta * bias).
@@ -31,6 +28,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         matrix: a matrix operand, or a computed tensor with X = columns; one for all batches, or
             as many as there are batches.
         bias: a vector, for `bias_kind` VECTOR.
+        bias_kind: of matmul.glsl, or none.
         addend: a tensor of the result's size and order, for `bias_kind` ADDEND.
     """
     columns, texels = result.packed, source.grid[2]
@@ -38,8 +36,9 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
     low, high = clamp or (0.0, 0.0)
-    params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride,
-              int(computed), bias_kind, int(clamp is not None), low, high, alpha, beta]
+    params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
+              kind("matmul", bias_kind) if bias_kind else 0, clamp is not None, low, high, alpha,
+              beta]
     if rows == 1 and 4 * texels <= LONG_LOOP:
         shader, loops = "gemv", 4 * (texels + 1)
         count = tiles.invocations((1, 4), 1, columns, batches)
@@ -50,17 +49,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     vector = bias or cx.vector(None, result.dtype)
     # In linear storages both have one binding.
     extra = [vector, addend or source] if cx.storage == "texture3d" else [addend or vector]
-    reads = [source, matrix, *extra]
-    cx.dispatch(shader, params, [result], reads, count, loops=loops)
-
-
-def _check(cx, x: Tensor, other: Tensor, out: Tensor, inner: int) -> None:
-    if x.dtype not in ("float32", "float16") or not x.dtype == other.dtype == out.dtype:
-        raise UnsupportedError(f"{cx.where()}: product of {x.dtype} and {other.dtype} as "
-                               f"{out.dtype}")
-    if not x.sizes or x.sizes[-1] != inner:
-        raise UnsupportedError(f"{cx.where()}: product of {list(x.sizes)} and "
-                               f"{list(other.sizes)}, whose summed dimensions differ")
+    cx.dispatch(shader, params, [result], [source, matrix, *extra], count, loops=loops)
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
@@ -70,68 +59,95 @@ def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
     return cx.read(tensor, order)
 
 
-@op("aten.linear.default")
-def linear(cx, node: Node) -> None:
+def _multiply_adds(x: Tensor, *others) -> int:
+    """Of [.., K]; the last argument are the results."""
+    return others[-1][0].numel * x.sizes[-1]
+
+
+def _linear_sizes(x, weight, bias):
+    if len(weight) == 1:
+        unsupported("weight", f"a vector (sizes {list(weight)}); vkrt takes matrices")
+    need_rank(weight, 2, "weight")
+    if not x or x[-1] != weight[1]:
+        fail("weight", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
+             f"{list(x)}")
+    need_sizes(bias, weight[:1], "bias")
+    return ((*x[:-1], weight[0]),)
+
+
+@op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
+    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
-    x, weight, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
-    if weight.rank != 2:
-        raise UnsupportedError(f"{cx.where()}: a weight {list(weight.sizes)}, [N, K] expected")
-    _check(cx, x, weight, out, weight.sizes[1])
+    out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
     matrix = _matrix(cx, weight, (0, 1))
-    bias = argument(node, 2)
     vector = cx.vector(bias, out.dtype)
-    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1],
-             bias=vector, bias_kind=NO_BIAS if bias is None else VECTOR)
+    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1], bias=vector,
+             bias_kind="" if bias is None else "VECTOR")
 
 
-@op("aten.mm.default")
-def mm(cx, node: Node) -> None:
-    """[M, K] times [K, N]."""
-    _product(cx, node, tensor_argument(node, 0), tensor_argument(node, 1))
+def _product_sizes(x, y):
+    """Sizes of a product of matrices, or of two batches of them."""
+    need_rank(y, len(x), "mat2")
+    if x[:-2] != y[:-2]:
+        fail("mat2", f"expected a batch of {x[0]}, got sizes {list(y)}")
+    if x[-1] != y[-2]:
+        fail("mat2", f"expected {x[-1]} rows for sizes {list(x)}, got sizes {list(y)}")
+    return ((*x[:-1], y[-1]),)
 
 
-@op("aten.bmm.default")
-def bmm(cx, node: Node) -> None:
-    """[B, M, K] times [B, K, N]."""
-    _product(cx, node, tensor_argument(node, 0), tensor_argument(node, 1))
+def _mm_sizes(x, y):
+    need_rank(x, 2, "self")
+    return _product_sizes(x, y)
 
 
-@op("aten.addmm.default")
-def addmm(cx, node: Node) -> None:
-    """beta * bias + alpha * ([M, K] times [K, N]); args bias, a, b, beta, alpha."""
-    bias, out = tensor_argument(node, 0), node.outs[0]
-    beta, alpha = as_float(argument(node, 3, 1)), as_float(argument(node, 4, 1))
-    extra: dict = {"beta": beta, "alpha": alpha}
+def _bmm_sizes(x, y):
+    need_rank(x, 3, "self")
+    return _product_sizes(x, y)
+
+
+def _addmm_sizes(bias, x, y, *_factors):
+    need_rank(x, 2, "mat1")
+    (sizes,) = _product_sizes(x, y)
+    need_broadcast(bias, sizes, "self")
+    return (sizes,)
+
+
+def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
+    source = cx.read(a, row_major(a.rank))
+    matrix = _matrix(cx, b, (*range(a.rank - 2), a.rank - 1, a.rank - 2))
+    multiply(cx, cx.write(out), source, matrix, rows=a.sizes[-2],
+             batches=a.sizes[0] if a.rank == 3 else 1, **extra)
+
+
+@op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_FLOAT,
+    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+@op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_FLOAT,
+    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+def mm(cx, node, a, b):
+    """[M, K] times [K, N], or such pairs."""
+    _product(cx, node.outs[0], a, b)
+
+
+@op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
+    dtypes=ONE_FLOAT, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
+    kernels="aten::{}.out")
+def addmm(cx, node, bias, a, b, beta, alpha):
+    """beta * bias + alpha * ([M, K] times [K, N])."""
+    out = node.outs[0]
+    extra: dict = {}
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN
     elif bias.rank == 1 and bias.numel == out.sizes[1]:
-        extra |= {"bias": cx.vector(bias, out.dtype), "bias_kind": VECTOR}
+        extra = {"bias": cx.vector(bias, out.dtype), "bias_kind": "VECTOR"}
     else:
-        extra |= {"addend": _expanded(cx, bias, out), "bias_kind": ADDEND}
-    _product(cx, node, tensor_argument(node, 1), tensor_argument(node, 2), **extra)
+        extra = {"addend": _expanded(cx, bias, out.sizes), "bias_kind": "ADDEND"}
+    _product(cx, out, a, b, beta=beta, alpha=alpha, **extra)
 
 
-def _expanded(cx, tensor: Tensor, out: Tensor) -> Operand:
-    """The tensor broadcast to the sizes of `out`, row-major."""
-    source = cx.read(tensor, row_major(tensor.rank))
-    if tensor.sizes == out.sizes and source.rows is None:
-        return source
-    missing = out.rank - tensor.rank
-    strides = (0,) * missing + tuple(
-        0 if size == 1 else stride for size, stride in zip(tensor.sizes, source.strides()))
-    result = cx.temporary(out.sizes, out.dtype)
-    emit(cx, result, source, Walk(out.sizes, strides))
-    return result
-
-
-def _product(cx, node: Node, a: Tensor, b: Tensor, **extra) -> None:
-    out = node.outs[0]
-    if a.rank != b.rank or a.rank not in (2, 3) or a.sizes[:-2] != b.sizes[:-2]:
-        raise UnsupportedError(f"{cx.where()}: product of {list(a.sizes)} and {list(b.sizes)}")
-    _check(cx, a, b, out, b.sizes[-2])
-    source = cx.read(a, row_major(a.rank))
-    order = (0, 1) if a.rank == 2 else (0, 1, 2)
-    matrix = _matrix(cx, b, (*order[:-2], order[-1], order[-2]))
-    multiply(cx, cx.write(out), source, matrix, rows=a.sizes[-2],
-             batches=a.sizes[0] if a.rank == 3 else 1, **extra)
+def _expanded(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Operand:
+    """The tensor broadcast to these sizes of a matrix, row-major."""
+    order = row_major(2)
+    source = cx.read_lifted(tensor, order)
+    return source if tensor.sizes == sizes else expanded(cx, source, sizes, order)

@@ -11,13 +11,11 @@ import math
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, ints, tensor_argument
-from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, emit, variant
+from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import at_least, fail, need_sizes
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.pte.coerce import as_float, as_int
 from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -50,7 +48,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class Follow:
+class ChannelMapping:
     """How a vector follows the texels of a tensor, see shaders/common/follow.glsl."""
 
     spread: bool
@@ -61,31 +59,14 @@ class Follow:
         return [self.spread, self.inner, self.period]
 
 
-def _channels(source: Operand) -> Follow:
+def _channels(source: Operand) -> ChannelMapping:
     """How a vector with an element for each channel (dimension 1) follows the texels."""
     z = source.grid[2]
     if source.order[-1] == 1:
-        return Follow(False, 1, z)
+        return ChannelMapping(False, 1, z)
     place = source.order.index(1)
     inner = math.prod(source.sizes[d] for d in source.order[place + 1:-1])
-    return Follow(True, inner * z, source.sizes[1])
-
-
-def _vector(cx, tensor: Tensor | None, dtype: str) -> Operand:
-    """A norm's scale or shift, texel for texel as the rows it is applied to."""
-    if tensor is None:
-        return cx.vector(None, dtype)
-    if cx.is_constant(tensor):
-        return cx.vector(cx.constant_as(tensor, dtype=dtype), dtype)
-    if tensor.dtype != dtype or tensor.rank != 1:
-        raise UnsupportedError(f"{cx.where()}: {tensor} is computed; vkrt needs a constant or a "
-                               f"1-d tensor of dtype {dtype}")
-    return cx.vector(tensor, dtype)
-
-
-def _check_float(cx, out: Tensor) -> None:
-    if not is_float(out.dtype):
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
+    return ChannelMapping(True, inner * z, source.sizes[1])
 
 
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
@@ -114,78 +95,109 @@ def _extract(cx, moments: Operand, outs: tuple[Tensor, ...]) -> None:
             emit(cx, cx.write(out), moments, walk)
 
 
-def _normalize(cx, source: Operand, node: Node, sets: Sets, follow: Follow, weights, biases,
+def _normalize(cx, source: Operand, outs: tuple[Tensor, ...], sets: Sets,
+               mapping: ChannelMapping, weight: Tensor | None, bias: Tensor | None,
                epsilon: float) -> None:
-    """The three stages; `weights` and `biases` are tensors or None."""
-    out = node.outs[0]
+    """The three stages; makes the normalized tensor, and the moments that anything reads."""
+    out = outs[0]
     moments = _moments(cx, source, sets, epsilon)
-    scale, shift = _vector(cx, weights, out.dtype), _vector(cx, biases, out.dtype)
+    scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,))
     cx.dispatch("normalize", [*result.grid, result.packed, sets.across, sets.rows, sets.width,
-                              moments.grid[0], weights is not None, biases is not None,
-                              *follow.params()],
+                              moments.grid[0], weight is not None, bias is not None,
+                              *mapping.params()],
                 [result], [source, cx.check_view(moments), scale, shift], result.texels, loops=4)
-    _extract(cx, moments, node.outs[1:])
+    _extract(cx, moments, outs[1:])
 
 
-@op("aten.native_layer_norm.default")
-def _layer_norm(cx, node):
-    """Over the last dimensions; args x, their sizes, weight, bias, epsilon."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    _check_float(cx, out)
-    shape = ints(node.args[1])
-    if tuple(tensor.sizes[tensor.rank - len(shape):]) != shape or not shape:
-        raise UnsupportedError(f"{cx.where()}: normalized_shape {list(shape)} for {tensor}")
-    weight, bias, epsilon = argument(node, 2), argument(node, 3), as_float(argument(node, 4, 1e-5))
-    source = convert(cx, cx.read(tensor, row_major(tensor.rank)), out.dtype)
-    length = math.prod(shape)
+def _layer_norm_sizes(x, shape, weight, bias, _epsilon):
+    start = len(x) - len(shape)
+    if not shape or start < 0 or x[start:] != shape:
+        fail("normalized_shape", f"expected the last sizes of {list(x)}, got {list(shape)}")
+    need_sizes(weight, shape, "weight")
+    need_sizes(bias, shape, "bias")
+    moments = (*x[:start], *[1] * len(shape))
+    return x, moments, moments
+
+
+@op("aten.native_layer_norm.default", "self:T normalized_shape:[i] weight:T? bias:T? eps:f",
+    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
+    """Over the last dimensions."""
+    out = node.outs[0]
+    for tensor in (weight, bias):
+        if tensor is not None and tensor.rank != 1 and not cx.is_constant(tensor):
+            raise UnsupportedError(f"{cx.where()}: {tensor} is computed; vkrt needs a constant or "
+                                   "a 1-d tensor")
+    source = cx.read(x, row_major(x.rank))
     count = math.prod(shape[:-1]) * source.grid[2]
     rows = source.texels // count if count else 0
-    loops = 3 * count + count // 32 + 2
     if (any(map(cx.used, node.outs[1:]))
             or parts_of_rows(rows, count, LONG_LOOP // 4) > 1):
-        sets = Sets(tensor.sizes[:tensor.rank - len(shape)] or (1,), 1, math.prod(shape[:-1]),
-                    shape[-1])
-        _normalize(cx, source, node, sets, Follow(False, 1, count), weight, bias, epsilon)
+        sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
+        _normalize(cx, source, node.outs, sets, ChannelMapping(False, 1, count), weight, bias,
+                   epsilon)
         return
-    scale, shift = _vector(cx, weight, out.dtype), _vector(cx, bias, out.dtype)
+    scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("layer_norm", [*result.grid, result.packed, rows, count, length, epsilon,
+    cx.dispatch("layer_norm", [*result.grid, result.packed, rows, count, math.prod(shape), epsilon,
                                weight is not None, bias is not None],
-                [result], [source, scale, shift], rows, loops=loops)
+                [result], [source, scale, shift], rows, loops=3 * count + count // 32 + 2)
 
 
-@op("aten.native_group_norm.default")
-def _group_norm(cx, node):
-    """Over groups of channels; args x [N, C, ..], weight, bias, N, C, H * W, groups, epsilon."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    _check_float(cx, out)
-    groups, epsilon = as_int(argument(node, 6, 1)), as_float(argument(node, 7, 1e-5))
-    order = cx.order_of(tensor)
+def _need_channels(x):
+    if len(x) < 2:
+        fail("self", f"expected at least rank 2, got sizes {list(x)}")
+
+
+def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilon):
+    _need_channels(x)
+    for name, value, size in (("N", batch, x[0]), ("C", channels, x[1]),
+                              ("HxW", spatial, math.prod(x[2:]))):
+        if value != size:
+            fail(name, f"expected {size} for sizes {list(x)}, got {value}")
+    if channels % at_least(groups, 1, "group"):
+        fail("group", f"{groups} does not divide {channels} channels")
+    need_sizes(weight, (channels,), "weight")
+    need_sizes(bias, (channels,), "bias")
+    return x, (batch, groups), (batch, groups)
+
+
+@op("aten.native_group_norm.default",
+    "self:T weight:T? bias:T? N:i C:i HxW:i group:i eps:f", sizes=_group_norm_sizes,
+    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+def _group_norm(cx, node, x, weight, bias, batch, channels, spatial, groups, epsilon):
+    """Over groups of channels of [N, C, ..]."""
+    order = cx.order_of(x)
     last = order[0] == 0 and order[-1] == 1
-    source = cx.read(tensor, order if last else row_major(tensor.rank))
-    spatial, each = math.prod(tensor.sizes[2:]), tensor.sizes[1] // groups
-    sizes = (tensor.sizes[0], groups)
+    source = cx.read(x, order if last else row_major(x.rank))
+    sizes, each = (batch, groups), channels // groups
     if last:
         sets = Sets(sizes, groups, spatial, each)
     else:
-        sets = Sets(sizes, 1, each * math.prod(tensor.sizes[2:-1]), tensor.sizes[-1])
-    _normalize(cx, source, node, sets, _channels(source), argument(node, 1), argument(node, 2),
-               epsilon)
+        sets = Sets(sizes, 1, each * math.prod(x.sizes[2:-1]), x.sizes[-1])
+    _normalize(cx, source, node.outs, sets, _channels(source), weight, bias, epsilon)
 
 
-@op("aten._native_batch_norm_legit_no_training.default")
-def _batch_norm(cx, node):
-    """By running moments; args x [N, C, ..], weight, bias, mean, variance, momentum, epsilon."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    _check_float(cx, out)
-    weight, bias = argument(node, 1), argument(node, 2)
-    source = cx.read(tensor)
-    vectors = [cx.check_view(_vector(cx, t, out.dtype)) for t in
-               (tensor_argument(node, 3), tensor_argument(node, 4), weight, bias)]
+def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
+    _need_channels(x)
+    for name, sizes in (("weight", weight), ("bias", bias), ("running_mean", mean),
+                        ("running_var", variance)):
+        need_sizes(sizes, x[1:2], name)
+    return x, (0,), (0,)
+
+
+@op("aten._native_batch_norm_legit_no_training.default",
+    "self:T weight:T? bias:T? running_mean:T running_var:T momentum:f eps:f",
+    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
+    """By running moments of the channels of [N, C, ..]."""
+    out = node.outs[0]
+    source = cx.read(x)
+    vectors = [cx.check_view(cx.vector(t, out.dtype)) for t in (mean, variance, weight, bias)]
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("batch_norm", [*result.grid, result.packed, as_float(argument(node, 6, 1e-5)),
-                               weight is not None, bias is not None, *_channels(source).params()],
+    cx.dispatch("batch_norm", [*result.grid, result.packed, epsilon, weight is not None,
+                               bias is not None, *_channels(source).params()],
                 [result], [source, *vectors], result.texels)
     for empty in filter(cx.used, node.outs[1:]):
         cx.write(empty)

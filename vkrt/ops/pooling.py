@@ -1,78 +1,100 @@
-"""Pooling over windows of two spatial dimensions, channels-last."""
+"""Pooling over windows of two spatial dimensions, channels-last, and the parameters that it shares
+with whatever else goes over images (shaders/common/windows.glsl, image_sides.glsl)."""
 
 from __future__ import annotations
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, ints, tensor_argument
+from collections.abc import Sequence
+
+from vkrt.ops.dtypes import INT32, ONE_FLOAT
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_bool, as_int
+from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Values of avg_pool2d.comp's divisor that stand for a count.
 COUNT_IMAGE, COUNT_PADDED = 0, -1
 
 
-def image_order(cx, tensor: Tensor) -> tuple[int, ...]:
+def image_order(rank: int) -> tuple[int, ...]:
     """Channels-last order of [N, C, H, W] or [C, H, W]."""
-    if tensor.rank not in (3, 4) or tensor.dtype not in ("float32", "float16"):
-        raise UnsupportedError(f"{cx.where()}: {tensor.dtype}{list(tensor.sizes)}, a float tensor "
-                               "[N, C, H, W] or [C, H, W] expected")
-    return channels_last(4) if tensor.rank == 4 else (1, 2, 0)
+    return channels_last(4) if rank == 4 else (1, 2, 0)
 
 
-def image_sides(source: Operand, result: Operand, x: Tensor, out: Tensor) -> list[int]:
+def image_sides(source: Operand, result: Operand, height: int, out_height: int) -> list[int]:
     """X, H and Z of the source, X, H and Y of the result."""
-    return [source.grid[0], x.sizes[-2], source.grid[2],
-            result.grid[0], out.sizes[-2], result.grid[1]]
+    return [source.grid[0], height, source.grid[2], result.grid[0], out_height, result.grid[1]]
 
 
-def _windows(cx, node: Node, dilation: tuple[int, ...] = ()) -> list[int]:
-    """Kernel, stride and padding, each x before y; an empty stride is the kernel."""
-    kernel = _pair(cx, ints(argument(node, 1)), "kernel", (), 1)
-    stride = _pair(cx, ints(argument(node, 2)), "stride", kernel, 1)
-    padding = _pair(cx, ints(argument(node, 3)), "padding", (0, 0), 0)
-    return [*kernel[::-1], *stride[::-1], *padding[::-1]]
+def x_first(*pairs: Sequence) -> list:
+    """The numbers of pairs (y, x), each x before y; a single one counts for both."""
+    return [number for pair in pairs for number in (pair[-1], pair[0])]
 
 
-def _pair(cx, values: tuple[int, ...], what: str, default: tuple[int, ...], least: int):
-    values = values * 2 if len(values) == 1 else values or default
-    if len(values) != 2 or min(values) < least:
-        raise UnsupportedError(f"{cx.where()}: {what} {list(values)} of a pooling window, two "
-                               f"numbers of {least} or more expected")
-    return values
+def _pooled(x: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+            ceil_mode: bool) -> Sizes:
+    """Sizes after pooling the last two dimensions; an empty stride is the kernel."""
+    need_rank(x, (3, 4), "self")
+    if 0 in x[-3:]:
+        fail("self", f"expected channels and pixels, got sizes {list(x)}")
+    kernel = spread(kernel, 2, "kernel_size", 1)
+    stride = spread(stride, 2, "stride", 1) if stride else kernel
+    padding = spread(padding, 2, "padding", 0)
+    dilation = spread(dilation, 2, "dilation", 1)
+    spatial = []
+    for size, k, step, pad, dil in zip(x[-2:], kernel, stride, padding, dilation, strict=True):
+        reach = dil * (k - 1) + 1
+        if pad > k // 2:
+            fail("padding", f"expected at most half of the kernel of {k}, got {pad}")
+        free = size + 2 * pad - reach
+        if ceil_mode:
+            count = -(-free // step) + 1
+            # The last window has to begin within the input or its left padding.
+            count -= (count - 1) * step >= size + pad
+        else:
+            count = free // step + 1
+        if count < 1:
+            fail("kernel_size", f"a window of {reach} is larger than the input of {size} with "
+                 f"padding {pad}")
+        spatial.append(count)
+    return (*x[:-2], *spatial)
 
 
-@op("aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
-def max_pool2d(cx, node: Node) -> None:
-    """Args x, kernel, stride, padding, dilation, ceil_mode; an index is y * W + x."""
-    x, out = tensor_argument(node, 0), node.outs[0]
-    order = image_order(cx, x)
-    windows = _windows(cx, node)
-    dilation = _pair(cx, ints(argument(node, 4)), "dilation", (1, 1), 1)
+def _avg_pool2d_sizes(x, kernel, stride, padding, ceil_mode, _include_padding, divisor):
+    if divisor == 0:
+        fail("divisor_override", "expected a number other than 0")
+    if divisor is not None and divisor < 0:
+        unsupported("divisor_override", f"{divisor}; vkrt divides by positive numbers")
+    return (_pooled(x, kernel, stride, padding, (1,), ceil_mode),)
+
+
+def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
+          stride: Sizes, padding: Sizes, *numbers: int) -> None:
+    """Dispatches a kernel that slides windows; `numbers` are its last parameters."""
+    order = image_order(x.rank)
     source = cx.read(x, order)
-    result = cx.write(out, order)
-    params = [*image_sides(source, result, x, out), result.packed, *windows, *dilation[::-1]]
-    shader, writes = "max_pool2d", [result]
-    if len(node.outs) > 1 and cx.used(node.outs[1]):
-        shader, writes = "max_pool2d_with_indices", [result, cx.write(node.outs[1], order)]
-    cx.dispatch(shader, params, writes, [source], result.texels,
-                loops=(windows[0] + 1) * windows[1])
+    results = [cx.write(tensor, order) for tensor in writes]
+    params = [*image_sides(source, results[0], x.sizes[-2], writes[0].sizes[-2]),
+              results[0].packed, *x_first(kernel, stride or kernel, padding), *numbers]
+    cx.dispatch(shader, params, results, [source], results[0].texels,
+                loops=(kernel[-1] + 1) * kernel[0])
 
 
-@op("aten.avg_pool2d.default")
-def avg_pool2d(cx, node: Node) -> None:
-    """Args x, kernel, stride, padding, ceil_mode, count_include_pad, divisor or None."""
-    x, out = tensor_argument(node, 0), node.outs[0]
-    order = image_order(cx, x)
-    windows = _windows(cx, node)
-    divisor = COUNT_PADDED if as_bool(argument(node, 5, True)) else COUNT_IMAGE
-    if argument(node, 6) is not None:
-        divisor = as_int(argument(node, 6))
-        if divisor <= 0:
-            raise UnsupportedError(f"{cx.where()}: divisor {divisor}, a positive one expected")
-    source = cx.read(x, order)
-    result = cx.write(out, order)
-    params = [*image_sides(source, result, x, out), result.packed, *windows, divisor]
-    cx.dispatch("avg_pool2d", params, [result], [source], result.texels,
-                loops=(windows[0] + 1) * windows[1])
+_MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
+
+
+@op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (_pooled(*args),),
+    dtypes=ONE_FLOAT)
+@op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (_pooled(*args),) * 2,
+    dtypes=ONE_FLOAT, further=(INT32,), kernels="aten::{}.out", convert="own")
+def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
+    """An index is y * W + x."""
+    writes = [node.outs[0], *filter(cx.used, node.outs[1:])]
+    shader = "max_pool2d_with_indices" if len(writes) > 1 else "max_pool2d"
+    _pool(cx, shader, writes, x, kernel, stride, padding, *x_first(dilation))
+
+
+@op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "
+    "count_include_pad:b divisor_override:i?", sizes=_avg_pool2d_sizes, dtypes=ONE_FLOAT,
+    kernels="aten::{}.out")
+def avg_pool2d(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
+    _pool(cx, "avg_pool2d", node.outs, x, kernel, stride, padding,
+          divisor or (COUNT_PADDED if include_padding else COUNT_IMAGE))

@@ -1,23 +1,21 @@
-"""Reductions: sum, product, mean, maximum and minimum over any dimensions, any and all."""
+"""Reductions over any dimensions: sum, product, mean, variance, maximum, minimum, any and all."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, dimension, dimensions, ints, tensor_argument
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, variant
-from vkrt.ops.elementwise import ADD, MUL, binary
+from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
+from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_bool, as_float
+from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
+from vkrt.shader import kind
 from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
-
-# Kinds of reduce.comp.
-SUM, MAX, MIN, PROD = range(4)
 
 # Dimensions that reduce.comp walks on either side.
 KEPT_DIMS = REDUCED_DIMS = 3
@@ -73,7 +71,8 @@ def _joined(dims: Dims) -> Dims:
     return [(size, stride) for size, stride in zip(walk.sizes, walk.strides) if size != 1]
 
 
-def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool, kind: int) -> Reduction:
+def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool,
+                   function: str) -> Reduction:
     """How to reduce `source` over `dims` (sorted) into a result in the same order."""
     strides = source.strides()
     outer = source.order[:-1]
@@ -85,7 +84,7 @@ def plan_reduction(source: Operand, dims: tuple[int, ...], keepdim: bool, kind: 
     tail = source.packed % 4 or 4
     texels = (-(-source.packed // 4), 1)
     # The texel with padding has to be known by its index, but where padding does no harm.
-    if kind == SUM or tail == 4:
+    if function == "SUM" or tail == 4:
         reduced = _joined([*reduced, texels])
     else:
         reduced = [*reduced, texels]
@@ -103,46 +102,50 @@ def kept_order(order: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> 
     return tuple(sorted(left).index(d) for d in left)
 
 
-def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim: bool, kind: int,
-           divisor: float = 1.0) -> None:
-    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`)."""
-    plan = plan_reduction(source, dims, keepdim, kind)
+def reduce(cx, source: Operand, result: Operand, dims: tuple[int, ...], keepdim: bool,
+           function: str, divisor: float = 1.0) -> None:
+    """Adds the dispatches that reduce `source` over `dims` into `result` (see `kept_order`).
+
+    Args:
+        function: a kind of reduce.comp.
+    """
+    plan = plan_reduction(source, dims, keepdim, function)
     left = [d for d in dims if source.sizes[d] > 1]
     while not plan.fits():
         # One dimension first: any single one can be walked.
         d = left.pop()
         sizes = tuple(1 if k == d else size for k, size in enumerate(source.sizes))
         partial = cx.temporary(sizes, _partial_dtype(source.dtype), source.order)
-        reduce(cx, source, partial, (d,), True, kind)
+        reduce(cx, source, partial, (d,), True, function)
         source = partial
-        plan = plan_reduction(source, dims, keepdim, kind)
-    _dispatch(cx, source, result, plan, kind, divisor)
+        plan = plan_reduction(source, dims, keepdim, function)
+    _dispatch(cx, source, result, plan, function, divisor)
 
 
 def _partial_dtype(dtype: str) -> str:
     return "float32" if is_float(dtype) else dtype
 
 
-def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, kind: int,
+def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: str,
               divisor: float) -> None:
-    texels = result.texels
+    texels, number = result.texels, kind("reduce", function)
     lanes = min(result.packed, 4) if plan.across else 1
     parts = _parts(plan.count, lanes, texels)
     chunk = -(-plan.count // parts)
     loops = lanes * (chunk + -(-chunk // 64) + 1)
     if parts == 1:
         params = plan.params(texels, chunk, divisor, source)
-        cx.dispatch("reduce", [*result.grid, result.packed, kind, *params], [result], [source],
+        cx.dispatch("reduce", [*result.grid, result.packed, number, *params], [result], [source],
                     texels, dtype=variant(source.dtype, result.dtype), loops=loops)
         return
     partial = cx.temporary((parts, plan.outer, result.packed), _partial_dtype(source.dtype))
     assert partial.texels == parts * texels
     params = plan.params(texels, chunk, 1.0, source)
-    cx.dispatch("reduce", [*partial.grid, partial.packed, kind, *params], [partial], [source],
+    cx.dispatch("reduce", [*partial.grid, partial.packed, number, *params], [partial], [source],
                 partial.texels, dtype=variant(source.dtype, partial.dtype), loops=loops)
     z = partial.grid[2]
     rest = Reduction(False, [(plan.outer, z)], 0, [(parts, texels)])
-    _dispatch(cx, partial, result, rest, kind, divisor)
+    _dispatch(cx, partial, result, rest, function, divisor)
 
 
 def _parts(count: int, lanes: int, texels: int) -> int:
@@ -163,131 +166,161 @@ def _fill(cx, out: Tensor, value: float) -> None:
                 [result], [], result.texels)
 
 
-def lower_reduction(cx, node: Node, kind: int, mean: bool = False,
-                    divisor: float | None = None) -> None:
-    """Lowers a node with the arguments x, dimensions, keepdim; its first result.
+def lower_reduction(cx, x: Tensor, out: Tensor, dims: Sequence[int] | None, keepdim: bool | None,
+                    function: str, divisor: float = 1.0) -> None:
+    """Makes a tensor a reduction of another, divided by a number where it is a float.
 
-    A mean divides by the number of elements, or by `divisor`.
+    Args:
+        dims: see `_chosen`.
+        function: a kind of reduce.comp.
     """
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    dims = dimensions(argument(node, 1), tensor.rank)
-    keepdim = as_bool(argument(node, 2, False))
-    if out.dtype not in ("float32", "float16", "int32") or (mean and out.dtype == "int32"):
+    if out.dtype not in ("float32", "float16", "int32"):
         raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
-    source = cx.read(tensor)
+    over, keepdim = _chosen(x.rank, dims), bool(keepdim)
+    source = cx.read(x)
     if is_float(source.dtype) != is_float(out.dtype) or source.dtype in ("int8", "uint8", "bool"):
         source = convert(cx, source, out.dtype)
-    if tensor.numel == 0:
+    if x.numel == 0:
         # Only sums, means and products have a value then.
-        _fill(cx, out, math.nan if mean else int(kind == PROD))
+        _fill(cx, out, int(function == "PROD") if divisor else math.nan)
         return
-    if tensor.rank == 0:
-        source, dims, keepdim = source.with_view((1,), (0,)), (0,), False
-    count = math.prod(source.sizes[d] for d in dims)
-    result = cx.write(out, kept_order(source.order, dims, keepdim))
-    if divisor is None:
-        divisor = float(count) if mean else 1.0
-    reduce(cx, source, result, dims, keepdim, kind, divisor)
+    if x.rank == 0:
+        source, over, keepdim = source.with_view((1,), (0,)), (0,), False
+    result = cx.write(out, kept_order(source.order, over, keepdim))
+    reduce(cx, source, result, over, keepdim, function, divisor)
 
 
-@op("aten.mean.dim")
-def _mean(cx, node):
-    lower_reduction(cx, node, SUM, mean=True)
+# Which dimensions, and what is left of them
 
 
-@op("aten.sum.dim_IntList")
-def _sum(cx, node):
-    lower_reduction(cx, node, SUM)
+def _chosen(rank: int, dims: Sequence[int] | None) -> tuple[int, ...]:
+    """The dimensions to reduce, sorted; to torch an empty list means all of them."""
+    return tuple(sorted(wrap_all(dims or None, rank, "dim")))
 
 
-@op("aten.prod.dim_int")
-def _prod(cx, node):
-    lower_reduction(cx, node, PROD)
+def _count(x: Sizes, dims: Sequence[int] | None) -> int:
+    """How many elements become one."""
+    return math.prod(x[d] for d in _chosen(len(x), dims) if x)
 
 
-@op("aten.prod.default")
-def _prod_of_all(cx, node):
-    # Its second argument is a dtype.
-    lower_reduction(cx, replace(node, args=node.args[:1]), PROD)
+def _left(x: Sizes, dims: Collection[int], keepdim: bool | None) -> tuple[Sizes]:
+    if keepdim:
+        return (tuple(1 if d in dims else n for d, n in enumerate(x)),)
+    return (tuple(n for d, n in enumerate(x) if d not in dims),)
 
 
-@op("aten.amax.default")
-def _amax(cx, node):
-    lower_reduction(cx, node, MAX)
+def _some_sizes(x, dims, keepdim):
+    return _left(x, _chosen(len(x), dims), keepdim)
 
 
-@op("aten.amin.default")
-def _amin(cx, node):
-    lower_reduction(cx, node, MIN)
+def _one_sizes(x, dim, keepdim):
+    return _some_sizes(x, (dim,), keepdim)
 
 
-def _variance(cx, node: Node, correction: float) -> None:
+def _all_sizes(_x):
+    return ((),)
+
+
+def extreme_sizes(x, dims, keepdim):
+    if not _count(x, dims):
+        fail("dim", f"nothing to choose from in {list(x)}")
+    return _some_sizes(x, dims, keepdim)
+
+
+# The operators
+
+
+@op("aten.mean.dim", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes,
+    dtypes=FLOAT_ASKED_FOR, kernels="aten::mean.out")
+def _mean(cx, node, x, dims, keepdim):
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM", _count(x.sizes, dims))
+
+
+@op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes, dtypes=ANY,
+    kernels="aten::sum.IntList_out", convert="one")
+def _sum(cx, node, x, dims, keepdim):
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM")
+
+
+@op("aten.prod.dim_int", "self:T dim:i keepdim:b? dtype:-", sizes=_one_sizes, dtypes=ANY,
+    kernels="aten::prod.int_out", convert="one")
+def _prod(cx, node, x, dim, keepdim):
+    lower_reduction(cx, x, node.outs[0], (dim,), keepdim, "PROD")
+
+
+@op("aten.prod.default", "self:T dtype:-", sizes=_all_sizes, dtypes=ANY, kernels="aten::prod.out",
+    convert="one")
+def _prod_of_all(cx, node, x):
+    lower_reduction(cx, x, node.outs[0], None, False, "PROD")
+
+
+@op("aten.amax.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
+    kernels="aten::amax.out", adapted={"aten::max.unary_out": lambda args: (*args[:1], [])})
+def _amax(cx, node, x, dims, keepdim):
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MAX")
+
+
+@op("aten.amin.default", "self:T dim:[i]? keepdim:b?", sizes=extreme_sizes, dtypes=ONE,
+    kernels="aten::amin.out", adapted={"aten::min.unary_out": lambda args: (*args[:1], [])})
+def _amin(cx, node, x, dims, keepdim):
+    lower_reduction(cx, x, node.outs[0], dims, keepdim, "MIN")
+
+
+def _variance_sizes(x, dims, correction, keepdim):
+    count, correction = _count(x, dims), 1 if correction is None else correction
+    if 1 < count <= correction:
+        unsupported("correction", f"the variance of {count} elements with a correction of "
+                                  f"{correction:g} is a division by 0")
+    return _some_sizes(x, dims, keepdim)
+
+
+@op("aten.var.correction", "self:T dim:[i]? correction:n? keepdim:b?", sizes=_variance_sizes,
+    dtypes=ONE_FLOAT, kernels="aten::var.correction_out")
+@op("aten.var.dim", "self:T dim:[i]? unbiased:b? keepdim:b?", sizes=_variance_sizes,
+    dtypes=ONE_FLOAT, kernels="aten::var.out")
+def _variance(cx, node, x, dims, correction, keepdim):
     """The mean square distance from the mean, for count - correction in the place of count."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    if not is_float(out.dtype):
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
-    dims = dimensions(argument(node, 1), tensor.rank)
-    count = math.prod(tensor.sizes[d] for d in dims if tensor.rank)
-    if count <= correction:
-        if count > 1:
-            raise UnsupportedError(f"{cx.where()}: the variance of {count} elements with a "
-                                   f"correction of {correction:g}, which is a division by 0")
+    out, count = node.outs[0], _count(x.sizes, dims)
+    rest = count - (1 if correction is None else correction)
+    if not count or rest <= 0:
         _fill(cx, out, math.nan)
         return
-    means = Tensor(tuple(1 if d in dims else n for d, n in enumerate(tensor.sizes)), "float32")
-    away, squares = Tensor(tensor.sizes, "float32"), Tensor(tensor.sizes, "float32")
-    lower_reduction(cx, replace(node, args=(tensor, list(dims), True), outs=(means,)), SUM,
-                    mean=True)
-    binary(cx, replace(node, args=(tensor, means), outs=(away,)), ADD, -1)
-    binary(cx, replace(node, args=(away, away), outs=(squares,)), MUL)
-    squared = replace(node, args=(squares, list(dims), argument(node, 3, False)))
-    lower_reduction(cx, squared, SUM, mean=True, divisor=float(count - correction))
+    means = Tensor(_some_sizes(x.sizes, dims, True)[0], "float32")
+    away, squares = Tensor(x.sizes, "float32"), Tensor(x.sizes, "float32")
+    lower_reduction(cx, x, means, dims, True, "SUM", count)
+    binary(cx, away, "ADD", x, means, -1)
+    binary(cx, squares, "MUL", away, away)
+    lower_reduction(cx, squares, out, dims, keepdim, "SUM", rest)
 
 
-@op("aten.var.correction")
-def _var_correction(cx, node):
-    """Args x, dims or None, correction or None (1), keepdim."""
-    _variance(cx, node, as_float(argument(node, 2, 1)))
+def _truth_sizes(x, dims, keepdim):
+    return _left(x, wrap_all(dims, len(x), "dim"), keepdim)
 
 
-@op("aten.var.dim")
-def _var_dim(cx, node):
-    """Args x, dims or None, unbiased, keepdim."""
-    _variance(cx, node, float(as_bool(argument(node, 2, True))))
-
-
-def _lower_any(cx, node: Node, kind: int, dims: tuple[int, ...], keepdim: bool) -> None:
-    """Whether any (MAX) or every (MIN) element is not zero."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    source = convert(cx, cx.read(tensor), "bool")
-    if tensor.rank == 0 or not dims:
+@op("aten.any.dims aten.all.dims", "self:T dim:[i]? keepdim:b?", sizes=_truth_sizes, dtypes=BOOL,
+    kernels="aten::{}.dims_out")
+def _truth(cx, node, x, dims, keepdim):
+    """Whether any or every element is not zero."""
+    out, function = node.outs[0], "MAX" if node.op.startswith("aten.any.") else "MIN"
+    over = tuple(sorted(wrap_all(dims, x.rank)))
+    source = convert(cx, cx.read(x), "bool")
+    if x.rank == 0 or not over:
         cx.alias(out, source, source.order)
         return
-    if tensor.numel == 0:
-        _fill(cx, out, int(kind == MIN))
+    if x.numel == 0:
+        _fill(cx, out, int(function == "MIN"))
         return
-    result = cx.write(out, kept_order(source.order, dims, keepdim))
-    reduce(cx, source, result, dims, keepdim, kind)
+    result = cx.write(out, kept_order(source.order, over, bool(keepdim)))
+    reduce(cx, source, result, over, bool(keepdim), function)
 
 
-def _declare_any(name: str, kind: int) -> None:
-    @op(f"aten.{name}.dim")
-    def _one(cx, node):
-        rank = tensor_argument(node, 0).rank
-        _lower_any(cx, node, kind, (dimension(node.args[1], rank),),
-                   as_bool(argument(node, 2, False)))
-
-    @op(f"aten.{name}.dims")
-    def _some(cx, node):
-        rank = tensor_argument(node, 0).rank
-        given = argument(node, 1)
-        dims = range(rank) if given is None else (dimension(d, rank) for d in ints(given))
-        _lower_any(cx, node, kind, tuple(sorted(dims)), as_bool(argument(node, 2, False)))
-
-    @op(f"aten.{name}.default")
-    def _every(cx, node):
-        _lower_any(cx, node, kind, tuple(range(tensor_argument(node, 0).rank)), False)
+@op("aten.any.dim aten.all.dim", "self:T dim:i keepdim:b?", sizes=_one_sizes, dtypes=BOOL,
+    kernels="aten::{}.out")
+def _truth_along(cx, node, x, dim, keepdim):
+    _truth(cx, node, x, (dim,), keepdim)
 
 
-_declare_any("any", MAX)
-_declare_any("all", MIN)
+@op("aten.any.default aten.all.default", "self:T", sizes=_all_sizes, dtypes=BOOL,
+    kernels="aten::{}.all_out")
+def _truth_of_all(cx, node, x):
+    _truth(cx, node, x, None, False)

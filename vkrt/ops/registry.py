@@ -1,35 +1,179 @@
-"""Which operators vkrt has: name -> the function that turns a node into records.
+"""Which operators vkrt has, each declared in one place, where it is lowered:
 
-An operator is declared where it is defined:
+    @op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE,
+        kernels="aten::{}.out")
+    def leaky_relu(cx, node, x, slope): ...
 
-    @op("aten.relu.default")
-    def relu(cx, node): ...
+The function gets the `Lowering` in progress (see context.py), the graph's node, and the node's
+arguments as the schema reads them (see schema.py): tensors are Tensors, lists tuples, what is left
+out None. It asks `cx` for operands and dispatches shaders. By then the node has been checked: its
+arguments are what the operator takes, and its results have the sizes and dtypes that the
+declaration says, so that no shader reads or writes outside of an operand because two numbers in a
+file contradict each other.
 
-`cx` is the `Lowering` in progress (see context.py), `node` the graph's node. The function reads
-`node.args` (Tensors, ints, floats, bools, strings, lists, None: already of the kinds the operator's
-schema asks for where it uses `vkrt.pte.coerce`), asks `cx` for operands and dispatches shaders.
+What only portable kernels do outside of delegates is declared in `vkrt.ops.host`, in numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
+from types import MappingProxyType
 from typing import Any
 
-Declaration = Callable[[Any, Any], None]
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.graph.kernels import Kernel
+from vkrt.ops.dtypes import Allowed, DtypeRule
+from vkrt.ops.schema import Schema, Sizes, sizes_in
+from vkrt.work.tensor import Tensor
 
-_DECLARED: dict[str, Declaration] = {}
+SizesRule = Callable[..., Sequence[Sizes]]
 
 
-def op(*names: str) -> Callable[[Declaration], Declaration]:
-    """Declares a function as what lowers the operators of these names."""
+@dataclass(frozen=True)
+class Operator:
+    """What vkrt knows of an operator.
 
-    def declare(function: Declaration) -> Declaration:
-        for name in names:
-            if name in _DECLARED:
-                raise ValueError(f"operator {name} is declared twice")
-            _DECLARED[name] = function
+    Attributes:
+        name: in delegates; of a kernel on the host the program's name of it.
+        schema: its parameters.
+        sizes: gets the arguments with sizes in the place of tensors, gives those of each result.
+        dtypes: which dtypes its tensors may have together.
+        further: what the results behind the first may be; None: as the first.
+        function: what lowers a node to dispatches, or on the host computes its results.
+        is_host: whether it is a kernel in numpy.
+        multiply_adds: gets a node's arguments and its results; the multiplications, each with its
+            addition, of a product; None for other operators.
+        activation: the kind of binary.comp's `finish` as which the kernel of a sum or product does
+            the operator to its result; None where none does.
+        bounds: of that from a node's arguments, where it has some.
+        takes_activation: whether the operator's kernel is such a one.
+    """
+
+    name: str
+    schema: Schema
+    sizes: SizesRule
+    dtypes: DtypeRule
+    further: Sequence[Allowed] | None
+    function: Callable[..., Any]
+    is_host: bool = False
+    multiply_adds: Callable[..., int] | None = None
+    activation: str | None = None
+    bounds: Callable[..., tuple[float, float]] | None = None
+    takes_activation: bool = False
+
+    def infer(self, args: Sequence[Any],
+              sizes_of: Callable[[Tensor], Sizes] = lambda tensor: tensor.sizes
+              ) -> tuple[Sizes, ...]:
+        """Sizes of each result.
+
+        Args:
+            args: as a node has them.
+            sizes_of: the sizes a tensor has now; by default those of the file.
+
+        Raises:
+            FormatError: arguments that the operator does not take.
+            UnsupportedError: arguments that torch takes and vkrt does not.
+        """
+        read = (sizes_in(value, sizes_of) for value in self.schema.read(args))
+        return tuple(tuple(sizes) for sizes in self.sizes(*read))
+
+    def result_dtypes(self, args: Sequence[Any], count: int) -> tuple[Allowed, ...]:
+        """What the dtype of each of the `count` results may be; None where any is right.
+
+        Raises:
+            UnsupportedError: vkrt does not have the operator for arguments of these dtypes.
+        """
+        allowed = self.dtypes.allowed(args)
+        further = (allowed,) * count if self.further is None else self.further
+        return (allowed, *further)[:count]
+
+    def check(self, node: Node) -> None:
+        """Compares a node with the declaration.
+
+        Raises:
+            FormatError: arguments that the operator does not take, or results with other sizes or
+                dtypes than follow from the arguments.
+            UnsupportedError: arguments that torch takes and vkrt does not.
+        """
+        try:
+            expected = self.infer(node.args)
+            dtypes = self.result_dtypes(node.args, len(node.outs))
+        except (FormatError, UnsupportedError) as error:
+            raise type(error)(f"{node}: {error}") from None
+        if len(expected) != len(node.outs):
+            raise FormatError(f"{node}: expected {len(expected)} results, the file has "
+                              f"{len(node.outs)}")
+        for index, (out, sizes, dtype) in enumerate(zip(node.outs, expected, dtypes, strict=True)):
+            if tuple(out.sizes) != sizes:
+                raise FormatError(f"{node}: result {index}: expected sizes {list(sizes)}, the file "
+                                  f"says {list(out.sizes)}")
+            if dtype is not None and out.dtype not in dtype:
+                raise FormatError(f"{node}: result {index}: expected dtype "
+                                  f"{' or '.join(sorted(dtype))}, the file says {out.dtype}")
+
+    def lower(self, cx, node: Node) -> None:
+        """Adds what the node does to the work list in the making."""
+        self.function(cx, node, *self.schema.read(node.args))
+
+
+_DECLARED: dict[str, Operator] = {}
+_KERNELS: dict[str, Kernel] = {}
+
+# The operator's arguments from a kernel's
+Adapter = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
+       kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
+       convert: str | None = None, further: Sequence[Allowed] | None = None, **others: Any
+       ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares a function as what lowers the operators of these names (see `Operator`).
+
+    Args:
+        names: one or more, with blanks between.
+        kernels: portable kernels that are the same operators, which the device then does also
+            outside of delegates; "{}" stands for the operator's name without namespace and
+            overload.
+        adapted: such kernels with other arguments than the operator's, and what makes those.
+        convert: how tensors of these kernels are brought to dtypes that the operator takes (see
+            `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names.split():
+            _declare(Operator(name, Schema(schema), sizes, dtypes, further, function, **others))
+            for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
+                kernel = kernel.format(name.split(".")[1])
+                if kernel in _KERNELS:
+                    raise ValueError(f"kernel {kernel} is two operators")
+                _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter)
+        return function
+
+    return declare
+
+
+def _declare(operator: Operator) -> None:
+    if operator.name in _DECLARED:
+        raise ValueError(f"operator {operator.name} is declared twice")
+    _DECLARED[operator.name] = operator
+
+
+def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
+                further: Sequence[Allowed] | None = None
+                ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares a function as the kernels of these names on the host.
+
+    It gets the positional arguments of the program, arrays in the place of tensors and without the
+    out tensors, and returns the result, or a tuple of the results.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names.split():
+            _declare(Operator(name, Schema(schema), sizes, dtypes, further, function, True))
         return function
 
     return declare
@@ -38,27 +182,41 @@ def op(*names: str) -> Callable[[Declaration], Declaration]:
 def _load() -> None:
     """Imports every family of this package once; importing declares its operators."""
     package = import_module("vkrt.ops")
-    for module in iter_modules(package.__path__):
-        import_module(f"vkrt.ops.{module.name}")
+    for module in walk_packages(package.__path__, "vkrt.ops."):
+        import_module(module.name)
 
 
-def declaration(name: str) -> Declaration | None:
-    """The function that lowers the operator, or None if vkrt does not have it."""
+def operator(name: str) -> Operator | None:
+    """The operator of a name, or None if vkrt does not have it."""
     if name not in _DECLARED:
         _load()
     return _DECLARED.get(name)
 
 
-def supported() -> tuple[str, ...]:
-    """Names of all operators vkrt has, sorted."""
+def operators() -> tuple[Operator, ...]:
+    """All operators vkrt has, kernels on the host among them, sorted by name."""
     _load()
-    return tuple(sorted(_DECLARED))
+    return tuple(_DECLARED[name] for name in sorted(_DECLARED))
 
 
-def missing(names: Iterable[str]) -> dict[str, int]:
-    """Of these operator names (with repetition) those vkrt lacks, and how often they occur."""
-    counts: dict[str, int] = {}
-    for name in names:
-        if declaration(name) is None:
-            counts[name] = counts.get(name, 0) + 1
-    return counts
+def supported() -> tuple[str, ...]:
+    """Names of the operators that the device does, sorted."""
+    return tuple(operator.name for operator in operators() if not operator.is_host)
+
+
+def kernels() -> dict[str, Kernel]:
+    """The portable kernels that the device does as operators, by name."""
+    _load()
+    return _KERNELS
+
+
+def infer(name: str, args: Sequence[Any]) -> tuple[Sizes, ...]:
+    """Sizes of each result of an operator, see `Operator.infer`.
+
+    Raises:
+        UnsupportedError: vkrt does not have it, too.
+    """
+    found = operator(name)
+    if found is None:
+        raise UnsupportedError(f"vkrt has no operator {name}")
+    return found.infer(args)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, tensor_argument
-from vkrt.ops.broadcast import convert
+import math
+from collections.abc import Sequence
+
 from vkrt.ops.copying import Walk, emit
-from vkrt.ops.pooling import image_order, image_sides
+from vkrt.ops.dtypes import ONE, ONE_FLOAT
+from vkrt.ops.pooling import image_order, image_sides, x_first
 from vkrt.ops.registry import op
-from vkrt.pte.coerce import as_bool, as_float, as_float_list, as_int
-from vkrt.work.tensor import channels_last, row_major
+from vkrt.ops.sizes import at_least, fail, need_rank, unsupported
+from vkrt.work.tensor import Tensor, row_major
 
 
-@op("aten.pixel_shuffle.default")
-def pixel_shuffle(cx, node: Node) -> None:
-    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]; args x, r."""
-    x, out = tensor_argument(node, 0), node.outs[0]
-    factor = as_int(argument(node, 1))
-    if x.rank not in (3, 4) or factor < 1 or x.sizes[-3] != out.sizes[-3] * factor * factor:
-        raise UnsupportedError(f"{cx.where()}: {list(x.sizes)} by {factor} to {list(out.sizes)}")
+def _pixel_shuffle_sizes(x, factor):
+    if len(x) < 3:
+        fail("self", f"expected at least rank 3, got sizes {list(x)}")
+    if len(x) > 4:
+        unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
+                    "of rank 3 or 4")
+    at_least(factor, 1, "upscale_factor")
+    *batch, channels, height, width = x
+    if channels % (factor * factor):
+        fail("upscale_factor", f"the square of {factor} does not divide {channels} channels")
+    return ((*batch, channels // (factor * factor), height * factor, width * factor),)
+
+
+@op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=_pixel_shuffle_sizes, dtypes=ONE,
+    kernels="aten::{}.out")
+def pixel_shuffle(cx, node, x, factor):
+    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]."""
+    out = node.outs[0]
     channels, height, width = out.sizes[-3], x.sizes[-2], x.sizes[-1]
     batch = x.sizes[0] if x.rank == 4 else 1
-    order = channels_last(4) if x.rank == 4 else (1, 2, 0)
+    order = image_order(x.rank)
     source = cx.read(x, order)
     *outer, per_channel, per_row, per_pixel = source.strides()
     per_image = outer[0] if outer else 0
@@ -37,67 +48,81 @@ def pixel_shuffle(cx, node: Node) -> None:
     emit(cx, result, source, Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims)))
 
 
-@op("aten.upsample_nearest2d.vec")
-def upsample_nearest2d(cx, node: Node) -> None:
-    """Args x, output size or None, scale factors or None."""
-    x, out = tensor_argument(node, 0), node.outs[0]
-    order = image_order(cx, x)
-    factors = argument(node, 2)
-    factors = as_float_list(factors) if factors else ()
-    steps = []
-    for index, (size, out_size) in enumerate(zip(x.sizes[-2:], out.sizes[-2:])):
-        steps.append(_step(size, out_size, as_float(factors[index]) if factors else 0.0))
+def _resampled(x, size, scales):
+    """Sizes of a resampled image; one of `size` and `scales` is given."""
+    need_rank(x, 4, "input")
+    if (size is None) == (scales is None):
+        fail("output_size", "expected either it or scale_factors")
+    name = "scale_factors" if size is None else "output_size"
+    given = scales if size is None else size
+    if len(given) != 2:
+        fail(name, f"expected 2 numbers, got {list(given)}")
+    if size is None:
+        if not all(math.isfinite(scale) for scale in scales):
+            fail(name, f"expected finite numbers, got {list(scales)}")
+        size = tuple(int(n * scale) for n, scale in zip(x[2:], scales, strict=True))
+    if min(size) < 1 or 0 in x[1:]:
+        fail(name, f"resamples sizes {list(x)} to {list(size)}")
+    return ((*x[:2], *size),)
+
+
+def _resample(cx, shader: str, x: Tensor, out: Tensor, numbers: Sequence,
+              further: Sequence[Tensor] = ()) -> None:
+    """Dispatches a kernel that makes one image of another; `numbers` are its last parameters."""
+    order = image_order(4)
     source = cx.read(x, order)
+    places = [cx.read(tensor, row_major(4)) for tensor in further]
     result = cx.write(out, order)
-    cx.dispatch("upsample_nearest2d",
-                [*image_sides(source, result, x, out), steps[1], steps[0]],
-                [result], [source], result.texels)
+    cx.dispatch(shader, [*image_sides(source, result, x.sizes[2], out.sizes[2]), *numbers],
+                [result], [source, *places], result.texels)
 
 
-def _step(size: int, out_size: int, factor: float) -> float:
-    """Source pixels per pixel of the result, as torch's UpSample.h computes it."""
-    if out_size in (size, 2 * size):
-        return size / out_size
-    return 1.0 / factor if factor > 0 else size / out_size
-
-
-@op("aten.upsample_bilinear2d.vec")
-def upsample_bilinear2d(cx, node: Node) -> None:
-    """Args x, output size or None, align_corners, scale factors or None."""
-    x, out = tensor_argument(node, 0), node.outs[0]
-    order = image_order(cx, x)
-    align = as_bool(node.args[2])
-    given = argument(node, 3)
-    factors = as_float_list(given) if given else (0.0, 0.0)
-    steps = [_linear_step(size, out_size, factor, align)
-             for size, out_size, factor in zip(x.sizes[-2:], out.sizes[-2:], factors)]
-    source = cx.read(x, order)
-    result = cx.write(out, order)
-    cx.dispatch("upsample_bilinear2d",
-                [*image_sides(source, result, x, out), steps[1], steps[0], align],
-                [result], [source], result.texels)
-
-
-def _linear_step(size: int, out_size: int, factor: float, align: bool) -> float:
+def _step(size: int, out_size: int, factor: float, align: bool = False) -> float:
     """Source pixels per pixel of the result, as torch's UpSample.h computes it."""
     if align:
         return (size - 1) / (out_size - 1) if out_size > 1 else 0.0
     return 1.0 / factor if factor > 0 else size / out_size
 
 
-@op("aten.grid_sampler_2d.default")
-def grid_sampler_2d(cx, node: Node) -> None:
-    """Args x [N, C, H, W], grid [N, OH, OW, 2], mode (0 bilinear, 1 nearest), padding (0 zeros,
-    1 border, 2 reflection), align_corners."""
-    x, grid, out = tensor_argument(node, 0), tensor_argument(node, 1), node.outs[0]
-    order = image_order(cx, x)
-    mode, padding, align = as_int(node.args[2]), as_int(node.args[3]), as_bool(node.args[4])
-    if mode > 1:
-        raise UnsupportedError(f"{cx.where()}: interpolation mode {mode} (bicubic); vkrt has "
-                               "bilinear (0) and nearest (1)")
-    source = cx.read(x, order)
-    places = convert(cx, cx.read(grid, row_major(4)), out.dtype)
-    result = cx.write(out, order)
-    cx.dispatch("grid_sampler_2d",
-                [*image_sides(source, result, x, out), mode, padding, align],
-                [result], [source, places], result.texels)
+@op("aten.upsample_nearest2d.vec", "input:T output_size:[i]? scale_factors:[f]?", sizes=_resampled,
+    dtypes=ONE_FLOAT, kernels="aten::{}.vec_out")
+def upsample_nearest2d(cx, node, x, _size, scales):
+    out = node.outs[0]
+    # torch does not look at the factor where the size stays or doubles.
+    steps = [size / out_size if out_size in (size, 2 * size) else _step(size, out_size, factor)
+             for size, out_size, factor in zip(x.sizes[2:], out.sizes[2:], scales or (0, 0))]
+    _resample(cx, "upsample_nearest2d", x, out, x_first(steps))
+
+
+@op("aten.upsample_bilinear2d.vec", "input:T output_size:[i]? align_corners:b scale_factors:[f]?",
+    sizes=lambda x, size, _align, scales: _resampled(x, size, scales), dtypes=ONE_FLOAT,
+    kernels="aten::{}.vec_out")
+def upsample_bilinear2d(cx, node, x, _size, align, scales):
+    out = node.outs[0]
+    steps = [_step(size, out_size, factor, align)
+             for size, out_size, factor in zip(x.sizes[2:], out.sizes[2:], scales or (0, 0))]
+    _resample(cx, "upsample_bilinear2d", x, out, [*x_first(steps), align])
+
+
+def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
+    need_rank(x, 4, "self")
+    need_rank(grid, 4, "grid")
+    if grid[0] != x[0] or grid[3] != 2:
+        fail("grid", f"expected sizes [{x[0]}, height, width, 2], got {list(grid)}")
+    if not x[2] * x[3]:
+        fail("self", f"expected pixels, got sizes {list(x)}")
+    for name, value in (("interpolation_mode", mode), ("padding_mode", padding)):
+        if value not in (0, 1, 2):
+            fail(name, f"expected 0, 1 or 2, got {value}")
+    if mode == 2:
+        unsupported("interpolation_mode", "2 (bicubic); vkrt has bilinear (0) and nearest (1)")
+    return ((*x[:2], *grid[1:3]),)
+
+
+@op("aten.grid_sampler_2d.default",
+    "self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
+    sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT, kernels="aten::{}.out")
+def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
+    """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest; padding 0 is zeros,
+    1 border, 2 reflection."""
+    _resample(cx, "grid_sampler_2d", x, node.outs[0], [mode, padding, align], [grid])

@@ -19,7 +19,7 @@ from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol, bounded
-from vkrt.ops.shapes import infer
+from vkrt.ops.registry import infer
 from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
@@ -54,7 +54,7 @@ def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, in
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
     Those in the file become their bounds. What does not depend on the inputs stays as it is, for
-    `vkrt.ops.shapes.check` to compare.
+    `vkrt.ops.registry.Operator.check` to compare.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the file says;

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from vkrt.errors import UnsupportedError
+import math
+
 from vkrt.graph.graph import Node
-from vkrt.ops.arguments import (
-    argument,
-    dimension,
-    dimensions,
-    ints,
-    slice_end,
-    tensor_argument,
-)
+from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.broadcast import expansion, lifted_order
 from vkrt.ops.copying import MAX_DIMS, Walk, emit
+from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.views import part_offset, reshape
-from vkrt.pte.coerce import as_int
 from vkrt.work.tensor import Operand, Tensor
 
 # Repeated dimensions that always fit into one walk: each is two dimensions of it, what lies between
@@ -24,10 +19,44 @@ from vkrt.work.tensor import Operand, Tensor
 REPEATED_AT_ONCE = 3
 
 
-@op("aten.view_copy.default", "aten._unsafe_view.default", "aten.view.default",
-    "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default")
-def _view(cx, node):
-    reshape(cx, tensor_argument(node, 0), node.outs[0])
+# Other names of the same elements
+
+
+def view_sizes(x, size):
+    known = math.prod(at_least(n, 0, "size") for n in size if n != -1)
+    numel = math.prod(x)
+    free = size.count(-1)
+    if free > 1:
+        fail("size", f"at most one -1 can be worked out, got {list(size)}")
+    if free and known and numel % known == 0:
+        size = tuple(numel // known if n == -1 else n for n in size)
+    elif free or known != numel:
+        fail("size", f"{list(size)} does not hold the {numel} elements of {list(x)}")
+    return (size,)
+
+
+def squeeze_sizes(x, dims):
+    chosen = wrap_all((dims,) if isinstance(dims, int) else dims, len(x))
+    return (tuple(n for d, n in enumerate(x) if n != 1 or d not in chosen),)
+
+
+def unsqueeze_sizes(x, dim):
+    dim = wrap(dim, len(x) + 1)
+    return ((*x[:dim], 1, *x[dim:]),)
+
+
+@op("aten.view.default aten._unsafe_view.default", "self:T size:[i]", sizes=view_sizes,
+    dtypes=FIRST)
+@op("aten.view_copy.default", "self:T size:[i]", sizes=view_sizes, dtypes=FIRST,
+    kernels="aten::{}.out executorch_prim::et_view.default")
+@op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST,
+    kernels="aten::{}.dims_out")
+@op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST,
+    kernels="aten::{}.dim_out")
+@op("aten.unsqueeze_copy.default", "self:T dim:i", sizes=unsqueeze_sizes, dtypes=FIRST,
+    kernels="aten::{}.out")
+def _view(cx, node, x, _sizes):
+    reshape(cx, x, node.outs[0])
 
 
 def _source(cx, tensor: Tensor, out: Tensor) -> Operand:
@@ -36,62 +65,121 @@ def _source(cx, tensor: Tensor, out: Tensor) -> Operand:
     return source if source.dtype == out.dtype else cx.read(tensor)
 
 
-@op("aten.clone.default", "dim_order_ops._clone_dim_order.default", "aten.alias_copy.default",
-    "et_vk.prepack.default")
-def _clone(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    source = _source(cx, tensor, out)
-    cx.alias(out, source, source.order)
+@op("et_vk.prepack.default", "self:T *:*", sizes=same, dtypes=FIRST)
+@op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
+    kernels="dim_order_ops::{}.out")
+@op("aten.clone.default", "self:T *:*", sizes=same, dtypes=FIRST,
+    kernels="aten::{}.out aten::detach_copy.out")
+@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out")
+def _clone(cx, node, x):
+    source = _source(cx, x, node.outs[0])
+    cx.alias(node.outs[0], source, source.order)
 
 
-def _permute(cx, node: Node, permutation: tuple[int, ...]) -> None:
-    source = cx.read(tensor_argument(node, 0))
+# Dimensions in another order
+
+
+def permute_sizes(x, dims):
+    order = [wrap(d, len(x), "dims") for d in dims]
+    if sorted(order) != list(range(len(x))):
+        fail("dims", f"expected a permutation of {len(x)} dimensions, got {list(dims)}")
+    return (tuple(x[d] for d in order),)
+
+
+def t_sizes(x):
+    need_rank(x, (0, 1, 2), "self")
+    return (x[::-1],)
+
+
+def transpose_sizes(x, dim0, dim1):
+    a, b = wrap(dim0, len(x), "dim0"), wrap(dim1, len(x), "dim1")
+    sizes = list(x)
+    if x:
+        sizes[a], sizes[b] = sizes[b], sizes[a]
+    return (tuple(sizes),)
+
+
+def _permute(cx, node: Node, x: Tensor, permutation: tuple[int, ...]) -> None:
+    source = cx.read(x)
     cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
 
 
-@op("aten.permute_copy.default", "aten.permute.default")
-def _permute_copy(cx, node):
-    rank = tensor_argument(node, 0).rank
-    _permute(cx, node, tuple(dimension(d, rank) for d in ints(node.args[1])))
+@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST)
+@op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
+    kernels="aten::{}.out")
+def _permute_copy(cx, node, x, dims):
+    _permute(cx, node, x, tuple(dimension(d, x.rank) for d in dims))
 
 
-@op("aten.t_copy.default")
-def _t_copy(cx, node):
-    _permute(cx, node, tuple(reversed(range(tensor_argument(node, 0).rank))))
+@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, kernels="aten::{}.out")
+def _t_copy(cx, node, x):
+    _permute(cx, node, x, tuple(reversed(range(x.rank))))
 
 
-@op("aten.transpose_copy.int")
-def _transpose_copy(cx, node):
-    rank = tensor_argument(node, 0).rank
-    a, b = (dimension(node.args[i], rank) for i in (1, 2))
-    order = list(range(rank))
-    if rank:
+@op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
+    kernels="aten::{}.int_out")
+def _transpose_copy(cx, node, x, dim0, dim1):
+    a, b = dimension(dim0, x.rank), dimension(dim1, x.rank)
+    order = list(range(x.rank))
+    if x.rank:
         order[a], order[b] = b, a
-    _permute(cx, node, tuple(order))
+    _permute(cx, node, x, tuple(order))
 
 
-@op("aten.expand_copy.default")
-def _expand_copy(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    if tensor.numel == out.numel:
-        reshape(cx, tensor, out)
+# Elements repeated
+
+
+def expand_sizes(x, size, _implicit):
+    new = len(size) - len(x)
+    if new < 0:
+        fail("size", f"expected at least {len(x)} sizes, got {list(size)}")
+    result = []
+    for place, number in enumerate(size):
+        old = x[place - new] if place >= new else None
+        if number == -1 and old is not None:
+            number = old
+        if number < 0 or old not in (None, 1, number):
+            fail("size", f"{list(x)} cannot be expanded to {list(size)}")
+        result.append(number)
+    return (tuple(result),)
+
+
+def repeat_sizes(x, repeats):
+    new = len(repeats) - len(x)
+    if new < 0:
+        fail("repeats", f"expected at least {len(x)} numbers, got {list(repeats)}")
+    return (tuple(at_least(times, 0, "repeats") * n
+                  for times, n in zip(repeats, (1,) * new + x, strict=True)),)
+
+
+def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
+    """The operand of a tensor with dimensions of size 1 put in front, up to those of a result."""
+    source = _source(cx, x, out)
+    return source.with_view((1,) * (out.rank - x.rank) + tuple(x.sizes),
+                            lifted_order(source.order, out.rank))
+
+
+@op("aten.expand_copy.default", "self:T size:[i] implicit:b?", sizes=expand_sizes, dtypes=FIRST,
+    kernels="aten::{}.out")
+def _expand_copy(cx, node, x, _size, _implicit):
+    out = node.outs[0]
+    if x.numel == out.numel:
+        reshape(cx, x, out)
         return
-    source = _source(cx, tensor, out)
-    order = lifted_order(source.order, out.rank)
-    lifted = source.with_view((1,) * (out.rank - tensor.rank) + tuple(tensor.sizes), order)
+    lifted = _lifted(cx, x, out)
+    order = lifted.order
     emit(cx, cx.write(out, order), lifted, expansion(lifted, out.sizes, order))
 
 
-@op("aten.repeat.default")
-def _repeat(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    if tensor.numel == out.numel:
-        reshape(cx, tensor, out)
+@op("aten.repeat.default", "self:T repeats:[i]", sizes=repeat_sizes, dtypes=FIRST,
+    kernels="aten::{}.out")
+def _repeat(cx, node, x, repeats):
+    out = node.outs[0]
+    if x.numel == out.numel:
+        reshape(cx, x, out)
         return
-    source = _source(cx, tensor, out)
-    order = lifted_order(source.order, out.rank)
-    lifted = source.with_view((1,) * (out.rank - tensor.rank) + tuple(tensor.sizes), order)
-    repeats = list(ints(node.args[1]))
+    lifted, repeats = _lifted(cx, x, out), list(repeats)
+    order = lifted.order
     walk = _repetition(lifted, repeats)
     while len(walk.collapsed().sizes) > MAX_DIMS:
         # Too much for one walk: the innermost ones first.
@@ -112,17 +200,62 @@ def _repetition(source: Operand, repeats: list[int]) -> Walk:
     return Walk(tuple(sizes), tuple(step for d in source.order for step in (0, strides[d])))
 
 
-@op("aten.flip.default")
-def _flip(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    flipped = dimensions(node.args[1], tensor.rank) if ints(node.args[1]) else ()
-    source = _source(cx, tensor, out)
+def flip_sizes(x, dims):
+    wrap_all(dims, len(x))
+    return (x,)
+
+
+@op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST, kernels="aten::{}.out")
+def _flip(cx, node, x, dims):
+    flipped = {dimension(d, x.rank) for d in dims}
+    source = _source(cx, x, node.outs[0])
     strides = source.strides()
-    base = sum((tensor.sizes[d] - 1) * strides[d] for d in flipped)
+    base = sum((x.sizes[d] - 1) * strides[d] for d in flipped)
     order = source.order
-    walk = Walk(tuple(tensor.sizes[d] for d in order),
+    walk = Walk(tuple(x.sizes[d] for d in order),
                 tuple(-strides[d] if d in flipped else strides[d] for d in order), base)
-    emit(cx, cx.write(out, order), source, walk)
+    emit(cx, cx.write(node.outs[0], order), source, walk)
+
+
+# Parts
+
+
+def select_sizes(x, dim, index):
+    if not x:
+        fail("self", "a 0-d tensor has nothing to select from")
+    dim = wrap(dim, len(x))
+    if not -x[dim] <= index < x[dim]:
+        fail("index", f"expected an index of a dimension of size {x[dim]}, got {index}")
+    return (x[:dim] + x[dim + 1:],)
+
+
+def sliced(size: int, start: int | None, end: int | None, step: int) -> tuple[int, int]:
+    """First index and number of indices of a slice of a dimension."""
+    at_least(step, 1, "step")
+
+    def place(index: int, low: int) -> int:
+        return min(max(index + size if index < 0 else index, low), size)
+
+    first = place(0 if start is None else start, 0)
+    last = place(size if end is None else end, first)
+    return first, -(-(last - first) // step)
+
+
+def slice_sizes(x, dim, start, end, step):
+    if not x:
+        fail("self", "a 0-d tensor cannot be sliced")
+    dim = wrap(dim, len(x))
+    count = sliced(x[dim], start, end, 1 if step is None else step)[1]
+    return ((*x[:dim], count, *x[dim + 1:]),)
+
+
+def split_sizes(x, sizes, dim):
+    if not x:
+        fail("self", "a 0-d tensor cannot be split")
+    dim = wrap(dim, len(x))
+    if sum(at_least(n, 0, "sizes") for n in sizes) != x[dim]:
+        fail("sizes", f"expected a sum of {x[dim]}, got {list(sizes)}")
+    return tuple((*x[:dim], n, *x[dim + 1:]) for n in sizes)
 
 
 def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
@@ -146,64 +279,83 @@ def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
     emit(cx, cx.write(out, order), source, walk)
 
 
-@op("aten.select_copy.int")
-def _select_copy(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    dim = dimension(node.args[1], tensor.rank)
-    index = as_int(node.args[2])
-    index += tensor.sizes[dim] if index < 0 else 0
-    if not 0 <= index < tensor.sizes[dim]:
-        raise UnsupportedError(f"{cx.where()}: index {node.args[2]} of a dimension of size "
-                               f"{tensor.sizes[dim]}")
-    if tensor.sizes[dim] == 1:
-        reshape(cx, tensor, out)
+@op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST,
+    kernels="aten::{}.int_out")
+def _select_copy(cx, node, x, dim, index):
+    dim = dimension(dim, x.rank)
+    if x.sizes[dim] == 1:
+        reshape(cx, x, node.outs[0])
     else:
-        _part(cx, tensor, out, dim, index, selects=True)
+        _part(cx, x, node.outs[0], dim, index % x.sizes[dim], selects=True)
 
 
-@op("aten.slice_copy.Tensor")
-def _slice_copy(cx, node):
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    dim = dimension(argument(node, 1, 0), tensor.rank)
-    size = tensor.sizes[dim]
-    start = slice_end(argument(node, 2), size, 0)
-    _part(cx, tensor, out, dim, start, as_int(argument(node, 4, 1)))
+@op("aten.slice_copy.Tensor", "self:T dim:i start:i? end:i? step:i?", sizes=slice_sizes,
+    dtypes=FIRST, kernels="aten::{}.Tensor_out")
+def _slice_copy(cx, node, x, dim, start, _end, step):
+    dim = dimension(dim, x.rank)
+    start = slice_end(start, x.sizes[dim], 0)
+    _part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
 
 
-@op("aten.split_with_sizes_copy.default")
-def _split_with_sizes_copy(cx, node):
-    tensor = tensor_argument(node, 0)
-    dim = dimension(argument(node, 2, 0), tensor.rank)
-    start = 0
-    for out, size in zip(node.outs, ints(node.args[1]), strict=True):
+@op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes,
+    dtypes=FIRST, kernels="aten::{}.out")
+def _split_with_sizes_copy(cx, node, x, sizes, dim):
+    dim, start = dimension(dim, x.rank), 0
+    for out, size in zip(node.outs, sizes, strict=True):
         if cx.used(out):
-            _part(cx, tensor, out, dim, start)
+            _part(cx, x, out, dim, start)
         start += size
 
 
-@op("aten.unfold_copy.default")
-def _unfold_copy(cx, node):
-    """Args x, dim, size, step: windows of a dimension, their elements as a new last dimension."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    source = _source(cx, tensor, out)
-    if tensor.rank == 0:
+# Elements by their numbers
+
+
+def unfold_sizes(x, dim, size, step):
+    dim = wrap(dim, len(x))
+    length = x[dim] if x else 1
+    at_least(step, 1, "step")
+    if not 0 <= size <= length:
+        fail("size", f"expected at most {length}, the size of dimension {dim}, got {size}")
+    if not x:
+        return ((size,),)
+    return ((*x[:dim], (length - size) // step + 1, *x[dim + 1:], size),)
+
+
+@op("aten.unfold_copy.default", "self:T dim:i size:i step:i", sizes=unfold_sizes, dtypes=FIRST,
+    kernels="aten::{}.out")
+def _unfold_copy(cx, node, x, dim, _size, step):
+    """Windows of a dimension, their elements as a new last dimension."""
+    out = node.outs[0]
+    source = _source(cx, x, out)
+    if x.rank == 0:
         emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
         return
-    dim = dimension(node.args[1], tensor.rank)
+    dim = dimension(dim, x.rank)
     strides = list(source.strides())
     within = strides[dim]
-    strides[dim] *= as_int(node.args[3])
+    strides[dim] *= step
     emit(cx, cx.write(out), source, Walk(tuple(out.sizes), (*strides, within)))
 
 
-@op("aten.as_strided_copy.default")
-def _as_strided_copy(cx, node):
-    """Args x, sizes, strides, offset: elements of x, contiguous, by their numbers."""
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    source = _source(cx, tensor, out)
+def as_strided_sizes(x, size, stride, offset):
+    if len(stride) != len(size):
+        fail("stride", f"expected {len(size)} numbers, got {list(stride)}")
+    first = at_least(offset or 0, 0, "storage_offset")
+    last = first + sum((at_least(n, 0, "size") - 1) * at_least(step, 0, "stride")
+                       for n, step in zip(size, stride, strict=True))
+    if math.prod(size) and last >= math.prod(x):
+        fail("size", f"reaches element {last} of {math.prod(x)}")
+    return (size,)
+
+
+@op("aten.as_strided_copy.default", "self:T size:[i] stride:[i] storage_offset:i?",
+    sizes=as_strided_sizes, dtypes=FIRST, kernels="aten::{}.out")
+def _as_strided_copy(cx, node, x, _size, strides, offset):
+    """Elements of x, contiguous, by their numbers."""
+    out = node.outs[0]
+    source = _source(cx, x, out)
     if not source.raw:
-        flat = cx.temporary((tensor.numel,), source.dtype)
+        flat = cx.temporary((x.numel,), source.dtype)
         emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))
         source = flat
-    emit(cx, cx.write(out), source,
-         Walk(tuple(out.sizes) or (1,), ints(node.args[2]) or (1,), as_int(argument(node, 3, 0))))
+    emit(cx, cx.write(out), source, Walk(tuple(out.sizes) or (1,), strides or (1,), offset or 0))

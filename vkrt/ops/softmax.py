@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 
-from vkrt.errors import UnsupportedError
-from vkrt.graph.graph import Node
-from vkrt.ops.arguments import argument, dimension, tensor_argument
-from vkrt.ops.broadcast import convert, is_float
+from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import variant
+from vkrt.ops.dtypes import FLOAT_ASKED_FOR
 from vkrt.ops.registry import op
+from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand
 
 
-def _softmax(cx, node: Node, logarithm: bool) -> None:
-    tensor, out = tensor_argument(node, 0), node.outs[0]
-    if not is_float(out.dtype):
-        raise UnsupportedError(f"{cx.where()}: a result of dtype {out.dtype}")
-    dim = dimension(argument(node, 1, 0), tensor.rank)
-    source = convert(cx, cx.read(tensor), out.dtype)
+def _sizes(x, dim, _half_to_float):
+    wrap(dim, len(x))
+    return (x,)
+
+
+@op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
+    sizes=_sizes, dtypes=FLOAT_ASKED_FOR, kernels="aten::{}.out")
+def _softmax(cx, node, x, dim, _half_to_float):
+    out, logarithm = node.outs[0], node.op == "aten._log_softmax.default"
+    dim = wrap(dim, x.rank)
+    source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))
-    if tensor.rank == 0:
+    if x.rank == 0:
         source = source.with_view((1,), (0,))
     place = source.order.index(dim)
     across = dim == source.order[-1]
@@ -51,13 +55,3 @@ def _staged(cx, source: Operand, result: Operand, params: list, parts: int) -> N
                 dtype=variant(source.dtype, "float32"), loops=2 * chunk + chunk // 64 + 1)
     cx.dispatch("softmax_apply", params, [result], [source, partial], rows * parts,
                 loops=2 * parts + chunk)
-
-
-@op("aten._softmax.default")
-def _softmax_default(cx, node):
-    _softmax(cx, node, False)
-
-
-@op("aten._log_softmax.default")
-def _log_softmax(cx, node):
-    _softmax(cx, node, True)

@@ -93,6 +93,8 @@ class Catalog:
     def __init__(self, index: dict[str, Any], modules: memoryview) -> None:
         self._variants: dict[str, list[int]] = index["variants"]
         self._interfaces: list[dict[str, Any]] = index["interfaces"]
+        # Numbers of what shaders tell apart by name: file without suffix -> name -> number
+        self.kinds: dict[str, dict[str, int]] = index["kinds"]
         self._modules = modules
         self._shaders: dict[str, Shader] = {}
 
@@ -165,6 +167,16 @@ def catalog() -> Catalog:
         raise UnsupportedError("vkrt has no compiled shaders: this copy was not built; run "
                                "tools/quickstart, or pip install . in its folder") from error
     return Catalog(index, modules)
+
+
+def kind(file: str, name: str) -> int:
+    """The number of what a shader, or a file that it includes, tells apart by name.
+
+    Args:
+        file: of shaders/ or shaders/common/, without its suffix.
+        name: as in `case NAME:` there.
+    """
+    return catalog().kinds[file][name]
 
 
 @contextmanager

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from vkrt.host.kernels import kernel
+from vkrt.ops.dtypes import ANY
+from vkrt.ops.registry import host_kernel
+from vkrt.ops.sizes import fail, wrap
 
 
 def _wide(x: np.ndarray) -> type:
@@ -20,12 +22,17 @@ def _line(x: np.ndarray) -> np.ndarray:
     return x.reshape(1) if x.ndim == 0 else x
 
 
-@kernel("aten::cumsum.out")
+def running_sizes(x, dim):
+    wrap(dim, len(x))
+    return (x,)
+
+
+@host_kernel("aten::cumsum.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_sum(x, dim, _dtype=None):
     return np.cumsum(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
-@kernel("aten::cumprod.out")
+@host_kernel("aten::cumprod.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_product(x, dim, _dtype=None):
     return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
@@ -38,19 +45,35 @@ def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     return x.shape[dim] - 1 - np.flip(turned, dim)
 
 
-@kernel("aten::sort.values")
+def sort_sizes(x, dim, _descending):
+    wrap(-1 if dim is None else dim, len(x))
+    return x, x
+
+
+@host_kernel("aten::sort.values", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=ANY)
 def sort(x, dim=-1, descending=False):
     line = _line(x)
     order = _order(line, int(dim), bool(descending))
     return np.take_along_axis(line, order, int(dim)).reshape(x.shape), order.reshape(x.shape)
 
 
-@kernel("aten::sort.values_stable")
+@host_kernel("aten::sort.values_stable", "self:T stable:- dim:i? descending:b?",
+             sizes=sort_sizes, dtypes=ANY)
 def sort_stable(x, _stable=None, dim=-1, descending=False):
     return sort(x, dim, descending)
 
 
-@kernel("aten::topk.values")
+def topk_sizes(x, k, dim, _largest, _sorted):
+    dim = wrap(-1 if dim is None else dim, len(x))
+    size = x[dim] if x else 1
+    if not 0 <= k <= size or (not x and k != 1):
+        fail("k", f"expected at most {size}, the size of dimension {dim}, got {k}")
+    sizes = (*x[:dim], k, *x[dim + 1:]) if x else ()
+    return sizes, sizes
+
+
+@host_kernel("aten::topk.values", "self:T k:i dim:i? largest:b? sorted:b?",
+             sizes=topk_sizes, dtypes=ANY)
 def topk(x, k, dim=-1, largest=True, _sorted=True):
     line, dim = _line(x), int(dim)
     order = np.take(_order(line, dim, bool(largest)), range(int(k)), dim)
