@@ -67,7 +67,7 @@ from stream_runs import Others, Runner, in_turns, plans_changed, processors, sid
 
 import vkrt
 from vkrt.memory.source import Source
-from vkrt.method.method import metadata_of
+from vkrt.method.arguments import metadata_of
 from vkrt.program import Description
 
 # How long, in seconds, is watched whether others use the processors.

@@ -18,7 +18,7 @@ import numpy as np
 from results import cpu_ms
 
 import vkrt
-from vkrt.method.prepare import place
+from vkrt.method.prepare import Prepared, prepare
 from vkrt.plan.stream.records import Reload, StreamPlan
 
 # After so many seconds without another byte a transfer thread is taken to rest.
@@ -166,7 +166,7 @@ class Runner:
     def _read(self) -> tuple[int, float]:
         """(bytes, milliseconds of reading and packing) so far."""
         # Reports have what is planned; this is measured where the bytes arrive.
-        reader = self.method._reader
+        reader = self.method._loaded.reader
         if reader is None:
             return 0, 0.0
         found = reader.statistics()
@@ -194,9 +194,10 @@ def side_by_side(stream: StreamPlan) -> StreamPlan:
 @contextmanager
 def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
     """Programs that are loaded meanwhile carry out changed plans."""
-    def placed(*args: Any) -> Any:
-        *others, plan, mapper = place(*args)
-        return *others, replace(plan, stream=plan.stream and change(plan.stream)), mapper
+    def changed(*args: Any) -> Prepared:
+        found = prepare(*args)
+        stream = found.plan.stream and change(found.plan.stream)
+        return replace(found, plan=replace(found.plan, stream=stream))
 
-    with mock.patch("vkrt.method.method.place", placed):
+    with mock.patch("vkrt.method.loaded.prepare", changed):
         yield

@@ -18,7 +18,8 @@ from vkrt.errors import (
     VulkanError,
 )
 from vkrt.files import verify
-from vkrt.method.method import Method, MethodMetadata
+from vkrt.method.arguments import MethodMetadata
+from vkrt.method.method import Method
 from vkrt.method.profile import Profile, ProfileStep
 from vkrt.packer import Packed, pack
 from vkrt.plan.options import LoadOptions

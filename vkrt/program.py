@@ -18,8 +18,9 @@ from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import DEFAULT_WINDOW
-from vkrt.method.method import Method, MethodMetadata, metadata_of
-from vkrt.method.prepare import largest, place
+from vkrt.method.arguments import MethodMetadata, metadata_of
+from vkrt.method.method import Method
+from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels
@@ -90,11 +91,9 @@ class Description:
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        _, work = largest(self.graph(method), device, options)
-        work, sources = self.packed(options).apply(work, self.sources)
-        work, plan, mapper = place(work, device, sources, options)
-        mapper.close()
-        return work, plan
+        prepared = prepare(self.graph(method), device, self.sources, options, self.packed(options))
+        prepared.close()
+        return prepared.work, prepared.plan
 
     def packed(self, options: LoadOptions) -> Sidecar:
         """The file of packed weights, found and checked on first use; goes with the description."""

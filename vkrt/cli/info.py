@@ -9,7 +9,7 @@ from typing import Any
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
-from vkrt.method.method import metadata_of
+from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from vkrt.errors import InputError, UnsupportedError
@@ -25,7 +25,7 @@ WEIGHTS = ("auto", "map", "direct", "copy", "stream")
 KINDS = ("map", "direct", "staged", "shared", "stream")
 
 LIES_AS_READ = "lies in the file as the kernels read it"
-HELD = "another method of the program has it on the device, in the same layout"
+SHARED = "another method of the program has it on the device, in the same layout"
 SHARED_MEMORY = "the host writes the device's memory"
 
 
@@ -79,9 +79,9 @@ def check_weights(weights: str) -> str:
     return weights
 
 
-def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified: bool,
-            cannot_map: Callable[[Weight], str], held: Container[int] = ()) -> tuple[Way, ...]:
-    """The way of each weight of the catalog, before any budget.
+def ways_of(work: WorkList, weights: str, *, unified: bool, cannot_map: Callable[[Weight], str],
+            shared: Container[int] = ()) -> tuple[Way, ...]:
+    """The way of each weight of a work list, before any budget.
 
     Args:
         weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
@@ -93,14 +93,14 @@ def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified:
         unified: the host sees the device's memory.
         cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
             in the file as the kernels read them.
-        held: ids of the storages that another method of the program has on the device.
+        shared: ids of the storages that another method of the program has on the device.
 
     Raises:
         UnsupportedError: "map", and no weight can be.
     """
-    ways = tuple(Way("shared", HELD) if weight.storage in held else
+    ways = tuple(Way("shared", SHARED) if weight.storage in shared else
                  _way(work, weight, check_weights(weights), unified, cannot_map)
-                 for weight in catalog)
+                 for weight in work.catalog)
     if weights == "map" and ways and not any(way.kind in ("map", "shared") for way in ways):
         reasons = sorted({way.why for way in ways})
         raise UnsupportedError(f"weights='map': no weight can be mapped ({'; '.join(reasons)})")
