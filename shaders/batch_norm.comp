@@ -31,14 +31,14 @@ CASE(6, has_bias)
 CASE(7, spread)
 PARAM(8, inner)
 PARAM(9, period)
-#include "follow.glsl"
+#include "channel_mapping.glsl"
 
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - FOLLOWING(mean, i);
-  v /= sqrt(FOLLOWING(variance, i) + epsilon);
-  if (has_weight != 0) v *= FOLLOWING(weight, i);
-  if (has_bias != 0) v += FOLLOWING(bias, i);
+  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, i);
+  v /= sqrt(MAPPED(variance, i) + epsilon);
+  if (has_weight != 0) v *= MAPPED(weight, i);
+  if (has_bias != 0) v += MAPPED(bias, i);
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
 }

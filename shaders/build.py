@@ -14,8 +14,8 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
 compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
 DTYPE_OUT_<b>=1. SHADERS/common is the include folder.
 
-What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, in the order
-of first mention: 0 is none of them. The catalog has the numbers for the host, by file and name.
+What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, as first
+mentioned: 0 is none of them. The catalog has the numbers for the host, by file and name.
 
 Modules are compiled with -g, their interface is read from the words with the names still in them,
 then the debug information is stripped: the code is the same as without -g, and bindings and
@@ -40,8 +40,7 @@ STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
             "texture3d": "STORAGE_TEXTURE3D"}
 HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
-KIND = re.compile(r"\bcase\s+([A-Z][A-Z0-9_]*)\s*:"
-                  r"|\w*(?:kind|follows)\s*==\s*([A-Z][A-Z0-9_]*)\b")
+KIND = re.compile(r"(?:\bcase\s+|kind\s*==\s*)([A-Z][A-Z0-9_]*)\b")
 # Names that params.glsl gives to the constant behind a parameter.
 CONSTANT_SUFFIX = "_constant"
 
@@ -103,7 +102,7 @@ class Sources:
 
     def kinds(self, path: Path) -> dict[str, int]:
         """The numbers of the kinds that a file names."""
-        names = dict.fromkeys(a or b for a, b in KIND.findall(self.text(path)))
+        names = dict.fromkeys(KIND.findall(self.text(path)))
         return {name: number for number, name in enumerate(names, 1)}
 
     def definitions(self, path: Path) -> list[str]:

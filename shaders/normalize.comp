@@ -32,7 +32,7 @@ CASE(9, has_bias)
 CASE(10, spread)
 PARAM(11, inner)
 PARAM(12, period)
-#include "follow.glsl"
+#include "channel_mapping.glsl"
 
 vec4 moments_of(int set) { return LOAD_MOMENTS(AT_LINEAR(set, moments_X, 0, 1)); }
 
@@ -52,7 +52,7 @@ void main() {
       v[lane] = (v[lane] - m.x) * m.y;
     }
   }
-  if (has_weight != 0) v *= FOLLOWING(weight, i);
-  if (has_bias != 0) v += FOLLOWING(bias, i);
+  if (has_weight != 0) v *= MAPPED(weight, i);
+  if (has_bias != 0) v += MAPPED(bias, i);
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
 }

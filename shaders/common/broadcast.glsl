@@ -1,7 +1,7 @@
 // Where a texel of the result finds its texels in operands that are broadcast to it.
 //
 // Outside of Z the result has up to 3 dimensions (of the sizes `size_0` innermost, `size_1`, and
-// whatever is left); OPERAND(first, name) takes 7 parameters: how the operand follows, its strides
+// whatever is left); OPERAND(first, name) takes 7 parameters: the kind of its broadcast, its strides
 // over those dimensions in texels, and its own grid. OPERAND_TEXEL(name, i, dtype) is its texel for
 // texel i of the result.
 
@@ -14,11 +14,10 @@ PARAM(3, size)
 PARAM(4, size_0)
 PARAM(5, size_1)
 
-// An operand follows ALONG (texel z of the place the strides lead to), or as SPLAT (one element there,
-// for all of the packed dimension), or it is the SAME (nothing is broadcast: the texel of the result's
-// number).
+// The kind is ALONG (texel z of the place that the strides lead to), SPLAT (one element there, for
+// all of the packed dimension) or SAME (nothing is broadcast: the texel of the same number).
 #define OPERAND(first, name) \
-  CASE(first, name##_follows) \
+  CASE(first, name##_kind) \
   PARAM(first + 1, name##_0) \
   PARAM(first + 2, name##_1) \
   PARAM(first + 3, name##_2) \
@@ -33,8 +32,8 @@ int place(int i, int stride_0, int stride_1, int stride_2) {
 }
 
 #define OPERAND_NUMBER(name, i) \
-  (name##_follows == SAME ? (i) \
-   : place(i, name##_0, name##_1, name##_2) + (name##_follows == ALONG ? (i) % Z : 0))
+  (name##_kind == SAME ? (i) \
+   : place(i, name##_0, name##_1, name##_2) + (name##_kind == ALONG ? (i) % Z : 0))
 #define OPERAND_AT(name, i) AT_LINEAR(OPERAND_NUMBER(name, i), name##_X, name##_Y, name##_Z)
-#define SPREAD(name, v) (name##_follows == SPLAT ? (v).xxxx : (v))
+#define SPREAD(name, v) (name##_kind == SPLAT ? (v).xxxx : (v))
 #define OPERAND_TEXEL(name, i, dtype) SPREAD(name, LOAD_AS(name, OPERAND_AT(name, i), dtype))

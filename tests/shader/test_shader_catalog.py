@@ -103,6 +103,38 @@ def test_variants_and_their_interfaces(workshop):
     assert b"source" not in bytes(shader.spirv)
 
 
+CHOICE = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "modes.glsl"
+layout(local_size_x = 4) in;
+layout(constant_id = 0) const int kind = 0;
+layout(constant_id = 1) const int row_kind = 0;
+layout(binding = 0) writeonly buffer result_block { int result[]; };
+void main() {
+  switch (kind) {
+    case SECOND: result[0] = SECOND; break;
+    case FIRST: result[0] = FIRST + TILED; break;
+  }
+}
+"""
+
+
+def test_kinds_are_numbered_by_name(workshop):
+    modes = workshop.common / "modes.glsl"
+    modes.write_text("#define IS_TILED(row_kind) (row_kind == TILED)\n")
+    (workshop.shaders / "choice.comp").write_text(CHOICE)
+    workshop.compiled()
+    assert workshop.catalog().kinds == {"choice": {"SECOND": 1, "FIRST": 2}, "modes": {"TILED": 1}}
+
+
+def test_two_kinds_of_one_name(workshop):
+    (workshop.common / "modes.glsl").write_text("// kind == TILED\n// kind == FIRST\n// kind == "
+                                                "SECOND\n")
+    (workshop.shaders / "choice.comp").write_text(CHOICE)
+    done = workshop.build()
+    assert done.returncode == 1 and "another kind named" in done.stderr
+
+
 def test_a_rebuild_compiles_what_changed(workshop):
     (workshop.shaders / "other.comp").write_text(
         "#version 450\n//! dtypes: f32\nlayout(local_size_x = 4) in;\nvoid main() {}\n")

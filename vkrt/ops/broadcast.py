@@ -53,11 +53,11 @@ class Broadcast:
         padded = [*dims, *[(1, (0,) * len(self.operands))] * (OUTER_DIMS - len(dims))]
         result = [padded[0][0], padded[1][0]]
         for index, operand in enumerate(self.operands):
-            result += [self._follows(operand), *(strides[index] for _, strides in padded),
+            result += [self._kind(operand), *(strides[index] for _, strides in padded),
                        *operand.grid]
         return result
 
-    def _follows(self, operand: Operand) -> int:
+    def _kind(self, operand: Operand) -> int:
         if operand.sizes == self.sizes:
             return kind("broadcast", "SAME")
         packed = self.order[-1]

@@ -49,7 +49,7 @@ class Sets:
 
 @dataclass(frozen=True)
 class ChannelMapping:
-    """How a vector follows the texels of a tensor, see shaders/common/follow.glsl."""
+    """Which element of a vector goes with a texel, see shaders/common/channel_mapping.glsl."""
 
     spread: bool
     inner: int
@@ -60,7 +60,7 @@ class ChannelMapping:
 
 
 def _channels(source: Operand) -> ChannelMapping:
-    """How a vector with an element for each channel (dimension 1) follows the texels."""
+    """The mapping of a vector with an element for each channel (dimension 1)."""
     z = source.grid[2]
     if source.order[-1] == 1:
         return ChannelMapping(False, 1, z)
