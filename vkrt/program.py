@@ -1,7 +1,7 @@
-"""Program: a `.pte` file on a device. The one file that sees every room.
+"""Program: a `.pte` file on a device.
 
-file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> graph.plan: MemoryPlan
-  --> runtime.ComputeGraph: prepare, prepack, allocate activations, encode --> run
+file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> plan: MemoryPlan
+  --> method.Loaded: pipelines, weights, activations, commands --> run
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Program:
         self._allocator: Allocator | None = None
         self._closed = False
         self._description = Description(source, data_path)
-        self._report.timeline.mark("read the program")
+        self._report.stopwatch.mark("read the program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -139,7 +139,7 @@ class Program:
             self._device = device if not self._owns_device else Device.open(
                 device, pipeline_cache=self._options.pipeline_cache)
             self._allocator = Allocator(self._device)
-            self._report.timeline.mark("start the driver")
+            self._report.stopwatch.mark("start the driver")
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -187,9 +187,9 @@ class Program:
             if self._closed:
                 raise ValueError("the program is closed")
             if name not in self._methods:
-                self._report.timeline.start()
+                self._report.stopwatch.start()
                 graph = self._description.graph(name)
-                self._report.timeline.mark("build the graph")
+                self._report.stopwatch.mark("build the graph")
                 self._report.file_plan += graph.file_arena
                 # A budget is planned for each method by itself, see `WeightStore`.
                 store = None if self._options.has_budget else self._store
@@ -300,20 +300,20 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             open `vkrt.Device`, which stays the caller's.
         storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
             row in `vkrt.device.policy`).
-        weights: the way of the weights from the file to the kernels. "auto" reads them in place
-            where the device can import the file's mapping, its driver is known to read that or a
-            trial shows it (once per version of the driver, in a device of its own), and they lie
-            there as the kernels want them; it else copies them once with as few steps as the device
+        weights: the placement of the weights. "auto" reads them in place where the device can
+            import the file's mapping, its driver is known to read that or a trial shows it (once
+            per version of the driver, in a device of its own), and they lie there as the kernels
+            want them; it else copies them once with as few steps as the device
             allows; "map" is the same for any driver, tried or not (one that cannot loses the
             device), and insists that something can be mapped; "direct" copies everything without
-            staging where the host sees the device's memory; "copy" takes the way through staging
+            staging where the host sees the device's memory; "copy" goes through the staging
             that devices with memory of their own need; "stream" is "direct" with all weights
             loaded anew in every run, as far as no budget leaves room for them.
         memory_budget: the most bytes vkrt may allocate on the device, staging included, as a number
             or such as "300MB", or "smallest" for as few as possible. Weights that do not fit are
             streamed through a pool in every run.
-        stream_lookahead: how many layers ahead of its use a streamed weight begins to load; the
-            plan's choice by default, 0 for no overlap.
+        stream_lookahead: how many wait points (places in a run that wait for weights) ahead of its
+            use a streamed weight begins to load; the plan's choice by default, 0 for no overlap.
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
             or "auto".
         keep_cached: whether the system's cache may keep what was copied from the file; by default
@@ -336,8 +336,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
             lowers the peak.
         data_path: where constants are that were exported apart from the program: the path of a
-            `.ptd` file (or its bytes), or several of those. Weights in them go the same ways as
-            those of the program. Their bytes are not compared with their names; `vkrt.verify` does.
+            `.ptd` file (or its bytes), or several of those. Weights in them are placed as those of
+            the program are. Their bytes are not compared with their names; `vkrt.verify` does.
 
     Returns:
         The program, to be closed (`with vkrt.load(..) as program:`).

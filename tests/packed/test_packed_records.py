@@ -75,7 +75,7 @@ def test_methods_share_entries(model):
     one, two = works_of(description)[0], works_of(description)[0]
     jobs = writer.jobs_of([one, two], [description.source])
     assert jobs and len(jobs) == len(writer.jobs_of([one], [description.source]))
-    first = [job.weight.first_user for job in jobs]
+    first = [job.weight.users[0] for job in jobs]
     assert first == sorted(first)
     description.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from vkrt.plan.arena import Request
+from vkrt.plan.plan import MemoryPlan
 from vkrt.work.records import Dispatch, HostCall, Prepack, WorkList
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
 
@@ -187,3 +188,52 @@ def greedy_by_size(requests: list[Request]) -> int:
         placed.append((offset, request))
         top = max(top, offset + request.nbytes)
     return top
+
+
+# Kinds of blocks of device memory that are allocated when every weight is packed
+RUN_KINDS = ("pool", "state", "activation", "host")
+
+
+def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
+    """What a counting allocator sees: (event, device bytes allocated after it), in order.
+
+    The checkpoints of a load are events too.
+    """
+    events: list[tuple[str, int]] = []
+    used = 0
+
+    def note(event: str, change: int = 0) -> None:
+        nonlocal used
+        used += change
+        events.append((event, used))
+
+    def allocate(kinds: tuple[str, ...]) -> None:
+        for index, block in enumerate(plan.blocks):
+            if block.kind in kinds:
+                note(f"allocate {block.kind} block {index}", block.nbytes)
+
+    note("graph built")
+    if plan.order == "eager":
+        allocate(("weight",))
+        allocate(RUN_KINDS)
+    note("prepack start")
+    if plan.order == "lazy":
+        for index in plan.direct_blocks:
+            note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+    if plan.staging_bytes:
+        note("allocate staging", plan.staging_bytes)
+    for number, batch in enumerate(plan.batches):
+        for index in batch.new_blocks:
+            if index not in plan.direct_blocks:
+                note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+        note(f"pack batch {number}")
+    if plan.staging_bytes:
+        note("release staging", -plan.staging_bytes)
+    note("after prepack")
+    if plan.order == "lazy":
+        allocate(RUN_KINDS)
+    if plan.upload_bytes:
+        note("allocate uploads", plan.upload_bytes)
+    note("before execute")
+    note("end of execute")
+    return events

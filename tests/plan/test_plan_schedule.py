@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_samples import Maker
 
-from vkrt.plan.schedule import SMALLEST_CHUNK, STAGING_ALIGNMENT, Batch, chunk_for, schedule
+from vkrt.plan.schedule import MIN_CHUNK, STAGING_ALIGNMENT, Batch, chunk_for, schedule
 
 WEIGHTS = st.lists(st.tuples(st.integers(1, 700), st.integers(1, 40), st.integers(0, 8)),
                    max_size=12)
@@ -120,7 +120,7 @@ def test_an_empty_constant_has_memory_and_no_slice():
 
 def test_chunk():
     prepacks = make_prepacks([(16, 4, 0)])
-    assert chunk_for(prepacks, 8 << 20, 0) == SMALLEST_CHUNK
+    assert chunk_for(prepacks, 8 << 20, 0) == MIN_CHUNK
     assert chunk_for(prepacks, 8 << 20, (1 << 20) + 5) == 1 << 20
     assert chunk_for(prepacks, 8 << 20, 1 << 30) == 8 << 20
     assert chunk_for(prepacks, 1000, 1 << 30) == 768

@@ -19,8 +19,8 @@ from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.method.profile import CLOCKS
 from vkrt.plan.options import LoadOptions
+from vkrt.plan.placement import WEIGHTS
 from vkrt.plan.plan import ORDERS
-from vkrt.plan.ways import WEIGHTS
 from vkrt.vk import validation_findings
 
 EXIT_FAILED = 1
@@ -302,7 +302,7 @@ def _run(options: Any) -> int:
                 lines.append(f"wrote {options.trace}")
             if options.profile:
                 data["profile"] = profile.as_dict()
-                lines += ["", program.memory.timeline.table(), "", profile.table()]
+                lines += ["", program.memory.stopwatch.table(), "", profile.table()]
         _print(options, data, "\n".join(lines))
     return 0
 

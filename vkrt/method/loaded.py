@@ -66,7 +66,7 @@ class Loaded:
             self._pipelines = self._own(Pipelines(device, specialize))
             self.prepared = self._prepared = prepare(graph, device, sources, options, packed, store,
                                                      self._lowered)
-            report.timeline.mark("plan memory")
+            report.stopwatch.mark("plan memory")
             self.allocator = allocator or self._own(Allocator(device))
             self._load(store)
         except BaseException as error:
@@ -81,7 +81,7 @@ class Loaded:
 
     def _lowered(self, work: WorkList) -> None:
         """Begins with pipelines: threads create them while the memory is planned."""
-        self.report.timeline.mark("lower")
+        self.report.stopwatch.mark("lower")
         self._pipelines.begin(work)
 
     def _load(self, store: WeightStore | None) -> None:
@@ -107,14 +107,14 @@ class Loaded:
         shape = Shape.of_graph(prepared.graph, self.graph.reads)
         instance = self._instance(shape, prepared)
         self._pipelines.save()
-        report.timeline.mark("pipelines")
+        report.stopwatch.mark("pipelines")
         self.phase("graph built")
         weights.allocate_early()
         if self.options.order == "eager":
             arena.reserve(plan)
         self.phase("prepack start")
         weights.prepack(reader)
-        report.timeline.mark("weights")
+        report.stopwatch.mark("weights")
         self.phase("after prepack")
         weights.allocate_pool()
         weights.reset_states(reader)
@@ -129,7 +129,7 @@ class Loaded:
             weights.stream(self.reader)
         if not self.graph.is_dynamic:
             self.instances.bind(instance)
-        report.timeline.mark("allocate and record")
+        report.stopwatch.mark("allocate and record")
         if displaced := self.allocator.displaced_bytes:
             report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
                                 "has no more of its own: kernels may be slower")
@@ -146,7 +146,7 @@ class Loaded:
         """Asks the system to begin reading the weights that are placed so: of what is copied a
         window, of what is mapped everything."""
         left = reader.window if kinds == COPIED else 1 << 62
-        for weight in self.prepared.plan.placement.weights(*kinds):
+        for weight in self.prepared.plan.placements.weights(*kinds):
             reader.start_ahead(weight.source, weight.offset, min(weight.nbytes, left))
             left -= weight.nbytes
             if left <= 0:

@@ -113,7 +113,7 @@ class Method:
         shape = Shape.of(self.graph, arrays)
         with self._lock:
             if not self._has_run:
-                self.report.timeline.start()
+                self.report.stopwatch.start()
             instance = self._ready(shape)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
@@ -123,7 +123,7 @@ class Method:
                     read_output(instance.compute, index, result)
             if not self._has_run:
                 self._has_run = True
-                self.report.timeline.mark("first run")
+                self.report.stopwatch.mark("first run")
                 self._loaded.phase("end of execute")
         return results
 

@@ -19,10 +19,10 @@ from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
 from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.plan.placement import Placement, Placements, placements_of
 from vkrt.plan.plan import MemoryPlan, plan
-from vkrt.plan.stream.follow import sections_at
+from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
-from vkrt.plan.ways import Placement, Way, ways_of
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
@@ -122,7 +122,7 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
     work, result = _Planner(device, options).plan_activations(work, beside)
     if base.plan.stream is not None:
         result = replace(result, stream=base.plan.stream, sections=sections_at(
-            base.plan.stream, base.plan.placement, base.work, work))
+            base.plan.stream, base.plan.placements, base.work, work))
     return Prepared(graph, lowered, work, result, base.sources)
 
 
@@ -258,23 +258,23 @@ class _Search:
         mapper = Mapper(device, self.sources, work.target.offset_alignment,
                         options.weights == "map")
         try:
-            placement = self._placement(mapper, options)
-            return _Planned(*_Planner(device, options).plan(work, placement), mapper)
+            placements = self._placements(mapper, options)
+            return _Planned(*_Planner(device, options).plan(work, placements), mapper)
         except BaseException:
             mapper.close()
             raise
 
-    def _placement(self, mapper: Mapper, options: LoadOptions) -> Placement:
-        """The ways of the weights, those that are mapped imported."""
+    def _placements(self, mapper: Mapper, options: LoadOptions) -> Placements:
+        """The placements of the weights, those that are mapped imported."""
         while True:
-            ways = ways_of(self.work, options.weights, unified=self.device.unified,
-                           cannot_map=mapper.cannot_map, shared=self.shared.places)
-            placement = Placement(self.work.catalog, ways)
+            placements = Placements(self.work.catalog, placements_of(
+                self.work, options.weights, unified=self.device.unified,
+                cannot_map=mapper.cannot_map, shared=self.shared.places))
             try:
-                mapper.acquire(placement.weights("map"))
+                mapper.acquire(placements.weights("map"))
             except UnsupportedError:
-                continue  # the mapper has noted which file: its weights go another way now
-            return placement
+                continue  # the mapper has noted which file: its weights are placed otherwise now
+            return placements
 
 
 class _Planner:
@@ -283,7 +283,7 @@ class _Planner:
     def __init__(self, device: Any, options: LoadOptions):
         self.unified = device.unified
         self.reads_slowly = device.reads_slowly
-        self.most_at_once = device.info.limits["maxMemoryAllocationSize"]
+        self.max_block_bytes = device.info.limits["maxMemoryAllocationSize"]
         self.granularity = device.info.limits["bufferImageGranularity"]
         self.requirements = requirements_of(device)
         self.options = options
@@ -292,27 +292,27 @@ class _Planner:
             self.budget = Budget(options.budget, options.stream_lookahead,
                                  policy_of(device.info.driver_id).speed)
 
-    def plan(self, work: WorkList, placement: Placement) -> tuple[WorkList, MemoryPlan]:
+    def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
         """The work list and its plan; activations are spilled where nothing else is enough."""
         try:
-            result = self._plan(work, placement, self.budget)
+            result = self._plan(work, placements, self.budget)
         except InputError as error:
             if self.budget is None or self.budget.nbytes is None:
                 raise
-            spilled, notes = self._spilled(work, placement, self.budget)
+            spilled, notes = self._spilled(work, placements, self.budget)
             if spilled is work:
                 raise InputError("; ".join((str(error), *notes))) from error
-            return spilled, self._plan_spilled(spilled, placement)
+            return spilled, self._plan_spilled(spilled, placements)
         if self.options.memory_budget == SMALLEST and not self.unified:
             spilled = self._spill(work, 0)[0]
             if spilled is not work:
-                other = self._plan_spilled(spilled, placement)
+                other = self._plan_spilled(spilled, placements)
                 if other.peak_bytes < result.peak_bytes:
                     return spilled, other
         return work, result
 
-    def _plan_spilled(self, spilled: WorkList, placement: Placement) -> MemoryPlan:
-        return self._plan(spilled, replace(placement, catalog=spilled.catalog), self.budget)
+    def _plan_spilled(self, spilled: WorkList, placements: Placements) -> MemoryPlan:
+        return self._plan(spilled, replace(placements, catalog=spilled.catalog), self.budget)
 
     def activation_bytes(self, work: WorkList) -> int:
         """Bytes of a work list's activations in device memory."""
@@ -337,19 +337,19 @@ class _Planner:
                 f"sizes do not fit beside {beside:,} of weights", *notes)))
         return spilled, result
 
-    def _plan(self, work: WorkList, placement: Placement, budget: Budget | None) -> MemoryPlan:
+    def _plan(self, work: WorkList, placements: Placements, budget: Budget | None) -> MemoryPlan:
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
-                    unified=self.unified, placement=placement, budget=budget,
+                    unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
-                    most_at_once=self.most_at_once)
+                    max_block_bytes=self.max_block_bytes)
 
-    def _spilled(self, work: WorkList, placement: Placement, budget: Budget,
+    def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
                  ) -> tuple[WorkList, tuple[str, ...]]:
         """The work list with activations spilled as far as a budget lacks room for them."""
         assert budget.nbytes is not None
-        least = self._plan(work, placement, replace(budget, nbytes=None))
-        return self._spill(work, max(least.activation_bytes - (least.peak_bytes - budget.nbytes),
-                                     0))
+        minimum = self._plan(work, placements, replace(budget, nbytes=None))
+        over = minimum.peak_bytes - budget.nbytes
+        return self._spill(work, max(minimum.activation_bytes - over, 0))
 
     def _spill(self, work: WorkList, limit: int) -> tuple[WorkList, tuple[str, ...]]:
         """The work list with activations spilled for an arena of `limit` bytes, and notes."""
@@ -360,7 +360,7 @@ class _Planner:
         return spilled, report.notes
 
 
-def _elsewhere(work: WorkList) -> Placement:
-    """A placement of weights that take no memory in a plan."""
+def _elsewhere(work: WorkList) -> Placements:
+    """Placements of weights that take no memory in a plan."""
     catalog = work.catalog
-    return Placement(catalog, (Way("map", "on the device already"),) * len(catalog))
+    return Placements(catalog, (Placement("map", "on the device already"),) * len(catalog))

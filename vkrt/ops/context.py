@@ -20,10 +20,10 @@ from vkrt.ops.reuse import Memo, NodeMemo
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch, Prepack, StateRecord, WorkList
-from vkrt.work.target import MOST_ELEMENTS, Target
+from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
     DTYPES,
-    LEAST_BYTES,
+    MIN_BYTES,
     NOWHERE,
     Constant,
     Operand,
@@ -284,17 +284,17 @@ class Lowering:
              flat: bool = False, raw: bool = False) -> Operand:
         shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
         image = self.storage == "texture3d" and not flat and not raw
-        if 4 * shape.texels > MOST_ELEMENTS:
+        if 4 * shape.texels > MAX_ELEMENTS:
             raise UnsupportedError(
                 f"{self.where()}: a tensor {dtype}{list(sizes)} of {4 * shape.texels:,} elements, "
-                f"padding included; kernels number at most {MOST_ELEMENTS:,}")
+                f"padding included; kernels number at most {MAX_ELEMENTS:,}")
         if image and max(shape.grid) > self.target.max_image_extent:
             raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
         if not image and shape.nbytes > self.target.max_buffer_range:
             raise UnsupportedError(
                 f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
                 f"buffers of this device have at most {self.target.max_buffer_range:,}")
-        storage = self._storages.new(role, max(shape.nbytes, LEAST_BYTES), dtype,
+        storage = self._storages.new(role, max(shape.nbytes, MIN_BYTES), dtype,
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
 
@@ -308,7 +308,7 @@ class Lowering:
         dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
         self.is_complete = False
         shape = Operand(NOWHERE, tensor.sizes, dtype, row_major(tensor.rank))
-        storage = self._storages.new("activation", max(shape.nbytes, LEAST_BYTES), dtype)
+        storage = self._storages.new("activation", max(shape.nbytes, MIN_BYTES), dtype)
         return self.place(tensor, replace(shape, storage=storage))
 
     # Weights

@@ -6,13 +6,13 @@ file, and the work list's notes say why.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from vkrt.errors import FormatError
+from vkrt.files import sha256_of
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
 from vkrt.packed.format import FileIdentity, Header, read_header
@@ -22,23 +22,10 @@ from vkrt.work.records import WorkList
 
 SUFFIX = ".vkpack"
 
-# Bytes hashed at once.
-_PART = 4 << 20
-
 
 def beside(program: str) -> str:
     """The name of the file of packed weights that belongs to a program's file."""
     return program + SUFFIX
-
-
-def sha256_of(source: Source) -> str:
-    """The sha256 of a source, in hexadecimal; gives the pages back behind it."""
-    digest = hashlib.sha256()
-    with memoryview(source) as data:
-        for start in range(0, len(data), _PART):
-            digest.update(data[start:start + _PART])
-            source.release(start, _PART)
-    return digest.hexdigest()
 
 
 def identity_of(source: Source) -> FileIdentity:

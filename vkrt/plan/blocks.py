@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any
 
-from vkrt.plan.arena import Packing, Request, pack, round_up
+from vkrt.plan.arena import ArenaLayout, Request, pack, round_up
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage
 
@@ -95,15 +95,15 @@ class _WeightBlock:
         self._ends = {False: 0, True: 0}
         self._alignments = {False: 1, True: 1}
 
-    def has_room(self, storage: Storage, needs: tuple[int, int, int], most: int) -> bool:
-        """Whether one more weight leaves it within `most` bytes and some type of memory."""
+    def has_room(self, storage: Storage, needs: tuple[int, int, int], max_bytes: int) -> bool:
+        """Whether one more weight leaves it within `max_bytes` and some type of memory."""
         nbytes, alignment, bits = needs
         image = storage.is_image
         ends, alignments = dict(self._ends), dict(self._alignments)
         ends[image] = round_up(ends[image], alignment) + nbytes
         alignments[image] = max(alignments[image], alignment)
         end = self._images_at(ends, alignments) + ends[True]
-        return end <= most and bool(self.type_bits & bits)
+        return end <= max_bytes and bool(self.type_bits & bits)
 
     def add(self, storage: Storage, needs: tuple[int, int, int]) -> None:
         nbytes, alignment, bits = needs
@@ -179,7 +179,7 @@ def _kind(storage: Storage, is_read: bool, unified: bool, reads_slowly: bool) ->
 
 
 def activation_blocks(work: WorkList, requirements: Requirements, granularity: int, unified: bool,
-                      reads_slowly: bool = False) -> tuple[list[Block], list[Packing]]:
+                      reads_slowly: bool = False) -> tuple[list[Block], list[ArenaLayout]]:
     """The arena, and a host block where the device's memory is not host-visible, or for what the
     host reads where it would read that slowly.
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from vkrt.device.policy import WINOGRAD
 from vkrt.errors import InputError
+from vkrt.plan.placement import check_weights
 from vkrt.plan.plan import DEFAULT_CHUNK, ORDERS
-from vkrt.plan.ways import check_weights
 from vkrt.vk.cache_file import check_option
 
 # A memory budget of as few bytes as possible

@@ -59,7 +59,7 @@ class WeightStore:
         Args:
             work, plan: what they were loaded for.
         """
-        kept = plan.placement.storages(*KEPT)
+        kept = plan.placements.storages(*KEPT)
         for storage, key in _keys(work).items():
             if storage in kept:
                 self._known.setdefault(key, (weights, storage))

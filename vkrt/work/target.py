@@ -10,7 +10,7 @@ from vkrt.work.tuning import Tuning
 # that run side by side, and no driver has to be trusted with longer loops (see `loop_limit`).
 LONG_LOOP = 60000
 # Element numbers are signed 32-bit integers in kernels.
-MOST_ELEMENTS = (1 << 31) - 1
+MAX_ELEMENTS = (1 << 31) - 1
 
 
 @dataclass(frozen=True)

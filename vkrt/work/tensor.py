@@ -21,7 +21,7 @@ DTYPES = {
 }
 
 # The smallest storage: a texel of the largest elements.
-LEAST_BYTES = 16
+MIN_BYTES = 16
 
 # Host dtypes that no shader reads, and what they become on the device.
 DEVICE_DTYPES = {"int64": "int32", "float64": "float32"}

@@ -43,16 +43,6 @@ class Weight:
     users: tuple[int, ...]
     tail: int = 0
 
-    @property
-    def first_user(self) -> int | None:
-        """The first step that reads it."""
-        return self.users[0] if self.users else None
-
-    @property
-    def last_user(self) -> int | None:
-        """The last step that reads it."""
-        return self.users[-1] if self.users else None
-
 
 def catalog_of(work: WorkList) -> tuple[Weight, ...]:
     """One entry for each weight storage, in the order of the prepacks; see `WorkList.catalog`."""

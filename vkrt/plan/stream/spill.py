@@ -57,29 +57,17 @@ class SpillReport:
     """What spilling does.
 
     Attributes:
-        limit: the most bytes the arena should have.
         arena_before, arena_after: bytes of the arena.
         spills: in the order of their steps; empty where nothing was inserted.
         host_bytes: of the host's memory that they occupy at once.
         notes: in plain words.
     """
 
-    limit: int
     arena_before: int
     arena_after: int
     spills: tuple[Spill, ...] = ()
     host_bytes: int = 0
     notes: tuple[str, ...] = ()
-
-    @property
-    def reached(self) -> bool:
-        """Whether the arena is within the limit."""
-        return self.arena_after <= self.limit
-
-    @property
-    def bytes_per_run(self) -> int:
-        """Bytes that one run copies to the host's memory and back."""
-        return sum(spill.nbytes * (1 + spill.copied) for spill in self.spills)
 
 
 def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified: bool, *,
@@ -107,7 +95,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
             raise InputError(f"{name}={value}: expected 0 or more")
     if unified:
         before = _arena(work, requirements, granularity, unified)
-        return work, SpillReport(arena_limit, before, before, notes=(
+        return work, SpillReport(before, before, notes=(
             "nothing to gain by spilling: the device computes in the host's memory",))
     before = best = _arena(work, requirements, granularity, unified)
     result, chosen = work, _Spills(work, requirements)
@@ -128,7 +116,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
     if not chosen.taken:
         notes = () if before <= arena_limit else (
             "nothing to gain by spilling: no idle activation lies in the moments of most bytes",)
-        return work, SpillReport(arena_limit, before, before, notes=notes)
+        return work, SpillReport(before, before, notes=notes)
     if lookahead and chosen.bring_forward(lookahead, max(arena_limit, best)):
         earlier = chosen.rewritten()
         arena = _arena(earlier, requirements, granularity, unified)
@@ -136,7 +124,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
             result, best = earlier, arena
         else:
             chosen.bring_back()
-    report = SpillReport(arena_limit, before, best, chosen.report(), _host_bytes(result),
+    report = SpillReport(before, best, chosen.report(), _host_bytes(result),
                          notes=chosen.notes(before, best, arena_limit))
     return result, report
 
@@ -204,11 +192,11 @@ class _Spills:
 
     def choose(self, target: int) -> None:
         """Takes idle times until no moment has more than `target` bytes, or as near as it gets."""
-        least = list(self._load)
+        lowest = list(self._load)
         for gap in self._gaps:
             for time in gap.idle:
-                least[time] -= gap.size
-        target = max(target, *least)
+                lowest[time] -= gap.size
+        target = max(target, *lowest)
         rest = list(self._gaps)
         while any(load > target for load in self._load):
             gap = max(rest, key=lambda g: self._gain(g, target))
