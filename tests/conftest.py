@@ -14,6 +14,9 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_terminal_summary,
 )
 
+# Rows of the user's own, by which kernels are chosen, are not there.
+os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
+
 # Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
 # thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and
 # say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,

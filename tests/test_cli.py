@@ -54,16 +54,16 @@ def test_info_names_the_smallest_budget(capsys):
     """What it says is what a load takes, and one byte less is refused with the same number."""
     model = str(MODELS / "conv_mix.pte")
     arguments = (model, "--json", "--weights", "stream")
-    _, out, _ = run(capsys, "info", *arguments, "--budget")
+    _, out, _ = run(capsys, "info", *arguments, "--memory-budget")
     data = json.loads(out)["methods"]["forward"]
     smallest = data["smallest_budget"]
     assert data["peak"] == smallest and data["streamed"] > 0
-    _, out, _ = run(capsys, "run", *arguments, "--budget", str(smallest))
+    _, out, _ = run(capsys, "run", *arguments, "--memory-budget", str(smallest))
     memory = json.loads(out)["memory"]
     assert memory["measured_peak"] == smallest and memory["streamed"] == data["streamed"]
-    code, _, err = run(capsys, "run", *arguments, "--budget", str(smallest - 1))
+    code, _, err = run(capsys, "run", *arguments, "--memory-budget", str(smallest - 1))
     assert code == 2 and f"{smallest:,}" in err
-    code, out, _ = run(capsys, "info", model, "--budget")
+    code, out, _ = run(capsys, "info", model, "--memory-budget")
     assert code == 0 and "smallest budget" in out
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import inspect
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from support import MODELS
 
+import vkrt
 from vkrt.cli import main as cli
+from vkrt.cli.common import ALIASES
 
 MLP = str(MODELS / "mlp.pte")
 ROOT = Path(__file__).parent.parent
@@ -32,8 +39,9 @@ def test_a_wrong_method_names_the_option(capsys, command):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("arguments", [("--budget", "1"), ("--budget", "1", "--weights", "copy"),
-                                       ("--lookahead", "-1"), ("--pipeline-cache", "")])
+@pytest.mark.parametrize("arguments", [("--memory-budget", "1"),
+                                       ("--memory-budget", "1", "--weights", "copy"),
+                                       ("--stream-lookahead", "-1"), ("--pipeline-cache", "")])
 def test_arguments_are_called_as_on_the_command_line(capsys, arguments):
     assert cli.main(["run", MLP, *arguments]) == cli.EXIT_USAGE
     error = capsys.readouterr().err
@@ -85,3 +93,74 @@ def test_validation_messages_are_shown_and_fail_the_command():
 def test_without_messages_nothing_is_said():
     done = run(sys.executable, "-m", "vkrt", "run", MLP, VKRT_VALIDATION="0")
     assert done.returncode == 0 and done.stderr == ""
+
+
+# Options have one name, one default and one sentence about them
+
+
+def actions_of(command):
+    """What a command takes, by the name of the attribute."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"vkrt.cli.{command}").add_arguments(parser)
+    return {action.dest: action for action in parser._actions if action.dest != "help"}
+
+
+def documented(docstring):
+    """The paragraphs of a docstring's arguments, by name, in one line each."""
+    text = inspect.cleandoc(docstring).split("Args:\n")[1].split("\n\n")[0]
+    parts = re.split(r"^    (\w+): ", text, flags=re.MULTILINE)[1:]
+    return {name: " ".join(said.split()) for name, said in zip(parts[::2], parts[1::2])}
+
+
+@pytest.mark.parametrize("option", fields(vkrt.LoadOptions), ids=lambda o: o.name)
+def test_an_option_is_the_same_in_python_and_on_the_command_line(option):
+    said = documented(vkrt.load.__doc__)[option.name]
+    assert said.startswith(option.metadata["help"])
+    assert all(f'"{choice}"' in said for choice in option.metadata["choices"])
+    assert inspect.signature(vkrt.load).parameters[option.name].default == option.default
+    for command in ("info", "run", "bench"):
+        action = actions_of(command)[option.name]
+        assert f"--{option.name.replace('_', '-')}" in action.option_strings
+        assert action.help.startswith(option.metadata["help"])
+        assert action.default == option.default
+        assert tuple(action.choices or ()) == option.metadata["choices"]
+
+
+def test_every_option_is_documented():
+    assert list(documented(vkrt.load.__doc__)) \
+        == ["source", "device", *(option.name for option in fields(vkrt.LoadOptions)), "data_path"]
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_option_of_a_command_says_what_it_is_and_its_default(command):
+    for name, action in actions_of(command).items():
+        assert action.help, name
+        assert not action.option_strings or "default" in action.help, name
+
+
+@pytest.mark.parametrize(("name", "alias"), ALIASES.items())
+def test_former_names_of_options_still_work(name, alias):
+    parser = argparse.ArgumentParser()
+    importlib.import_module("vkrt.cli.run").add_arguments(parser)
+    former = getattr(parser.parse_args(["model", alias, "3"]), name)
+    assert former == getattr(parser.parse_args(
+        ["model", f"--{name.replace('_', '-')}", "3"]), name)
+
+
+@pytest.mark.parametrize(("words", "error"), [
+    (("--chunk", "many"), "argument --chunk: 'many': expected bytes, such as 300MB"),
+    (("--storage", "paper"), "argument --storage: invalid choice: 'paper'"),
+    (("--stream-lookahead", "x"), "argument --stream-lookahead"),
+])
+def test_values_that_are_none_are_usage_errors(capsys, words, error):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["run", MLP, *words])
+    assert end.value.code == cli.EXIT_USAGE and error in capsys.readouterr().err
+
+
+def test_only_the_command_that_is_asked_for_is_imported():
+    done = run(sys.executable, "-c", "import sys; from vkrt.cli import main as cli\n"
+               "try: cli.main(['pack', '--help'])\n"
+               "finally: print([n for n in sys.modules if n.startswith('vkrt.cli.')])")
+    assert "vkrt.cli.pack" in done.stdout and "vkrt.cli.run" not in done.stdout
+    assert "vkrt.cli.info" not in done.stdout and "vkrt.cli.bench" not in done.stdout

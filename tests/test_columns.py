@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vkrt.cli.bench import Load, Result, Times
-from vkrt.cli.bench_command import text
+from vkrt.cli.bench import Load, Result, Times, text
 from vkrt.method.profile import Profile, ProfileStep
 from vkrt.report.columns import columns
 from vkrt.report.memory import MemoryReport, ShapeRecord
@@ -42,7 +41,7 @@ def test_profiles():
 
 
 def test_benches():
-    times = Times(median=98765.4321, least=98765.4321, cpu=123456.789)
+    times = Times(median=98765.4321, min=98765.4321, cpu=123456.789)
     load = Load(12345.6789, 123456.789)
     result = Result(model="models/" + LONG + ".pte", device="d", cold=load, cold_why="", warm=load,
                     first=load, runs=1, times=times, flops=10**18, reference=times, error=0.0)

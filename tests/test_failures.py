@@ -9,10 +9,10 @@ import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from mutations import Model
 from support import MODELS, outside
 
 import vkrt
@@ -24,10 +24,6 @@ from vkrt.ops.lowering import lower
 from vkrt.program import Description
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-
-from fuzz_mutations import Model  # noqa: E402
 
 
 @pytest.mark.driver

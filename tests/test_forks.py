@@ -237,6 +237,10 @@ print("done")
 """
 
 
+@pytest.mark.skipif(
+    os.environ.get("VKRT_VALIDATION") == "1",
+    reason="at the end of a process newer validation layers wait for threads, which a child of a "
+           "fork does not have")
 @pytest.mark.parametrize("weights", ["auto", "stream"])
 @pytest.mark.parametrize("end", ["sys.exit()", "del program; gc.collect(); sys.exit()"],
                          ids=["exit", "garbage"])

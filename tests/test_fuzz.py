@@ -1,4 +1,4 @@
-"""Damaged programs, changed where the format says something (tools/fuzz.py does many more)."""
+"""Damaged programs, changed where the format says something; tools/check/fuzz.py does many."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
+import fuzz
 import pytest
+from mutations import Model
 from support import MODELS
 
 from vkrt.graph.states import PREPACK
 from vkrt.ops import registry
 from vkrt.ops.dtypes import ANY
-
-TOOLS = Path(__file__).parent.parent / "tools"
-sys.path.insert(0, str(TOOLS))
-
-import fuzz  # noqa: E402
-from fuzz_mutations import Model  # noqa: E402
 
 NAMES = ["toy", "mlp", "shapes", "elementwise", "lstm_cell", "buffers", "coder"]
 # Less on further drivers: little of this depends on them.
@@ -79,7 +74,7 @@ def test_places_are_those_of_the_format(models):
 @pytest.mark.driver
 def test_command(tmp_path):
     """Workers, the table, and the exit code."""
-    done = subprocess.run([sys.executable, str(TOOLS / "fuzz.py"), str(MODELS / "mlp.pte"),
+    done = subprocess.run([sys.executable, fuzz.__file__, str(MODELS / "mlp.pte"),
                            "--count", "6", "--jobs", "2", "--out", str(tmp_path / "found")],
                           stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0, done.stdout

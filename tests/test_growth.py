@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
+import footprint
 import numpy as np
 import pytest
 from support import MODELS
@@ -16,7 +15,6 @@ import vkrt
 from vkrt.vk import live_objects
 
 pytestmark = pytest.mark.driver
-FOOTPRINT = Path(__file__).parent.parent / "tools" / "footprint.py"
 RUNS = 200
 
 
@@ -60,24 +58,16 @@ def test_loads_add_nothing(name, device):
     assert all(load() == first for _ in range(5))
 
 
-@pytest.fixture
-def footprint():
-    spec = importlib.util.spec_from_file_location("footprint", FOOTPRINT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_footprint_does_not_grow():
-    done = subprocess.run([sys.executable, str(FOOTPRINT), "--growth", "--ways", "map",
+    done = subprocess.run([sys.executable, footprint.__file__, "--growth", "--variants", "map",
                            str(MODELS / "toy.pte")], stdout=subprocess.PIPE, text=True, check=False)
     assert "for each of 300 inferences" in done.stdout
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_the_footprint_sees_growth(footprint, monkeypatch, capsys):
+def test_the_footprint_sees_growth(monkeypatch, capsys):
     """A run that keeps 4 kB is measured as one, and called too much."""
     kept = []
     run = vkrt.Program.run

@@ -151,8 +151,8 @@ def test_clock_of_devices_without_timestamps():
 def test_ceiling():
     best = Ceiling(1e9, 1e8, per_core=True, why="measured")
     assert best.of_cores(2).flops == 2e9 and "2 cores" in best.of_cores(2).why
-    assert best.least_seconds(10**9, 10**6) == 1.0
-    assert best.least_seconds(0, 10**9) == 10.0
+    assert best.min_seconds(10**9, 10**6) == 1.0
+    assert best.min_seconds(0, 10**9) == 10.0
     whole = Ceiling(1e9, 1e8)
     assert whole.of_cores(8) is whole
 

@@ -1,9 +1,8 @@
-"""Every tool, and every example of the README, runs once with its defaults on a small program."""
+"""Every tool runs once with its defaults on a small program."""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
 import shutil
@@ -15,45 +14,38 @@ from pathlib import Path
 import pytest
 from support import MODELS
 
-from vkrt.cli import main as cli
-
 pytestmark = pytest.mark.driver
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / "tools"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 MODEL = str(MODELS / "conv_mix.pte")
 
 # tool -> its arguments: what it has to be given, and fewer repetitions where its defaults are many
 RUN = {
-    "bench_stream.py": [MODEL, "--rounds", "1"],
-    "check_models.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
+    "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
+    "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "demo.py": [],
-    "footprint.py": [MODEL],
-    "fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
-    "memory_timeline.py": [MODEL],
+    "measure/footprint.py": [MODEL],
+    "measure/memory_over_time.py": [MODEL],
+    "measure/streaming.py": [MODEL, "--rounds", "1"],
     "operators.py": ["--check"],
-    "results.py": [MODEL],
 }
 # tool -> why it is not run here
 NOT_RUN = {
-    "bench_load.py": "test_loads_are_timed runs it, on a file of its own",
-    "check_samples.py": "needs PyTorch",
-    "export_cases.py": "needs PyTorch and ExecuTorch",
-    "export_dynamic.py": "needs PyTorch and ExecuTorch",
-    "export_linears.py": "needs PyTorch and ExecuTorch",
-    "export_models.py": "needs PyTorch and ExecuTorch",
-    "export_realesr.py": "needs PyTorch and ExecuTorch",
-    "export_special.py": "needs PyTorch and ExecuTorch",
-    "export_zoo.py": "needs PyTorch and ExecuTorch",
-    "exporting.py": "what the exporting tools share",
-    "fuzz_mutations.py": "a part of fuzz.py",
-    "fresh-system": "makes a whole system; test_scripts.py has its parts",
-    "plot.py": "a part of bench_stream.py and memory_timeline.py",
-    "smaps.py": "a part of footprint.py",
-    "stream_runs.py": "a part of bench_stream.py",
-    "tune.py": "takes minutes; test_tuning.py has its parts",
+    "check/expectations.py": "needs PyTorch",
+    "check/mutations.py": "a part of fuzz.py",
+    "export/cases.py": "needs PyTorch and ExecuTorch",
+    "export/dynamic.py": "needs PyTorch and ExecuTorch",
+    "export/exporting.py": "what the tools beside it share",
+    "export/models.py": "needs PyTorch and ExecuTorch",
+    "export/realesr.py": "needs PyTorch and ExecuTorch",
+    "export/special.py": "needs PyTorch and ExecuTorch",
+    "export/zoo.py": "needs PyTorch and ExecuTorch",
     "find-python": "a part of setup-python",
+    "fresh-system": "makes a whole system; test_scripts.py has its parts",
+    "measure/fresh.py": "what the tools beside it share",
+    "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
+    "measure/plot.py": "a part of streaming.py and memory_over_time.py",
     "quickstart": "installs packages",
     "quietly.sh": "a part of the scripts that install",
     "setup-python": "installs packages",
@@ -71,7 +63,8 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def test_every_tool_is_run_or_says_why_not():
-    there = {path.name for path in TOOLS.iterdir() if path.is_file()}
+    there = {str(path.relative_to(TOOLS)) for folder in (".", "check", "export", "measure")
+             for path in (TOOLS / folder).iterdir() if path.is_file() and path.suffix != ".md"}
     assert not set(RUN) & set(NOT_RUN)
     assert there == set(RUN) | set(NOT_RUN)
 
@@ -95,8 +88,9 @@ def test_a_tool_runs(tool, tmp_path):
 
 
 def test_loads_are_timed(tmp_path, own_model):
-    assert "| pread" in run([sys.executable, str(TOOLS / "bench_load.py"), own_model, "--rounds",
-                             "1"], tmp_path)
+    assert re.search("^cold +pread ", run([
+        sys.executable, str(TOOLS / "measure" / "loading.py"), own_model, "--rounds", "1"],
+        tmp_path), re.MULTILINE)
 
 
 @pytest.mark.parametrize("tool", [t for t, why in NOT_RUN.items() if t.endswith(".py")])
@@ -108,44 +102,6 @@ def test_other_tools_are_python_that_imports_what_is_there(tool):
         if node.module.split(".")[0] == "vkrt":
             names = "; ".join(f"from {node.module} import {alias.name}" for alias in node.names)
             exec(names, {})
-        elif (TOOLS / f"{node.module}.py").exists():
-            text = (TOOLS / f"{node.module}.py").read_text(encoding="utf-8")
+        elif (beside := (TOOLS / tool).with_name(f"{node.module}.py")).exists():
+            text = beside.read_text(encoding="utf-8")
             assert all(re.search(rf"\b{alias.name}\b", text) for alias in node.names)
-
-
-# The README
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Where the README's commands find what they name: the tests' programs, and others under the
-    names of programs that are not in the repository."""
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "models").symlink_to(MODELS)
-    for name in ("model", "resnet50", "mobilenet_v2"):
-        shutil.copy(MODELS / "mlp.pte", tmp_path / f"{name}.pte")
-    return tmp_path
-
-
-PYTHON = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-COMMANDS = re.findall(r"^    \$ (?:\.venv/bin/)?(vkrt .*?)(?:  +\(.*\))?$", README, re.MULTILINE)
-
-
-def test_the_examples_are_found():
-    assert len(PYTHON) >= 3 and len(COMMANDS) >= 6
-
-
-@pytest.mark.parametrize("number", range(len(PYTHON)))
-def test_python_of_the_readme(number, folder):
-    run([sys.executable, "-c", f"import numpy as np, vkrt\n{PYTHON[number]}"], folder)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_of_the_readme(command, folder, monkeypatch, capsys):
-    arguments = shlex.split(command)[1:]
-    monkeypatch.chdir(folder)
-    code = cli.main(arguments)
-    captured = capsys.readouterr()
-    missing = [name for name in arguments if name.endswith(".pte") and not os.path.exists(name)]
-    assert code == (cli.EXIT_FAILED if missing else 0), captured.err
-    assert captured.err if missing else captured.out

@@ -1,30 +1,111 @@
-"""The table of drivers: its rows are complete, kernels follow it, and the tool that writes it."""
+"""The drivers' rows: complete, checked, and followed by kernels; the command that writes one."""
 
 from __future__ import annotations
 
-import importlib.util
-import runpy
-from pathlib import Path
+import json
+from types import SimpleNamespace
 
 import pytest
 
-from vkrt.device import policy
-from vkrt.device.drivers import DRIVERS
+from vkrt.cli import main as cli
+from vkrt.cli import tune
+from vkrt.device import policy, rows
+from vkrt.errors import InputError
 from vkrt.ops import tiles
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
-TOOL = Path(__file__).parent.parent / "tools" / "tune.py"
+PACKAGE = sorted(rows.PACKAGE.glob("*.json"))
+LAVAPIPE, SWIFTSHADER, OTHER = 13, 10, 12345
 
 
-@pytest.fixture(scope="module")
-def tune():
-    spec = importlib.util.spec_from_file_location("tune", TOOL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def info(driver_id: int, name: str = "a device") -> SimpleNamespace:
+    return SimpleNamespace(driver_id=driver_id, name=name)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes files of rows into the user's folder."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    rows.user_folder().mkdir(parents=True)
+
+    def write(name, fields):
+        text = fields if isinstance(fields, str) else json.dumps(fields)
+        (rows.user_folder() / name).write_text(text, encoding="utf-8")
+        rows.rows.cache_clear()
+
+    rows.rows.cache_clear()
+    yield write
+    rows.rows.cache_clear()
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.stem)
+def test_rows_are_complete(path):
+    row = rows.read(path)
+    assert set(row.fields) | {"device", "ceiling"} == set(rows.FIELDS)
+    for name in row.fields["tiles"]:
+        assert f"conv2d_{name}.texel.f32" in catalog()
+        assert name == "1x4" or f"matmul_{name}.texel.f32" in catalog()
+    made = policy.policy_from(row)
+    assert len(made.tuning.tiles) == len(row.fields["tiles"])
+    if row.fields["driver_id"] is not None:
+        assert policy.policy_of(info(row.fields["driver_id"])) == made
+        assert row.fields["measured"] and made.ceiling is not None
+
+
+def test_drivers_that_nobody_measured():
+    """Few pipelines, and nothing that a driver with a row needs."""
+    made = policy.policy_of(info(OTHER))
+    assert made == policy.policy_from(rows.read(rows.PACKAGE / "default.json"))
+    assert not made.specialize and not made.maps_files and not made.winograd
+    assert made.loop_limit is made.max_texels is made.ceiling is None
+
+
+def test_rows_of_the_user_s_win(own):
+    own("mine.json", {"driver_id": LAVAPIPE, "specialize": False})
+    mine, package = (policy.policy_of(info(number)) for number in (LAVAPIPE, SWIFTSHADER))
+    assert not mine.specialize and package.specialize
+    # What a file leaves out is that of the package's row.
+    assert mine.loop_limit == 60000 and mine.winograd and mine.tuning.lanes == 64
+    own("new.json", {"driver_id": OTHER, "lanes": 7})
+    assert policy.policy_of(info(OTHER)).tuning.lanes == 7
+    assert policy.policy_of(info(OTHER + 1)).tuning.lanes == 4096
+
+
+def test_a_device_s_row_comes_first(own):
+    own("a.json", {"driver_id": OTHER, "lanes": 1})
+    own("b.json", {"driver_id": OTHER, "device": "^Large .*", "lanes": 2})
+    own("c.json", {"device": "small", "lanes": 3})
+    own("d.json", {"lanes": 4})
+    lanes = [policy.policy_of(info(*device)).tuning.lanes for device in (
+        (OTHER, "a device"), (OTHER, "Large device"), (OTHER, "small one"), (1, "small one"),
+        (1, "a device"), (LAVAPIPE, "llvmpipe"))]
+    assert lanes == [1, 2, 3, 3, 4, 64]
+
+
+@pytest.mark.parametrize(("fields", "words"), [
+    ("{", "not JSON: Expecting property"),
+    ([], "the file is no object"),
+    ({"driverid": 3}, "unknown field 'driverid'; there are driver_id, device"),
+    ({"driver_id": "13"}, 'driver_id is "13", expected a whole number from 0 on or null'),
+    ({"storage": ["texel"]}, r"storage is \[.*expected one of texel, buffer, texture3d"),
+    ({"specialize": 1}, "specialize is 1, expected true or false"),
+    ({"device": "("}, r'device is "\(", expected a regular expression'),
+    ({"tiles": {"9x9": 2.0}}, "tiles lacks 8x8, "),
+    ({"tiles": {**dict.fromkeys(rows.TILES, 2.0), "9x9": 2.0}}, "unknown field 'tiles.9x9'"),
+    ({"tiles": dict.fromkeys(rows.TILES, 0)}, "tiles.8x8 is 0, expected a number above 0"),
+    ({"speed": {"bytes": 1e9}}, "speed lacks multiply_adds, dispatch, reads"),
+    ({"ceiling": 1e9}, "ceiling is no object"),
+    ({"unlimited_from": "new"}, 'unlimited_from is "new", expected a version'),
+    ({"why": {"tiles": 1}}, 'why is {"tiles": 1}, expected an object of texts'),
+])
+def test_damaged_rows_are_refused(own, fields, words):
+    """With the names of the file and the field, whatever the driver is."""
+    own("mine.json", fields)
+    with pytest.raises(InputError, match=rf"vkrt/drivers/mine\.json: {words}"):
+        policy.policy_of(info(SWIFTSHADER))
 
 
 def shaders(graph, **tuning):
@@ -32,28 +113,7 @@ def shaders(graph, **tuning):
     return {step.shader.split(".")[0] for step in work.steps} - {"copy"}
 
 
-@pytest.mark.parametrize("name", DRIVERS)
-def test_rows_are_complete(name):
-    row = DRIVERS[name]
-    assert set(row) == set(DRIVERS["default"])
-    assert row["storage"] in policy.STORAGES
-    for (pixels, channels), rate in row["tiles"].items():
-        assert rate > 0
-        assert f"conv2d_{pixels}x{channels}.texel.f32" in catalog()
-        assert pixels == 1 or f"matmul_{pixels}x{channels}.texel.f32" in catalog()
-    made = policy.policy_from(row)
-    assert dict(made.tuning.tiles) == row["tiles"]
-    if row["driver_id"] is not None:
-        assert policy.policy_of(row["driver_id"]) == made
-        assert row["measured"] and made.ceiling is not None
-
-
-def test_drivers_without_a_row():
-    assert policy.policy_of(12345) is policy.DEFAULT
-    assert policy.DEFAULT.ceiling is None
-
-
-def test_tiles_follow_the_rates(tune):
+def test_tiles_follow_the_rates():
     graph = tune.convolution(16, 8, 3)
     for tile in dict(Tuning().tiles):
         wanted = f"conv2d_{tile[0]}x{tile[1]}"
@@ -71,37 +131,52 @@ def test_idle_lanes_cost_nothing():
     assert tiles.choose(many, 64, 64, 64, least=2) == (2, 4)
 
 
-def test_width_of_depthwise(tune):
+def test_width_of_depthwise():
     graph = tune.convolution(16, 4, 3, depthwise=True)
     assert shaders(graph, wide_depthwise=4) == {"conv2d_depthwise_8"}
     assert shaders(graph, wide_depthwise=5) == {"conv2d_depthwise_2"}
 
 
-def test_least_groups():
-    assert Target(tuning=Tuning(least_groups=1)).cover(64) == (64, (1, 1, 1))
-    assert Target(tuning=Tuning(least_groups=8)).cover(64) == (8, (8, 1, 1))
+def test_min_groups():
+    assert Target(tuning=Tuning(min_groups=1)).cover(64) == (64, (1, 1, 1))
+    assert Target(tuning=Tuning(min_groups=8)).cover(64) == (8, (8, 1, 1))
 
 
-@pytest.mark.driver
-def test_tool(device, tune, monkeypatch, tmp_path):
-    """A row made on this device is complete, and the table with it reads as it was written."""
+@pytest.fixture
+def few(monkeypatch):
+    """Measures little: what is written is what matters."""
     monkeypatch.setattr(tune, "CONVOLUTIONS", ((16, 8, 3),))
     monkeypatch.setattr(tune, "DEPTHWISE", ((16, 2),))
-    monkeypatch.setattr(tune, "REPEAT", 1)
     monkeypatch.setattr(tune, "tune_storage", lambda bench: ("buffer", "for the test"))
     monkeypatch.setattr(tune, "tune_ceiling", lambda bench: (
         {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
-    before = dict(policy.POLICIES)
-    row = tune.tune(tune.Bench(device, DRIVERS["default"]), True)
-    assert before == policy.POLICIES
-    assert set(row) == set(DRIVERS["default"]) and row["driver_id"] == device.info.driver_id
-    assert row["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6}
-    assert row["tiles"][1, 4] == 8.0 and device.info.name in row["measured"]
-    assert policy.policy_from(row).storage == "buffer"
 
-    table = tmp_path / "drivers.py"
-    table.write_text(Path(tune.TABLE).read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(tune, "TABLE", table)
-    tune.write("new", row)
-    assert runpy.run_path(str(table))["DRIVERS"] == {**DRIVERS, "new": row}
-    assert max(map(len, table.read_text(encoding="utf-8").splitlines())) <= tune.LINE
+
+@pytest.mark.driver
+def test_command(device, few, own, capsys, tmp_path):
+    """The row measured on this device is printed, written, and in use from then on."""
+    before = policy.policy_of(device.info)
+    copy = tmp_path / "copies" / "row.json"
+    assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    written = rows.user_folder() / tune.file_name(device.info)
+    assert rows.read(written).fields == rows.read(copy).fields == fields
+    assert fields["driver_id"] == device.info.driver_id and device.info.name in fields["measured"]
+    assert fields["tiles"]["1x4"] == 8.0 and before.storage == "texel"
+    after = policy.policy_of(device.info)
+    assert after == policy.policy_from(rows.read(written)) and after.storage == "buffer"
+    # What is not measured is kept.
+    assert (after.loop_limit, after.speed) == (before.loop_limit, before.speed)
+    rows.rows.cache_clear()
+
+
+@pytest.mark.driver
+def test_the_first_row_of_a_driver(device, few, monkeypatch):
+    """Its speed is made of what was measured; nothing else of default.json's reasons is its own."""
+    default = rows.read(rows.PACKAGE / "default.json")
+    monkeypatch.setattr(tune, "row_of", lambda *device: default)
+    row = tune.tune(tune.Bench(device, 1))
+    assert set(row) | {"device"} == set(rows.FIELDS)
+    assert row["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
+    assert set(row["why"]) == {"tiles", "wide_depthwise", "storage", "specialize", "ceiling"}
+    assert policy.policy_of(device.info) != policy.policy_from(default)  # as it was

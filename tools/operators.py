@@ -1,7 +1,7 @@
-"""Writes the list of supported operators into README.md, from the registry itself.
+"""Writes the list of supported operators into vkrt/ops/README.md, from the registry itself.
 
-    python tools/operators.py            rewrites the section
-    python tools/operators.py --check    exits 1 if it is out of date
+    python tools/operators.py --write    rewrites the lists
+    python tools/operators.py --check    exits 1 if they are out of date
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+README = Path(__file__).parent.parent / "vkrt" / "ops" / "README.md"
 BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 
@@ -32,13 +32,16 @@ def listing() -> str:
 
 
 def main() -> int:
+    if sys.argv[1:] not in (["--write"], ["--check"]):
+        print(__doc__)
+        return 2
     text = README.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
     new = head + BEGIN + listing() + END + tail
     if "--check" in sys.argv:
         if new != text:
-            print("README.md: the list of operators is out of date; run tools/operators.py")
+            print("vkrt/ops/README.md: the lists are out of date; run tools/operators.py --write")
         return int(new != text)
     README.write_text(new, encoding="utf-8")
     return 0

@@ -298,45 +298,45 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         source: path of a `.pte` file, or its bytes.
         device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
             open `vkrt.Device`, which stays the caller's.
-        storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" (the driver's
-            row in `vkrt.device.policy`).
-        weights: the placement of the weights. "auto" reads them in place where the device can
-            import the file's mapping, its driver is known to read that or a trial shows it (once
-            per version of the driver, in a device of its own), and they lie there as the kernels
-            want them; it else copies them once with as few steps as the device
-            allows; "map" is the same for any driver, tried or not (one that cannot loses the
-            device), and insists that something can be mapped; "direct" copies everything without
-            staging where the host sees the device's memory; "copy" goes through the staging
-            that devices with memory of their own need; "stream" is "direct" with all weights
-            loaded anew in every run, as far as no budget leaves room for them.
-        memory_budget: the most bytes vkrt may allocate on the device, staging included, as a number
-            or such as "300MB", or "smallest" for as few as possible. Weights that do not fit are
-            streamed through a pool in every run.
-        stream_lookahead: how many wait points (places in a run that wait for weights) ahead of its
-            use a streamed weight begins to load; the plan's choice by default, 0 for no overlap.
+        storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" for the driver's
+            own default.
+        weights: how weights get from the file to the kernels. "auto" maps what can be mapped where
+            the device shares the host's memory: the kernels then read the file's own bytes, if the
+            driver is known to read them or a trial shows it (once per version of the driver, in a
+            device of its own). Other weights are copied once, with as few steps as the device
+            allows. "map" maps with any driver, tried or not (one that cannot read the mapping loses
+            the device), and fails if no weight can be mapped; "direct" copies everything, without
+            staging where the host sees the device's memory; "copy" copies everything through
+            staging; "stream" is "direct" with all weights loaded anew in every run, unless a budget
+            leaves room for them.
+        memory_budget: the maximum of bytes on the device, such as 300MB, or "smallest"; weights
+            that do not fit are streamed (default: no maximum). A number or a text; staging counts.
+            Streamed weights pass through a pool in every run.
+        stream_lookahead: how many wait points ahead of its use a streamed weight begins to load, 0
+            for no overlap (default: what the plan finds best).
         prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
             or "auto".
-        keep_cached: whether the system's cache may keep what was copied from the file; by default
-            only for files that are small beside it.
-        packed: the file of packed weights that `vkrt.pack` made: "auto" (`.vkpack` beside the
-            program, if there is one), "off", or a path. Whatever does not fit in it or is damaged
-            is ignored, and `Program.memory.notes` says why. Where the program has another time of
-            change than when it was packed (a copy of it), all of it is read once to compare.
-        winograd: dense 3x3 convolutions in Winograd's transformed domain, with a quarter of the
-            multiplications: "auto" where the driver is then faster and the scratch memory fits into
-            what the arena has unused meanwhile, so that the peak stays as it is; "always" where it
-            is faster, in a larger arena if need be; "off".
-        pipeline_cache: the file in which the driver's compiled pipelines outlive the process:
-            "auto" (in the user's cache folder, where the driver has something to save; or what
-            `VKRT_PIPELINE_CACHE` says), "off", or a path. A file that does not fit the device and
-            its driver, or is damaged, is ignored and written anew. A device that is passed has the
-            one it was opened with.
-        order: "lazy" packs every weight before activations exist (least memory), "eager"
-            allocates everything first (for comparison).
-        chunk: largest staging buffer while weights are packed, in bytes; made smaller where that
-            lowers the peak.
+        keep_cached: whether the system's cache may keep what was copied from the file (default:
+            only where the file is small beside the machine's memory).
+        packed: the file of packed weights, "off", or "auto" for the one beside the program, which
+            `vkrt.pack` made. A file that does not fit or is damaged is ignored, and
+            `Program.memory.notes` says why. Where the program has another time of change than when
+            it was packed (a copy of it), all of it is read once to compare.
+        winograd: whether 3x3 convolutions run in Winograd's transformed domain, with a quarter of
+            the multiplications: "auto" where the driver is then faster and the scratch memory fits
+            into unused bytes of the arena, so that the peak stays as it is; "always" where the
+            driver is then faster, in a larger arena if need be; "off".
+        pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
+            one in the user's cache folder (where the driver has something to keep; or for what
+            `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
+            damaged, is ignored and written anew. A device that is passed has the one it was opened
+            with.
+        order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
+            least memory) or "eager" (for comparison).
+        chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is
+            made smaller where that lowers the peak.
         data_path: where constants are that were exported apart from the program: the path of a
-            `.ptd` file (or its bytes), or several of those. Weights in them are placed as those of
+            `.ptd` file (or its bytes), or several of those. Weights in them are treated as those of
             the program are. Their bytes are not compared with their names; `vkrt.verify` does.
 
     Returns:

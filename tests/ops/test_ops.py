@@ -27,17 +27,18 @@ GROUPS = grouped()
 def _groups() -> list:
     """(group, storage): fp16 and other layouts are left out where they show nothing new.
 
-    VKRT_TEST_DEPTH=quick runs each group in one storage, taken in turn, and of those in fp16 or
-    other layouts every second one: for further drivers, when one has run them all.
+    VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts
+    every second one: for further drivers, when one has run them all. VKRT_TEST_SEED says which.
     """
     quick = os.environ.get("VKRT_TEST_DEPTH") == "quick"
+    seed = int(os.environ.get("VKRT_TEST_SEED", "0"))
 
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
 
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
-            for number, key in enumerate(GROUPS) for storage in STORAGES
+            for number, key in enumerate(GROUPS, seed) for storage in STORAGES
             if (storage == STORAGES[number % 3] and not (number % 2 and varied(key)) if quick
                 else storage != "buffer" or not varied(key))]
 

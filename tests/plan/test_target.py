@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from vkrt.device.policy import policy_of
@@ -64,12 +67,30 @@ def test_long_loops_are_refused_only_where_the_driver_ends_them():
         lower(pooled(1, 4, 300, 300), Target(loop_limit=60000))
 
 
+@pytest.mark.parametrize(("op", "args"), [
+    ("aten.sum.dim_IntList", ([1],)), ("aten.argmax.default", (1,)),
+    ("aten._softmax.default", (1, False))])
+def test_long_rows_are_split_only_where_the_driver_ends_loops(op, args):
+    """Enough rows to keep a device busy, each of more texels than a loop may have there."""
+    def shaders(target: Target) -> set[str]:
+        source = Tensor((2, 80000, 2048), "float32")
+        kept = (2, 80000, 2048) if "softmax" in op else (2, 2048)
+        result = Tensor(kept, "int32" if "arg" in op else "float32")
+        graph = Graph("rows", [source], [result], [Node(op, (source, *args), (result,))]).finish()
+        return {step.shader for step in lower(graph, target).steps} - {"copy.buffer.f32"}
+
+    large = Target(max_buffer_range=1 << 32)
+    assert len(shaders(large)) == 1
+    assert len(shaders(replace(large, loop_limit=60000))) > 1
+
+
 @pytest.mark.parametrize(("driver", "version", "limit"), [
     (13, "Mesa 22.3.6 (LLVM 15.0.6)", 60000), (13, "Mesa 24.2.8", 60000),
     (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None),
     (3, "Mesa 22.3", None)])
 def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
-    assert policy_of(driver).loop_limit_of(version) == limit
+    info = SimpleNamespace(driver_id=driver, name="any")
+    assert policy_of(info).loop_limit_of(version) == limit
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])

@@ -1,1 +1,1 @@
-"""The command line: one file per command."""
+"""The command line: a module for each command, and what they share (common)."""

@@ -1,7 +1,8 @@
-"""Benchmarks of programs: loading, the first run, and runs after that, beside a reference."""
+"""`vkrt bench`: how long programs take to load and to run, also beside PyTorch."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -10,24 +11,56 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.cli import common
+from vkrt.cli.reference import FORMS, load_reference
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.method.arguments import MethodMetadata
 from vkrt.ops.flops import flops_of
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Program
+from vkrt.report.columns import columns
+from vkrt.vk.device import Device
 
 # Pages may be busy for a moment when they are to leave the system's cache.
 _TRIES = 10
 _PAUSE = 0.05
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    common.add_model(parser, several=True)
+    common.add_method(parser)
+    parser.add_argument("--runs", type=int, default=10, help="how many are timed (default: 10)")
+    parser.add_argument("--against", metavar="REFERENCE",
+                        help="also time a module of PyTorch, and compare the outputs: "
+                             f"{FORMS}, a function that returns the module (default: none)")
+    common.add_load_options(parser)
+    common.add_json(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Does what the command says; returns its exit code."""
+    reference = None
+    if options.against is not None:
+        if len(options.models) != 1:
+            raise InputError("--against compares one model; pass one")
+        reference = load_reference(options.against)
+    loading = common.load_options(options)
+    with Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device:
+        results = [bench(model, device, loading, runs=options.runs, method=options.method,
+                         reference=reference, data_path=options.data_path)
+                   for model in options.models]
+    common.show(options, [result.as_dict() for result in results], text(results, options.against))
+    return 0
+
+
 @dataclass(frozen=True)
 class Times:
-    """Seconds of repeated runs: median and least of the clock, median of all threads' CPU time."""
+    """Seconds of repeated runs: median and minimum by the clock, median CPU time of all threads."""
 
     median: float
-    least: float
+    min: float
     cpu: float
 
 
@@ -46,12 +79,12 @@ class Result:
     Attributes:
         model: the file.
         device: its name.
-        cold: a load of which nothing was in the system's cache; None where `cold_why` says why not.
-            The driver's own cache of shaders is as it was.
-        warm: a load of which everything was.
-        first: the first run after that.
-        runs: how many there were.
-        times: of those.
+        cold: a load with no page of the file in the system's cache; None where `cold_why` says why
+            that was not possible. The driver's own cache of shaders is as it was.
+        warm: a load with all pages of the file in the cache.
+        first: the first run after the warm load.
+        runs: how many later runs were timed.
+        times: of these runs.
         flops: operations of a run, see `vkrt.ops.flops`.
         reference: times of the reference; None without one.
         error: relative L2 distance of all outputs from the reference's.
@@ -82,7 +115,7 @@ def sample_inputs(metadata: MethodMetadata) -> list[np.ndarray]:
 
 
 def drop_from_cache(path: str) -> str:
-    """Takes a file out of the system's cache; why that is not possible, or nothing."""
+    """Takes a file out of the system's cache; returns why that is not possible, or ""."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())  # pages that are not written yet stay
     source = Source.open(path)
@@ -101,7 +134,7 @@ def drop_from_cache(path: str) -> str:
 
 
 def repeated(run: Callable[[], Any], runs: int) -> Times:
-    """Times of so many calls."""
+    """Times `runs` calls."""
     clock, cpu = [], []
     for _ in range(runs):
         load, _ = _timed(run)
@@ -112,7 +145,7 @@ def repeated(run: Callable[[], Any], runs: int) -> Times:
 
 def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
           method: str = "forward", reference: Callable[..., Sequence[np.ndarray]] | None = None,
-          ) -> Result:
+          data_path: Any = None) -> Result:
     """Measures a program on an open device.
 
     It is loaded three times: once that does not count (imports of vkrt, the driver's shaders),
@@ -121,6 +154,7 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
     Args:
         device: an open `Device`.
         reference: computes the outputs for the inputs, as arrays, to be timed as well.
+        data_path: of the program's external data, see `vkrt.load`.
 
     Raises:
         OSError, FormatError, UnsupportedError, VulkanError: as `vkrt.load`.
@@ -130,7 +164,7 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
         raise InputError(f"{runs} runs: expected 1 or more")
 
     def load() -> Program:
-        program = Program(path, device, options)
+        program = Program(path, device, options, data_path)
         try:
             program.load_method(method)
         except BaseException:
@@ -178,3 +212,31 @@ def _timed(run: Callable[[], Any]) -> tuple[Load, Any]:
     wall, cpu = time.perf_counter(), time.process_time()
     result = run()
     return Load(time.perf_counter() - wall, time.process_time() - cpu), result
+
+
+def text(results: list[Result], against: str | None) -> str:
+    """The results as lines of text, times in milliseconds with those of all CPUs in brackets."""
+    rows: list[tuple[str, ...]] = [
+        ("model", "load, cold", "warm", "first run", "median", "min", "GFLOP/s")]
+    after = []
+    for result in results:
+        rows.append((result.model.rsplit("/", 1)[-1], _load(result.cold), _load(result.warm),
+                     _load(result.first), *_times(result.times, result.flops)))
+        if result.reference is not None:
+            rows.append((str(against), "", "", "", *_times(result.reference, result.flops)))
+            after.append(f"{result.times.median / result.reference.median:.2f} times the time of "
+                         f"the reference, relative L2 error {result.error:.2g}")
+        if result.cold_why:
+            after.append(f"{result.model}: no cold load, {result.cold_why}")
+    return "\n".join([f"{results[0].device}, {results[0].runs} runs; ms (CPU ms)",
+                      *columns(rows), *after])
+
+
+def _load(load: Load | None) -> str:
+    return "-" if load is None else f"{1e3 * load.seconds:.1f} ({1e3 * load.cpu:.1f})"
+
+
+def _times(times: Times, flops: int) -> tuple[str, ...]:
+    """The cells "median", "min" and "GFLOP/s"."""
+    return (f"{1e3 * times.median:.2f} ({1e3 * times.cpu:.2f})", f"{1e3 * times.min:.2f}",
+            f"{flops / times.median / 1e9:.2f}")

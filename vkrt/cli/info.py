@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from vkrt.cli import common
 from vkrt.errors import UnsupportedError
+from vkrt.files import verify
 from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
@@ -16,6 +19,36 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
 from vkrt.vk.device import Device
 from vkrt.work.tensor import Tensor
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    common.add_model(parser)
+    parser.add_argument("--verify", action="store_true",
+                        help="also read all constants and compare them with their names, which are "
+                             "the sha256 of their bytes (default: no)")
+    common.add_load_options(parser, memory_budget={
+        "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
+        "runs in, and without BYTES nothing else changes"})
+    common.add_json(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Does what the command says; returns its exit code."""
+    description = Description(options.model, options.data_path)
+    try:
+        methods = {name: describe(description, name, common.device_of(options),
+                                  common.load_options(options), options.memory_budget is not None)
+                   for name in description.method_names}
+    finally:
+        description.close()
+    result = {"file": options.model, "methods": methods}
+    lines = [text(name, data) for name, data in methods.items()]
+    if options.verify:
+        result["verified"] = verify(options.model, options.data_path)
+        lines.append(f"{result['verified']} constants have the bytes that their names say")
+    common.show(options, result, "\n".join(lines))
+    return common.EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
@@ -52,8 +85,8 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
                      "activations_in_file": graph.file_arena, "notes": work.notes}
             data |= _figures(plan)
             if smallest:
-                least = replace(options, memory_budget=SMALLEST)
-                data["smallest_budget"] = description.predict(name, device, least)[1].peak_bytes
+                options = replace(options, memory_budget=SMALLEST)
+                data["smallest_budget"] = description.predict(name, device, options)[1].peak_bytes
     except UnsupportedError as error:
         data["unsupported"] = str(error)
     return data
@@ -104,8 +137,8 @@ def text(name: str, data: dict[str, Any]) -> str:
         if data.get(key) or key in ("weights", "activations", "staging", "peak"):
             lines.append(f"    {label:<16}{data[key]:>14,} B{data[key] / 1e6:>10.2f} MB")
     if data["streamed"]:
-        lines.append(f"    weights are loaded {counted(data['lookahead'], 'layer')} ahead of their "
-                     "use")
+        lines.append(f"    weights are loaded {counted(data['lookahead'], 'wait point')} ahead of "
+                     "their use")
     lines += [f"  note: {note}" for note in data["notes"]]
     return "\n".join(lines)
 

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import time
-from typing import Any
 
+from vkrt.cli import common
 from vkrt.packer import check, pack
 
 
-def describe(options: Any, device: Any) -> tuple[dict[str, Any], str]:
-    """Does what the command says; the result for JSON, and as lines of text."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    common.add_model(parser)
+    parser.add_argument("--packed", "--output", metavar="FILE",
+                        help="the file of packed weights (default: the program's name and .vkpack)")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing, but read the file of packed weights and compare its "
+                             "checksums (default: write it)")
+    common.add_load_options(parser, "storage")
+    common.add_json(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Does what the command says; returns its exit code."""
     if options.check:
-        name = check(options.model, options.output, options.data)
-        return {"output": name, "good": True}, f"{name}: every byte is as it was saved"
+        name = check(options.model, options.packed, options.data_path)
+        common.show(options, {"output": name, "good": True},
+                    f"{name}: every byte is as it was saved")
+        return 0
     start = time.perf_counter()
-    done = pack(options.model, options.output, device=device, storage=options.storage,
-                data_path=options.data)
+    done = pack(options.model, options.packed, device=common.device_of(options),
+                storage=options.storage, data_path=options.data_path)
     seconds = time.perf_counter() - start
     data = {"file": options.model, "output": done.output, "device": done.device,
             "storage": done.storage, "weights": done.weights, "bytes": done.nbytes,
@@ -27,4 +42,5 @@ def describe(options: Any, device: Any) -> tuple[dict[str, Any], str]:
     else:
         lines.append(f"wrote {done.output}: {done.weights} weights, {done.nbytes / 1e6:.2f} MB, "
                      f"packed in {seconds:.2f} s for loads {where}")
-    return data, "\n".join(lines)
+    common.show(options, data, "\n".join(lines))
+    return 0

@@ -1,4 +1,4 @@
-"""How vkrt uses a driver: the rows of `vkrt.device.drivers` in the terms of the other rooms.
+"""How vkrt uses a driver: its row in the terms of the other rooms.
 
 `storage=` of `vkrt.load` overrides the choice of storage.
 """
@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from vkrt.device.drivers import DRIVERS
+from vkrt.device.rows import STORAGES, Row, row_of
 from vkrt.errors import InputError
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
-STORAGES = ("texel", "buffer", "texture3d")
 WINOGRAD = ("auto", "off", "always")
 
 # VkDriverId
@@ -60,7 +60,7 @@ class Ceiling:
             return self
         return Ceiling(self.flops * cores, self.bytes * cores, why=f"{self.why}, {cores} cores")
 
-    def least_seconds(self, flops: int, nbytes: int) -> float:
+    def min_seconds(self, flops: int, nbytes: int) -> float:
         """What so much arithmetic on so many bytes takes at least."""
         return max(flops / self.flops, nbytes / self.bytes)
 
@@ -83,16 +83,16 @@ class Policy:
             that is tried before it is relied on (`vkrt.runtime.map_trial`).
     """
 
-    storage: str = "texel"
-    max_texels: int | None = None
-    specialize: bool = True
-    tuning: Tuning = Tuning()
-    speed: Speed = Speed()
-    winograd: bool = False
-    ceiling: Ceiling | None = None
-    loop_limit: int | None = None
-    unlimited_from: tuple[int, ...] = ()
-    maps_files: bool = False
+    storage: str
+    max_texels: int | None
+    specialize: bool
+    tuning: Tuning
+    speed: Speed
+    winograd: bool
+    ceiling: Ceiling | None
+    loop_limit: int | None
+    unlimited_from: tuple[int, ...]
+    maps_files: bool
 
     def loop_limit_of(self, driver_info: str) -> int | None:
         """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
@@ -103,28 +103,45 @@ class Policy:
         return self.loop_limit
 
 
-def policy_from(row: dict[str, Any]) -> Policy:
-    """The policy that a row of `DRIVERS` says."""
-    ceiling = row["ceiling"]
+def policy_from(row: Row) -> Policy:
+    """The policy that a row says."""
+    fields = row.fields
+    ceiling, version = fields.get("ceiling"), fields["unlimited_from"]
+    tiles = tuple(((a, b), fields["tiles"][f"{a}x{b}"]) for (a, b), _ in Tuning().tiles)
     return Policy(
-        storage=row["storage"], max_texels=row["max_texels"], specialize=row["specialize"],
-        tuning=Tuning(tiles=tuple(row["tiles"].items()), lanes=row["lanes"],
-                      wide_depthwise=row["wide_depthwise"], least_groups=row["least_groups"]),
-        speed=Speed(**row["speed"]), winograd=row["winograd"],
-        ceiling=None if ceiling is None else Ceiling(
-            **ceiling, why="the best of large products, measured on " + row["measured"]),
-        loop_limit=row["loop_limit"], unlimited_from=row["unlimited_from"],
-        maps_files=row["maps_files"])
+        storage=fields["storage"], max_texels=fields["max_texels"],
+        specialize=fields["specialize"],
+        tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
+                      wide_depthwise=fields["wide_depthwise"], min_groups=fields["min_groups"]),
+        speed=Speed(**fields["speed"]), winograd=fields["winograd"],
+        ceiling=ceiling and Ceiling(
+            **ceiling, why="the best of large products, measured on " + fields["measured"]),
+        loop_limit=fields["loop_limit"],
+        unlimited_from=tuple(map(int, version.split("."))) if version else (),
+        maps_files=fields["maps_files"])
 
 
-DEFAULT = policy_from(DRIVERS["default"])
-POLICIES = {row["driver_id"]: policy_from(row) for row in DRIVERS.values()
-            if row["driver_id"] is not None}
+_override: Policy | None = None
 
 
-def policy_of(driver_id: int) -> Policy:
-    """The row of a driver (VkDriverId)."""
-    return POLICIES.get(driver_id, DEFAULT)
+@contextmanager
+def overridden(policy: Policy) -> Iterator[None]:
+    """While this lasts, devices are used like that, whatever their rows say; for measurements."""
+    global _override
+    before, _override = _override, policy
+    try:
+        yield
+    finally:
+        _override = before
+
+
+def policy_of(info) -> Policy:
+    """How a device (`vkrt.DeviceInfo`) is used.
+
+    Raises:
+        InputError: a file in the user's folder is no row.
+    """
+    return _override or policy_from(row_of(info.driver_id, info.name))
 
 
 def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
@@ -136,11 +153,11 @@ def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
         winograd: one of `WINOGRAD`, see `vkrt.load`.
 
     Raises:
-        InputError: unknown storage.
+        InputError: unknown storage, or a file in the user's folder that is no row.
     """
     if storage not in ("auto", *STORAGES):
         raise InputError(f"storage={storage!r}: expected 'auto' or one of {', '.join(STORAGES)}")
-    policy = policy_of(info.driver_id)
+    policy = policy_of(info)
     scratch = {"auto": "spare" if policy.winograd else "none", "off": "none", "always": "any"}
     limits = info.limits
     return Target(

@@ -61,7 +61,7 @@ class Loaded:
         self._extra_bytes = 0
         self._prepared: Prepared | None = None
         if specialize is None:
-            specialize = policy_of(device.info.driver_id).specialize and not graph.is_dynamic
+            specialize = policy_of(device.info).specialize and not graph.is_dynamic
         try:
             self._pipelines = self._own(Pipelines(device, specialize))
             self.prepared = self._prepared = prepare(graph, device, sources, options, packed, store,

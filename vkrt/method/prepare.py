@@ -290,7 +290,7 @@ class _Planner:
         self.budget: Budget | None = None
         if options.has_budget:
             self.budget = Budget(options.budget, options.stream_lookahead,
-                                 policy_of(device.info.driver_id).speed)
+                                 policy_of(device.info).speed)
 
     def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
         """The work list and its plan; activations are spilled where nothing else is enough."""

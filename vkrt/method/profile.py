@@ -160,7 +160,7 @@ def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], cl
         runs: at least one.
         clock: "device" or "host".
     """
-    ceiling = policy_of(device.info.driver_id).ceiling
+    ceiling = policy_of(device.info).ceiling
     if ceiling is not None:
         ceiling = ceiling.of_cores(usable_cores())
     flops = flops_of(work, graph)
@@ -177,7 +177,7 @@ def summarize(graph: Graph, work: WorkList, device: Any, runs: Sequence[Run], cl
         else:
             kind, kernel = "move", step.kind
         if ceiling is not None and seconds and kind != "host":
-            share = ceiling.least_seconds(flops[index], read + written) / seconds
+            share = ceiling.min_seconds(flops[index], read + written) / seconds
         steps.append(ProfileStep(
             index=index, node=step.node, operator=_operator(graph, step.node), kind=kind,
             kernel=kernel, storage=storage, groups=groups, local_size=local_size, seconds=seconds,

@@ -11,7 +11,6 @@ from vkrt.ops.reduction import extreme_sizes, kept_order, lower_reduction
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -36,7 +35,7 @@ def _lower_arg(cx, x: Tensor, out: Tensor, dim: int | None, keepdim: bool | None
     count = z if across else source.sizes[dim]
     inner = 1 if across else math.prod(source.sizes[d] for d in source.order[place + 1:-1]) * z
     lanes = max(min(result.packed, 4), 1) if across else 1
-    parts = parts_of_rows(result.texels * lanes, count, LONG_LOOP // (lanes + 1))
+    parts = parts_of_rows(result.texels * lanes, count, cx.target.max_loops // (lanes + 1))
     chunk = -(-count // parts)
     params = [minimum, across, count, inner, source.sizes[dim], *source.grid, chunk, parts]
     dtype = variant(source.dtype, result.dtype)

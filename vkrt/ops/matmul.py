@@ -12,7 +12,6 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.shader import kind
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -39,7 +38,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               kind("matmul", bias_kind) if bias_kind else 0, clamp is not None, low, high, alpha,
               beta]
-    if rows == 1 and 4 * texels <= LONG_LOOP:
+    if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = "gemv", 4 * (texels + 1)
         count = tiles.invocations((1, 4), 1, columns, batches)
     else:

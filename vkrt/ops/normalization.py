@@ -16,7 +16,6 @@ from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_sizes
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
@@ -72,7 +71,7 @@ def _channels(source: Operand) -> ChannelMapping:
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
     """(mean, 1 / sqrt(variance + epsilon), 0, 0) of each set: sizes [.., 4]."""
     count = sets.count
-    parts = parts_of_rows(count, sets.texels, LONG_LOOP // 3)
+    parts = parts_of_rows(count, sets.texels, cx.target.max_loops // 3)
     chunk = -(-sets.texels // parts)
     partial = cx.temporary((parts, *sets.sizes, 4), "float32")
     cx.dispatch("moments", [*source.grid, count, sets.across, sets.rows, sets.width, chunk, parts,
@@ -133,7 +132,7 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     count = math.prod(shape[:-1]) * source.grid[2]
     rows = source.texels // count if count else 0
     if (any(map(cx.used, node.outs[1:]))
-            or parts_of_rows(rows, count, LONG_LOOP // 4) > 1):
+            or parts_of_rows(rows, count, cx.target.max_loops // 4) > 1):
         sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
         _normalize(cx, source, node.outs, sets, ChannelMapping(False, 1, count), weight, bias,
                    epsilon)

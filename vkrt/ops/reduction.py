@@ -14,7 +14,6 @@ from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
 from vkrt.shader import kind
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Dimensions that reduce.comp walks on either side.
@@ -130,7 +129,7 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
               divisor: float) -> None:
     texels, number = result.texels, kind("reduce", function)
     lanes = min(result.packed, 4) if plan.across else 1
-    parts = _parts(plan.count, lanes, texels)
+    parts = _parts(plan.count, cx.target.max_loops // lanes, texels)
     chunk = -(-plan.count // parts)
     loops = lanes * (chunk + -(-chunk // 64) + 1)
     if parts == 1:
@@ -148,11 +147,10 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
     _dispatch(cx, partial, result, rest, function, divisor)
 
 
-def _parts(count: int, lanes: int, texels: int) -> int:
+def _parts(count: int, max_loops: int, texels: int) -> int:
     """Into how many parts to split a reduction of `count` texels for each element."""
     # 65 iterations for 64 texels, with a margin.
-    longest = LONG_LOOP * 9 // 10 // lanes
-    parts = -(-count // longest)
+    parts = -(-count // (max_loops * 9 // 10))
     if count >= LONG and texels < FEW_RESULTS:
         parts = max(parts, min(count // (LONG // 4), -(-2 * FEW_RESULTS // texels)))
     return parts

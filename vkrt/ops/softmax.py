@@ -10,7 +10,6 @@ from vkrt.ops.dtypes import FLOAT_ASKED_FOR
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.work.target import LONG_LOOP
 from vkrt.work.tensor import Operand
 
 
@@ -38,7 +37,7 @@ def _softmax(cx, node, x, dim, _half_to_float):
         return
     params = [*result.grid, result.packed, logarithm, across, rows, count, inner]
     # Three walks over a row, two of them in one stage.
-    parts = parts_of_rows(rows, count, LONG_LOOP // 4)
+    parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
     if parts == 1:
         cx.dispatch("softmax", params, [result], [source], rows, loops=3 * count + count // 64 + 1)
     else:

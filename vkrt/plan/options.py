@@ -1,14 +1,20 @@
-"""The options of loading a program, in one place: `vkrt.load` and the command take the same."""
+"""The options of loading a program, said once: `LoadOptions` has the names, the values allowed, the
+defaults and a sentence about each. The command's options are generated from it, and a test holds
+the docstring of `vkrt.load` to it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from vkrt.device.policy import WINOGRAD
+from vkrt.device.policy import STORAGES, WINOGRAD
 from vkrt.errors import InputError
-from vkrt.plan.placement import check_weights
+from vkrt.memory.strategies import STRATEGIES
+from vkrt.plan.placement import WEIGHTS
 from vkrt.plan.plan import DEFAULT_CHUNK, ORDERS
 from vkrt.vk.cache_file import check_option
 
@@ -30,46 +36,70 @@ def parse_bytes(value: int | str) -> int:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
         unit = _UNITS.get(match[2].upper()) if match else None
         if match is None or unit is None:
-            raise InputError(f"{value!r}: expected bytes, such as 300MB, 1.5GB or 256MiB, or "
-                             f"'{SMALLEST}'")
+            raise InputError(f"{value!r}: expected bytes, such as 300MB, 1.5GB or 256MiB")
         number = int(float(match[1]) * unit)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise InputError(f"{value!r}: expected a positive number of bytes")
     return number
 
 
+def _option(default: Any, text: str, *, choices: Sequence[str] = (), metavar: str | None = None,
+            parse: Callable[[str], Any] = str) -> Any:
+    """A field of `LoadOptions`.
+
+    Args:
+        text: what it is, in words for the user; where the default is None, also what that means.
+        choices: the values allowed; without any, `__post_init__` checks the value.
+        metavar: what stands for the value in the command's help.
+        parse: makes the value of a word on the command line.
+    """
+    return field(default=default, metadata={"help": text, "choices": tuple(choices),
+                                            "metavar": metavar, "parse": parse})
+
+
 @dataclass(frozen=True)
 class LoadOptions:
-    """How a program is loaded; see `vkrt.load` for what each means.
+    """How a program is loaded; `vkrt.load` says more about each.
 
     Raises:
         InputError: a value is not one of those allowed.
     """
 
-    storage: str = "auto"
-    order: str = "lazy"
-    chunk: int = DEFAULT_CHUNK
-    weights: str = "auto"
-    memory_budget: int | str | None = None
-    stream_lookahead: int | None = None
-    prefetch: str = "auto"
-    keep_cached: bool | None = None
-    packed: str | os.PathLike[str] = "auto"
-    winograd: str = "auto"
-    pipeline_cache: str | os.PathLike[str] = "auto"
+    storage: str = _option("auto", "how tensors are stored", choices=("auto", *STORAGES))
+    weights: str = _option("auto", "how weights get from the file to the kernels", choices=WEIGHTS)
+    memory_budget: int | str | None = _option(
+        None, "the maximum of bytes on the device, such as 300MB, or \"smallest\"; weights that do "
+        "not fit are streamed (default: no maximum)", metavar="BYTES")
+    stream_lookahead: int | None = _option(
+        None, "how many wait points ahead of its use a streamed weight begins to load, 0 for no "
+        "overlap (default: what the plan finds best)", metavar="N", parse=int)
+    prefetch: str = _option("auto", "how the file is read", choices=("auto", *STRATEGIES))
+    keep_cached: bool | None = _option(
+        None, "whether the system's cache may keep what was copied from the file (default: only "
+        "where the file is small beside the machine's memory)", parse=bool)
+    packed: str | os.PathLike[str] = _option(
+        "auto", "the file of packed weights, \"off\", or \"auto\" for the one beside the program",
+        metavar="FILE")
+    winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
+                            choices=WINOGRAD)
+    pipeline_cache: str | os.PathLike[str] = _option(
+        "auto", "the file that keeps the driver's compiled pipelines, \"off\", or \"auto\" for one "
+        "in the user's cache folder", metavar="FILE")
+    order: str = _option("lazy", "whether the arena is allocated after the weights are packed, or "
+                         "before", choices=ORDERS)
+    chunk: int = _option(DEFAULT_CHUNK, "the maximum size of the staging buffer, such as 8MiB",
+                         metavar="BYTES", parse=parse_bytes)
 
     def __post_init__(self):
-        if self.order not in ORDERS:
-            raise InputError(f"order={self.order!r}: expected one of {', '.join(ORDERS)}")
-        check_weights(self.weights)
-        if self.winograd not in WINOGRAD:
-            raise InputError(f"winograd={self.winograd!r}: expected one of {', '.join(WINOGRAD)}")
+        for option in fields(self):
+            value, choices = getattr(self, option.name), option.metadata["choices"]
+            if choices and value not in choices:
+                raise InputError(f"{option.name}={value!r}: expected one of {', '.join(choices)}")
         _ = self.budget
         if self.stream_lookahead is not None and self.stream_lookahead < 0:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
         if not isinstance(self.packed, (str, os.PathLike)):
             raise InputError(f"packed={self.packed!r}: expected 'auto', 'off' or a path")
-
         check_option(self.pipeline_cache)
 
     @property
@@ -82,4 +112,7 @@ class LoadOptions:
         """The memory budget in bytes; None without one, and for as few bytes as possible."""
         if self.memory_budget is None or self.memory_budget == SMALLEST:
             return None
-        return parse_bytes(self.memory_budget)
+        try:
+            return parse_bytes(self.memory_budget)
+        except InputError as error:
+            raise InputError(f"memory_budget={error}, or '{SMALLEST}'") from error

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import UnsupportedError
 from vkrt.work.records import WorkList
 from vkrt.work.weights import Weight
 
@@ -69,17 +69,6 @@ class Placements:
         return tuple(weight.prepack for weight in self.weights(*kinds))
 
 
-def check_weights(weights: str) -> str:
-    """The value of `weights=`, if it is one.
-
-    Raises:
-        InputError: it is not.
-    """
-    if weights not in WEIGHTS:
-        raise InputError(f"weights={weights!r}: expected one of {', '.join(WEIGHTS)}")
-    return weights
-
-
 def placements_of(work: WorkList, weights: str, *, unified: bool,
                   cannot_map: Callable[[Weight], str],
                   shared: Container[int] = ()) -> tuple[Placement, ...]:
@@ -101,7 +90,7 @@ def placements_of(work: WorkList, weights: str, *, unified: bool,
         UnsupportedError: "map", and no weight can be.
     """
     found = tuple(Placement("shared", SHARED) if weight.storage in shared else
-                  _placement(work, weight, check_weights(weights), unified, cannot_map)
+                  _placement(work, weight, weights, unified, cannot_map)
                   for weight in work.catalog)
     if weights == "map" and found and not any(p.kind in ("map", "shared") for p in found):
         reasons = sorted({placement.why for placement in found})

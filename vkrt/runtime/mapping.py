@@ -55,7 +55,7 @@ class Mapper:
         self._device = device
         self._sources = sources
         self._offset_alignment = offset_alignment
-        self._trusts = trusts or policy_of(device.info.driver_id).maps_files
+        self._trusts = trusts or policy_of(device.info).maps_files
         self._alignment = import_alignment(device)
         self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
         self._refused: dict[int, str] = {}

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from vkrt.work.tuning import Tuning
 
-# Longer rows than this many iterations of one invocation are split, where a kernel can: into parts
-# that run side by side, and no driver has to be trusted with longer loops (see `loop_limit`).
-LONG_LOOP = 60000
 # Element numbers are signed 32-bit integers in kernels.
 MAX_ELEMENTS = (1 << 31) - 1
 
@@ -43,14 +40,19 @@ class Target:
     scratch: str = "none"
     tuning: Tuning = Tuning()
 
+    @property
+    def max_loops(self) -> int:
+        """`loop_limit` as a number; longer rows are split, where a kernel can."""
+        return MAX_ELEMENTS if self.loop_limit is None else self.loop_limit
+
     def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
-        Groups are made smaller where few would exist (`Tuning.least_groups`): CPU drivers then use
+        Groups are made smaller where few would exist (`Tuning.min_groups`): CPU drivers then use
         every core.
         """
         local_size = min(local_size, self.max_local_size)
-        while local_size > 8 and invocations < self.tuning.least_groups * local_size:
+        while local_size > 8 and invocations < self.tuning.min_groups * local_size:
             local_size //= 2
         count = -(-invocations // local_size)
         columns = min(count, self.max_groups)

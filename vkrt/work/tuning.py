@@ -9,7 +9,7 @@ Tile = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tuning:
-    """A driver's row of `vkrt.device.drivers`, as far as operators look at it.
+    """A driver's row (`vkrt.device.rows`), as far as operators look at it.
 
     Attributes:
         tiles: register tiles (pixels or rows, channels or columns) of the shaders conv2d_AxB and
@@ -18,11 +18,11 @@ class Tuning:
             nothing.
         wide_depthwise: from this width on depthwise convolutions compute 8 pixels an invocation,
             below it 2.
-        least_groups: workgroups are made smaller where fewer than these would exist.
+        min_groups: workgroups are made smaller where fewer than these would exist.
     """
 
     tiles: tuple[tuple[Tile, float], ...] = (
         ((8, 8), 20.0), ((4, 8), 17.5), ((4, 4), 14.0), ((2, 4), 10.5), ((1, 4), 8.0))
     lanes: int = 64
     wide_depthwise: int = 3
-    least_groups: int = 4
+    min_groups: int = 4

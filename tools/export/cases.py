@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make the programs of tests/models/cases/: what other runtimes of such programs get wrong.
 
-    python tools/export_cases.py [NAME...] [--out tests/models/cases] [--list]
+    python tools/export/cases.py [NAME...] [--out tests/models/cases] [--list]
 
 Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
 out1, ... of eager PyTorch in float32.  Weights and inputs are random with a fixed seed.
@@ -14,7 +14,7 @@ Needs Python 3.10 to 3.12 with
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import SEED, lower, run_eager, run_tool, save_arrays
+from exporting import export, run_tool
 
 MAX_BYTES = 60_000  # the limit for one program or one .npz file
 
@@ -268,21 +268,11 @@ PROGRAMS = {
 }
 
 
-def export(name, folder):
-    """Export one program to ``folder``."""
-    torch.manual_seed(SEED)
-    module, inputs = PROGRAMS[name]()
-    module.eval()
-    pte = lower(module, inputs)
-    outputs = run_eager(module, inputs)
-    program, arrays = folder / f"{name}.pte", folder / f"{name}.npz"
-    program.write_bytes(pte)
-    save_arrays(arrays, inputs, outputs)
-    sizes = program.stat().st_size, arrays.stat().st_size
-    print(f"{name}: program {sizes[0]} bytes, arrays {sizes[1]} bytes")
-    if max(sizes) > MAX_BYTES:
-        raise SystemExit(f"{name}: larger than {MAX_BYTES} bytes")
+def make(path):
+    """Export one program."""
+    module, inputs = PROGRAMS[path.stem]()
+    export(path, module.eval(), inputs, MAX_BYTES)
 
 
 if __name__ == "__main__":
-    run_tool("Make the programs of tests/models/cases.", PROGRAMS, export, "tests/models/cases")
+    run_tool("Make the programs of tests/models/cases.", PROGRAMS, make, "tests/models/cases")

@@ -1,6 +1,6 @@
-"""Compares what the tests expect of operators with PyTorch.
+"""Is what the tests expect of operators what PyTorch does?
 
-    python tools/check_samples.py [OPERATOR ...]
+    python tools/check/expectations.py [OPERATOR ...]
 
 The tests of operators (tests/ops/samples) run without PyTorch: each sample says in numpy, or as
 numbers, what comes out. This computes the same with PyTorch's operator of the same name, in double
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-TESTS = Path(__file__).parent.parent / "tests"
+TESTS = Path(__file__).resolve().parent.parent.parent / "tests"
 sys.path[:0] = [str(TESTS / "ops"), str(TESTS)]
 
 # Relative L2 error; samples give some numbers in single precision.

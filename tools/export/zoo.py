@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Make programs of well-known networks, to try vkrt on what people export.
 
-    python tools/export_zoo.py [NAME...] [--out FOLDER] [--dtype fp16] [--list]
+    python tools/export/zoo.py [NAME...] [--out FOLDER] [--dtype fp16] [--list]
 
 Each program NAME-base.pte (NAME-fp16.pte) gets a .npz with the inputs in0.. and the outputs out0..
 of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get the statistics
-of random input, so that the numbers keep their size through the network.  ``tools/check_models.py``
+of random input, so that the numbers keep their size.  ``tools/check/results.py``
 runs the programs and compares.
 
 Needs Python 3.10 to 3.12 with
@@ -15,13 +15,10 @@ Needs Python 3.10 to 3.12 with
 and about 4 GB of memory for the largest networks.
 """
 
-import argparse
-from pathlib import Path
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import SEED, lower, run_eager, save_arrays
+from exporting import export, run_tool
 
 
 class Unet(nn.Module):
@@ -252,6 +249,16 @@ def swin():
     return network, (torch.randn(1, 3, 64, 64),)
 
 
+def linears(layers=12, width=2048):
+    """Layers of linear + ReLU (201 MB of weights), to measure loading and streaming."""
+    modules = []
+    for _ in range(layers):
+        linear = nn.Linear(width, width)
+        nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")  # the numbers keep their size
+        modules += [linear, nn.ReLU()]
+    return nn.Sequential(*modules), (torch.randn(1, width),)
+
+
 # name: function that returns the module and its inputs
 NETWORKS = {
     "efficientnet_b0": lambda: vision("efficientnet_b0"),
@@ -268,42 +275,17 @@ NETWORKS = {
     "edsr": lambda: (Edsr(), (torch.rand(1, 3, 48, 48),)),
     "dcgan": lambda: (Generator(), (torch.randn(1, 64, 1, 1),)),
     "wavenet": lambda: (Wavenet(), (torch.randn(1, 1, 2048),)),
+    "linears-12x2048": linears,
 }
 
 
-def export(name, folder, dtype):
-    """Export one network to ``folder``; `vkrt info` shows what the program is made of."""
-    torch.manual_seed(SEED)
-    module, inputs = NETWORKS[name]()
+def make(path, dtype):
+    """Export one network; `vkrt info` shows what the program is made of."""
+    module, inputs = NETWORKS[path.stem]()
     randomize(module)
-    module = calibrate(module, inputs)
-    outputs = run_eager(module, inputs)
-    pte = lower(module, inputs, force_fp16=dtype == "fp16")
-    path = folder / f"{name}-{'base' if dtype == 'fp32' else dtype}.pte"
-    path.write_bytes(pte)
-    save_arrays(path.with_suffix(".npz"), inputs, outputs)
-    spread = ", ".join(f"{a.mean():.3g} +- {a.std():.3g}" for a in outputs)
-    print(f"{path}: {len(pte)} bytes, outputs {spread}")
-
-
-def main(argv=None):
-    """Read the command line and export the networks."""
-    parser = argparse.ArgumentParser(description="Make programs of well-known networks.")
-    parser.add_argument("name", nargs="*", help="networks to export (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the files")
-    parser.add_argument("--dtype", choices=("fp32", "fp16"), default="fp32")
-    parser.add_argument("--list", action="store_true", help="print the networks' names and stop")
-    options = parser.parse_args(argv)
-    if options.list:
-        print("\n".join(NETWORKS))
-        return
-    unknown = [name for name in options.name if name not in NETWORKS]
-    if unknown:
-        parser.error(f"no such network: {', '.join(unknown)}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name in options.name or NETWORKS:
-        export(name, options.out, options.dtype)
+    path = path.with_stem(f"{path.stem}-{'base' if dtype == 'fp32' else dtype}")
+    export(path, calibrate(module, inputs), inputs, force_fp16=dtype == "fp16")
 
 
 if __name__ == "__main__":
-    main()
+    run_tool("Make programs of well-known networks.", NETWORKS, make, dtype=("fp32", "fp16"))

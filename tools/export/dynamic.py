@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Make the small test programs with dynamic shapes of tests/models/.
 
-    python tools/export_dynamic.py [NAME...] [--out tests/models]
+    python tools/export/dynamic.py [NAME...] [--out tests/models]
 
 Each program NAME.pte gets a NAME.npz beside it with the calls 0, 1, ... of other sizes: the inputs
 call0_in0, call0_in1, ... and the outputs call0_out0, ... that eager PyTorch computes in float32.
-What is needed is what tools/export_models.py needs.
+What is needed is what tools/export/models.py needs.
 """
 
-import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import SEED, describe, lower, print_steps, run_eager, run_tool
+from exporting import arrays_of, describe, lower, print_steps, run_eager, run_tool, save
 from torch.export import Dim
 
 
@@ -157,22 +156,18 @@ PROGRAMS = {
 }
 
 
-def export(name, folder):
-    """Export one program to ``folder`` and print what it is made of."""
-    make, inputs_of, example, dynamic_shapes, calls = PROGRAMS[name]
-    torch.manual_seed(SEED)
-    module = make().eval()
+def make(path):
+    """Export one program and print what it is made of."""
+    make_module, inputs_of, example, dynamic_shapes, calls = PROGRAMS[path.stem]
+    module = make_module().eval()
     pte = lower(module, inputs_of(*example), dynamic_shapes=dynamic_shapes)
-    (folder / f"{name}.pte").write_bytes(pte)
     arrays = {}
     for number, sizes in enumerate(calls):
         inputs = inputs_of(*sizes)
-        arrays |= {f"call{number}_in{i}": t.numpy() for i, t in enumerate(inputs)}
-        arrays |= {f"call{number}_out{i}": a for i, a in enumerate(run_eager(module, inputs))}
-    np.savez_compressed(folder / f"{name}.npz", **arrays)
-    print(f"{name}: program {len(pte)} bytes, {len(calls)} calls")
+        arrays |= arrays_of(inputs, run_eager(module, inputs), f"call{number}_")
+    save(path, pte, arrays)
     print_steps(describe(pte))
 
 
 if __name__ == "__main__":
-    run_tool("Make the test programs with dynamic shapes.", PROGRAMS, export, "tests/models")
+    run_tool("Make the test programs with dynamic shapes.", PROGRAMS, make, "tests/models")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 SEED = 20240229
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def lower(module, inputs, dynamic_shapes=None, **options):
@@ -20,17 +21,23 @@ def lower(module, inputs, dynamic_shapes=None, **options):
     ``options`` are the partitioner's compile options, for instance ``force_fp16=True``; those
     that are False are left out, because the exporter would store them in the program.
     """
+    if dynamic_shapes is not None:
+        options["require_dynamic_shapes"] = True
+    return lower_methods({"forward": (module, inputs)}, dynamic_shapes, **options)
+
+
+def lower_methods(methods, dynamic_shapes=None, **options):
+    """The same for a program of several methods: name -> (module, inputs)."""
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
     logging.getLogger().setLevel(logging.WARNING)  # the partitioner lists every node otherwise
     warnings.filterwarnings("ignore", category=FutureWarning)  # executorch's own use of torch
-    if dynamic_shapes is not None:
-        options["require_dynamic_shapes"] = True
-    program = torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
+    options = {k: v for k, v in options.items() if v is not False}
     edge = to_edge_transform_and_lower(
-        program,
-        partitioner=[VulkanPartitioner({k: v for k, v in options.items() if v is not False})],
+        {name: torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
+         for name, (module, inputs) in methods.items()},
+        partitioner={name: [VulkanPartitioner(options)] for name in methods},
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
     return edge.to_executorch().buffer
@@ -98,31 +105,50 @@ def run_eager(module, inputs):
     return [t.contiguous().numpy() for t in outputs]
 
 
-def save_arrays(path, inputs, outputs):
-    """Write inputs and outputs to an .npz file as in0.. and out0.. ."""
-    arrays = {f"in{i}": t.numpy() for i, t in enumerate(inputs)}
-    arrays.update({f"out{i}": a for i, a in enumerate(outputs)})
-    np.savez_compressed(path, **arrays)
+def arrays_of(inputs, outputs, prefix=""):
+    """Inputs (tensors) and outputs (arrays) by their names in an .npz file, in0.. and out0.. ."""
+    return {**{f"{prefix}in{i}": t.numpy() for i, t in enumerate(inputs)},
+            **{f"{prefix}out{i}": a for i, a in enumerate(outputs)}}
 
 
-def run_tool(what, programs, make, folder):
+def save(path, pte, arrays, max_bytes=None):
+    """Write a program and its arrays beside it; none of them may be larger than ``max_bytes``."""
+    path.write_bytes(pte)
+    np.savez_compressed(path.with_suffix(".npz"), **arrays)
+    sizes = len(pte), path.with_suffix(".npz").stat().st_size
+    print(f"{path.stem}: program {sizes[0]} bytes, arrays {sizes[1]} bytes")
+    if max_bytes and max(sizes) > max_bytes:
+        raise SystemExit(f"{path.stem}: larger than {max_bytes} bytes")
+
+
+def export(path, module, inputs, max_bytes=None, **options):
+    """Export a module and what eager PyTorch makes of its inputs; return the program's bytes."""
+    outputs = run_eager(module, inputs)
+    if not all(np.isfinite(a).all() for a in outputs):
+        raise SystemExit(f"{path.stem}: an output is not finite")
+    pte = lower(module, inputs, **options)
+    save(path, pte, arrays_of(inputs, outputs), max_bytes)
+    return pte
+
+
+def run_tool(what, programs, make, folder=None, **choices):
     """Read the command line of a tool that makes programs, and make them.
 
     Args:
         what: the tool's description.
         programs: by name.
-        make: called with a name and the folder for its files.
-        folder: of this repository's programs, such as "tests/models".
+        make: called with the path that a program of a name is to have, always after the same seed.
+        folder: of this repository's programs, such as "tests/models"; the current one by default.
+        choices: further options and their values, the first of which is the default; they are
+            passed on to ``make``.
     """
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("name", nargs="*", help="programs to make (default: all)")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path(__file__).resolve().parent.parent / folder,
-        help=f"folder for the files (default: {folder} of this repository)",
-    )
+    parser.add_argument("--out", type=Path, default=Path(ROOT / folder if folder else "."),
+                        help=f"folder for the files (default: {folder or 'the current one'})")
     parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
+    for name, values in choices.items():
+        parser.add_argument(f"--{name}", choices=values, default=values[0])
     options = parser.parse_args()
     if options.list:
         print("\n".join(programs))
@@ -132,4 +158,6 @@ def run_tool(what, programs, make, folder):
         parser.error(f"no such program: {', '.join(unknown)}")
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.name or programs:
-        make(name, options.out)
+        torch.manual_seed(SEED)
+        make(options.out / f"{name}.pte", **{choice: getattr(options, choice)
+                                             for choice in choices})

@@ -1,10 +1,10 @@
 """Loads and runs damaged programs: an answer or one of vkrt's exceptions has to come, and soon.
 
-    python tools/fuzz.py                           10,000 files, of the programs in tests/models
-    python tools/fuzz.py --count 500 --seed 7 --jobs 2 MODEL.pte FOLDER
-    python tools/fuzz.py --seed 7 --index 312      one file again, in this process
+    python tools/check/fuzz.py                       10,000 files, of the programs in tests/models
+    python tools/check/fuzz.py --count 500 --seed 7 --jobs 2 MODEL.pte FOLDER
+    python tools/check/fuzz.py --seed 7 --index 312  one file again, in this process
 
-Each file is a good program changed at a few places (see fuzz_mutations.py); seed and index say
+Each file is a good program changed at a few places (see mutations.py); seed and index say
 which and how. It is loaded with options that chance picks and, if that works, each method runs on
 random inputs, twice, which has to give the same. What would take more than a gigabyte, or more work
 than a second or so, is not run: the plan says so before anything is allocated.
@@ -26,19 +26,21 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
-from fuzz_mutations import Model, mutate
+from mutations import Model, mutate
 
-ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 1 << 30
+ROOT = Path(__file__).resolve().parent.parent.parent
+MAX_BYTES = 1 << 30
 # Of all invocations, loops counted: about a second of a slow driver.
-MOST_WORK = 100_000_000
-MOST_MODEL_BYTES = 200_000
+MAX_WORK = 100_000_000
+MAX_MODEL_BYTES = 200_000
 # CPU seconds of one file; and seconds that may pass, since a process can wait for nothing too.
 CPU_SECONDS = 60
 SECONDS = 600
@@ -50,7 +52,7 @@ def models_in(paths: list[str]) -> list[Model]:
     for path in map(Path, paths):
         files += sorted(path.glob("*.pte")) if path.is_dir() else [path]
     return [Model.of(str(file), file.read_bytes()) for file in files
-            if file.stat().st_size <= MOST_MODEL_BYTES]
+            if file.stat().st_size <= MAX_MODEL_BYTES]
 
 
 def damaged(models: list[Model], seed: int, index: int) -> tuple[str, bytes, list[str], Random]:
@@ -91,7 +93,7 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
             sizes = [_needs(description, name, device, options) for name in names]
         finally:
             description.close()
-        if any(nbytes > MOST_BYTES or work > MOST_WORK for nbytes, work in sizes):
+        if any(nbytes > MAX_BYTES or work > MAX_WORK for nbytes, work in sizes):
             return "not run: too large"
         with Program(source, device, options) as program:
             for name in names:
@@ -132,24 +134,23 @@ def _array(info: Any, random: np.random.Generator) -> np.ndarray:
     return random.standard_normal(info.sizes).astype(info.dtype)
 
 
-def _prepare(specialize: bool) -> Any:
-    """An open device. Sizes are pushed by default, so that programs share compiled shaders."""
+@contextmanager
+def _opened(specialize: bool) -> Iterator[Any]:
+    """A device. Sizes are pushed by default, so that programs share compiled shaders."""
     from dataclasses import replace
 
-    from vkrt.device import policy
+    from vkrt.device.policy import overridden, policy_of
     from vkrt.vk.device import Device
 
-    device = Device.open(None)
-    driver = device.info.driver_id
-    policy.POLICIES[driver] = replace(policy.policy_of(driver), specialize=specialize)
-    return device
+    with Device.open(None) as device, overridden(replace(policy_of(device.info),
+                                                         specialize=specialize)):
+        yield device
 
 
 def _work(pipe: Any, paths: list[str], seed: int, specialize: bool) -> None:
     """A worker: takes numbers of files, gives outcomes."""
     models = models_in(paths)
-    device = _prepare(specialize)
-    with tempfile.TemporaryDirectory() as folder:
+    with _opened(specialize) as device, tempfile.TemporaryDirectory() as folder:
         while (index := pipe.recv()) is not None:
             _, data, _, rng = damaged(models, seed, index)
             try:
@@ -157,7 +158,6 @@ def _work(pipe: Any, paths: list[str], seed: int, specialize: bool) -> None:
             except BaseException as error:  # whatever it is, it is what we look for
                 outcome, finding = f"FINDING {type(error).__name__}", traceback.format_exc()
             pipe.send((index, outcome, finding))
-    device.close()
 
 
 class Worker:
@@ -279,7 +279,7 @@ def again(options: argparse.Namespace) -> int:
     """One file in this process, with everything said about it."""
     name, data, done, rng = damaged(models_in(options.models), options.seed, options.index)
     print(f"{name}: {'; '.join(done)}", flush=True)
-    with _prepare(options.specialize) as device, tempfile.TemporaryDirectory() as folder:
+    with _opened(options.specialize) as device, tempfile.TemporaryDirectory() as folder:
         print(attempt(data, rng, device, Path(folder)))
     return 0
 

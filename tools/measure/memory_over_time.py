@@ -1,8 +1,8 @@
-"""Memory over the time of a load and a first inference, each way in a fresh process.
+"""How much memory do a load and a first inference take over time, each variant in a fresh process?
 
-    python tools/memory_timeline.py MODEL.pte [--plot CHART.png] [--budget 60MB]
+    python tools/measure/memory_over_time.py MODEL.pte [--plot CHART.png] [--budget 60MB]
 
-Ways, the panels of the picture:
+Variants, the panels of the picture:
 
     eager      weights="copy", order="eager": everything is allocated, then weights go through
                staging, as runtimes usually do it
@@ -38,51 +38,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fresh
+import numpy as np
+
+import vkrt
+from vkrt.memory.reader import DEFAULT_WINDOW
+from vkrt.program import Description
+from vkrt.report.columns import columns
+from vkrt.report.memory import resident
+
 PERIOD = 1e-3
-WAYS: dict[str, dict[str, Any]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "eager": {"weights": "copy", "order": "eager"},
     "lazy": {"weights": "copy"},
     "mapped": {"weights": "auto"},
     "streamed": {"weights": "stream"},
 }
-TITLES = {
-    "eager": 'eager: weights="copy", order="eager"',
-    "lazy": 'lazy: weights="copy"',
-    "mapped": 'mapped: weights="auto"',
-    "streamed": 'streamed: weights="stream", budget {:.1f} MB',
-}
 
 
 def main() -> int:
-    options = _options()
-    if options.child:
-        print(json.dumps(child(options.model, json.loads(options.child))))
-        return 0
-    warm = watch(options.model, WAYS["lazy"], options.device)
-    budget = options.budget
-    if budget is None:
-        least = watch(options.model, {"weights": "stream", "memory_budget": "smallest"},
-                      options.device)
-        budget = max(warm.device_peak // 2, least.planned_peak)
-    ways = {name: dict(way) for name, way in WAYS.items()}
-    ways["streamed"]["memory_budget"] = budget
-    runs = {name: watch(options.model, way, options.device) for name, way in ways.items()}
-    print(f"{options.model.name}, {options.model.stat().st_size / 1e6:.1f} MB, on {warm.name}\n")
-    print(table(runs))
-    if options.plot:
-        peak = runs["streamed"].planned_peak
-        print(f"\n{options.plot}: {draw(options.model, runs, peak, options.plot):,} bytes")
-    return 0
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", type=Path, metavar="MODEL.pte")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="a PNG")
-    parser.add_argument("--budget", help="of the streamed way, such as 60MB")
+    parser.add_argument("--budget", help="of the streamed variant, such as 60MB")
     parser.add_argument("--device", help="index or part of the name")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    warm = watch(options.model, VARIANTS["lazy"], options.device)
+    variants = {name: dict(variant) for name, variant in VARIANTS.items()}
+    variants["streamed"]["memory_budget"] = options.budget or max(
+        warm.device_peak // 2,
+        watch(options.model, {**VARIANTS["streamed"], "memory_budget": "smallest"},
+              options.device).planned_peak)
+    runs = {name: watch(options.model, settings, options.device)
+            for name, settings in variants.items()}
+    print(f"{options.model.name}, {options.model.stat().st_size / 1e6:.1f} MB, on {warm.name}\n")
+    print("\n".join(table(runs)))
+    if options.plot:
+        print(f"\n{options.plot}: {draw(options.model, runs, options.plot):,} bytes")
+    return 0
 
 
 @dataclass
@@ -91,6 +84,7 @@ class Run:
 
     Attributes:
         name: of the device.
+        settings: options of `vkrt.load`.
         device: (time, bytes allocated) wherever that changed.
         process: (time, anon, file), every sample.
         phases: (time, name) of the checkpoints of `MemoryReport`.
@@ -99,12 +93,19 @@ class Run:
     """
 
     name: str
+    settings: dict[str, Any]
     device: list[tuple[float, int]]
     process: list[tuple[float, int, int]]
     phases: list[tuple[float, str]]
     device_peak: int
     planned_peak: int
     high: int
+
+    @property
+    def what(self) -> str:
+        """The options in words."""
+        return ", ".join(f"{name}={value / 1e6:.1f} MB" if isinstance(value, int)
+                         else f'{name}="{value}"' for name, value in self.settings.items())
 
     @property
     def end(self) -> float:
@@ -126,17 +127,9 @@ class Run:
 # In the child
 
 
-def child(model: Path, settings: dict[str, Any]) -> dict[str, Any]:
+def child(model: str, settings: dict[str, Any], device_name: str | None) -> dict[str, Any]:
     """Loads and runs a program in this process, sampling the device; returns its part of a `Run`,
     with times of the monotonic clock."""
-    import numpy as np
-
-    import vkrt
-    from vkrt.memory.reader import DEFAULT_WINDOW
-    from vkrt.program import Description
-    from vkrt.report.memory import resident
-
-    device_name = settings.pop("device")
     options = vkrt.LoadOptions(**settings)
     samples: list[tuple[float, int]] = []
     phases: list[tuple[float, str]] = []
@@ -185,8 +178,7 @@ def child(model: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 def watch(model: Path, settings: dict[str, Any], device: str | None) -> Run:
     """Runs a child and samples its memory meanwhile."""
-    command = [sys.executable, __file__, str(model), "--child",
-               json.dumps({**settings, "device": device})]
+    command = fresh.command(child, str(model), settings, device)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -201,16 +193,18 @@ def watch(model: Path, settings: dict[str, Any], device: str | None) -> Run:
         done.set()
         sampler.join()
     if process.returncode:
-        raise SystemExit(f"memory_timeline: {model.name} with {settings} failed with exit code "
+        raise SystemExit(f"memory_over_time: {model.name} with {settings} failed with exit code "
                          f"{process.returncode}")
     found = json.loads(answer)
-    start, phases = found["start"], [((at - found["start"]) * 1e3, name)
-                                     for at, name in found["phases"]]
-    end = phases[-1][0]
-    sizes = [((at - start) * 1e3, anon, file) for at, anon, file in samples]
+
+    def since(samples: Any) -> list[Any]:
+        """Samples with times in ms from the start."""
+        return [((at - found["start"]) * 1e3, *rest) for at, *rest in samples]
+
+    phases, sizes = since(found["phases"]), since(samples)
     before = [s for s in sizes if s[0] <= 0][-1:]
-    return Run(found["name"], _changes([((at - start) * 1e3, n) for at, n in found["samples"]]),
-               [*((0.0, *s[1:]) for s in before), *(s for s in sizes if 0 < s[0] <= end)], phases,
+    process = [*((0.0, *s[1:]) for s in before), *(s for s in sizes if 0 < s[0] <= phases[-1][0])]
+    return Run(found["name"], settings, _changes(since(found["samples"])), process, phases,
                found["device_peak"], found["planned_peak"], found["high"])
 
 
@@ -237,25 +231,24 @@ def _changes(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return kept
 
 
-def table(runs: dict[str, Run]) -> str:
-    """The peaks, in markdown and MB (10^6 bytes); of the process also how far above the start."""
-    lines = ["| way | device, planned | device | anon | file | RSS at the start | RSS sampled "
-             "| VmHWM | load + first run ms |", "| --- |" + " --- |" * 8]
+def table(runs: dict[str, Run]) -> list[str]:
+    """The peaks in MB (10^6 bytes), of the process also how far above the start."""
+    rows = [("variant", "device, planned", "device", "anon", "file", "RSS at the start",
+             "RSS sampled", "VmHWM", "load ms", "first run ms")]
     for name, run in runs.items():
-        _, anon0, file0 = run.process[0]
-        anon, file = (max(s[k] for s in run.process) for k in (1, 2))
-        total = max(s[1] + s[2] for s in run.process)
-        lines.append(
-            f"| {name} | {run.planned_peak / 1e6:.2f} | {run.device_peak / 1e6:.2f} "
-            f"| {anon / 1e6:.1f} (+{(anon - anon0) / 1e6:.1f}) "
-            f"| {file / 1e6:.1f} (+{(file - file0) / 1e6:.1f}) | {(anon0 + file0) / 1e6:.1f} "
-            f"| {total / 1e6:.1f} (+{run.growth / 1e6:.1f}) | {run.high / 1e6:.1f} "
-            f"| {run.loaded:.0f} + {run.end - run.loaded:.0f} |")
-    return "\n".join(lines)
+        _, anon, file = run.process[0]
+        tops = (max(s[1] for s in run.process), max(s[2] for s in run.process),
+                anon + file + run.growth)
+        cells = [f"{top / 1e6:.1f} (+{(top - start) / 1e6:.1f})"
+                 for top, start in zip(tops, (anon, file, anon + file))]
+        rows.append((name, f"{run.planned_peak / 1e6:.2f}", f"{run.device_peak / 1e6:.2f}",
+                     *cells[:2], f"{(anon + file) / 1e6:.1f}", cells[2], f"{run.high / 1e6:.1f}",
+                     f"{run.loaded:.0f}", f"{run.end - run.loaded:.0f}"))
+    return columns(rows)
 
 
-def draw(model: Path, runs: dict[str, Run], budget: int, path: Path) -> int:
-    """A panel for each way, with the same axes; returns the bytes of the PNG."""
+def draw(model: Path, runs: dict[str, Run], path: Path) -> int:
+    """A panel for each variant, with the same axes; returns the bytes of the PNG."""
     from plot import LIGHT_BLUE, LIGHT_ORANGE, ORANGE, Panel, Picture, rounded_up
 
     wide, high = 450, 265
@@ -268,7 +261,7 @@ def draw(model: Path, runs: dict[str, Run], budget: int, path: Path) -> int:
     for number, (name, run) in enumerate(runs.items()):
         left, upper = number % 2 * wide, 60 + number // 2 * high
         panel = Panel(picture, (left, upper, left + wide, upper + high), x=(0, end), y=(0, top),
-                      title=TITLES[name].format(budget / 1e6), x_label="ms",
+                      title=f"{name}: {run.what}", x_label="ms",
                       y_label=f"MB; peaks: {run.device_peak / 1e6:.1f} on the device, process "
                               f"+{run.growth / 1e6:.0f}")
         anon = [(at, n / 1e6) for at, n, _ in run.process]

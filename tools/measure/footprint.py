@@ -1,0 +1,233 @@
+"""How much memory does a program take at every checkpoint of a load?
+
+Every variant is measured in a fresh process.
+
+    python tools/measure/footprint.py MODEL.pte ...                 a table per model
+    python tools/measure/footprint.py MODEL.pte --variants map,copy these variants
+    python tools/measure/footprint.py MODEL.pte --repeat 300        growth over repeated inferences
+    python tools/measure/footprint.py MODEL.pte --growth            the same, 300 behind 50; exits 1
+                                                                    on 1 kB or more in each
+    python tools/measure/footprint.py --update BASELINE.json MODEL ..   write a baseline
+    python tools/measure/footprint.py --check BASELINE.json [MODEL ..]  compare; exits 1 on growth
+
+Variants: `map` is the default of vkrt.load (what can be mapped is), `direct`, `copy` (through
+staging), `eager` (copy, with everything allocated first), `stream` in the smallest budget or
+`stream:300MB` in one given.
+
+Bytes on the device are exact and compared exactly. Bytes of the process (VmRSS, VmHWM, RssAnon,
+RssFile of the model) depend on the system and are compared with a tolerance. The anonymous memory
+after the last run, and how much of it is in huge pages, is shown and not compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import fresh
+import numpy as np
+
+import vkrt
+from vkrt.report.columns import columns
+from vkrt.report.memory import resident
+
+# What the driver may do between two machines with the same software, in bytes.
+PROCESS_TOLERANCE = 24 << 20
+DEVICE_FIGURES = ("weights", "pool", "staging", "activations", "planned_peak", "measured_peak",
+                  "mapped", "streamed")
+# Names of variants -> options of vkrt.load
+VARIANTS: dict[str, dict[str, str]] = {
+    "map": {"weights": "auto"},
+    "direct": {"weights": "direct"},
+    "copy": {"weights": "copy"},
+    "eager": {"weights": "copy", "order": "eager"},
+    "stream": {"weights": "stream"},
+}
+ROOT = Path(__file__).resolve().parent.parent.parent
+# Inferences before growth is measured (what drivers and allocators set up, they have by then), and
+# the bytes that each of the following may add.
+WARM = 50
+MAX_GROWTH = 1000
+
+
+def main() -> int:
+    options = _options()
+    baseline: dict[str, Any] = {}
+    if options.check:
+        baseline = json.loads(Path(options.check).read_text(encoding="utf-8"))["models"]
+    variants = (options.variants.split(",") if options.variants
+                else list(dict.fromkeys(name for known in baseline.values() for name in known))
+                or ["map", "copy", "stream"])
+    for variant in variants:
+        if variant.partition(":")[0] not in VARIANTS:
+            print(f"footprint: --variants {variant}: expected some of {', '.join(VARIANTS)}",
+                  file=sys.stderr)
+            return 2
+    models = options.models or [str(ROOT / name) for name in baseline]
+    if not models:
+        print("footprint: no model given", file=sys.stderr)
+        return 2
+    repeat, warm = (301, WARM) if options.growth else (options.repeat, 1)
+    results: dict[str, Any] = {}
+    for model in models:
+        # Compiling shaders takes memory too, where the driver's cache does not have them yet.
+        for _ in range(2 if options.check or options.update else 1):
+            results[_name(model)] = {
+                variant: fresh.measure(measure, model, variant, options.storage, repeat, warm)
+                for variant in variants}
+    if options.json:
+        print(json.dumps(results, indent=2))
+    elif not options.check and not options.growth:
+        for name, found in results.items():
+            print("\n".join([name, *_table(found)]))
+    if options.update:
+        text = json.dumps({"models": {n: {w: _kept(r) for w, r in found.items()}
+                                      for n, found in results.items()}}, indent=2)
+        Path(options.update).write_text(text + "\n", encoding="utf-8")
+    if options.check:
+        return _check(baseline, results)
+    return _growth(results) if options.growth else 0
+
+
+def _growth(results: dict[str, Any]) -> int:
+    """Prints what each inference adds to the process; 1 if that is too much anywhere.
+
+    Pages of files do not count: the system takes them back when it needs them.
+    """
+    bad = 0
+    for name, variants in results.items():
+        for variant, result in variants.items():
+            each = result["private_growth"] / (result["repeat"] - 1)
+            bad += each >= MAX_GROWTH
+            print(f"{name} ({variant}): {each:,.1f} B for each of {result['repeat'] - 1} inferences"
+                  + (f", expected less than {MAX_GROWTH:,}" if each >= MAX_GROWTH else ""))
+    return 1 if bad else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--variants", help="default: map,copy,stream, or all that the baseline has")
+    parser.add_argument("--storage", default="auto")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
+    parser.add_argument("--growth", action="store_true",
+                        help="only say what each of 300 inferences adds to the process")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--check", metavar="BASELINE")
+    parser.add_argument("--update", metavar="BASELINE")
+    return parser.parse_args()
+
+
+def _name(model: str) -> str:
+    path = Path(model).resolve()
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
+
+
+def measure(model: str, variant: str, storage: str, repeat: int, warm: int = 1) -> dict[str, Any]:
+    """Loads and runs a program in this process; returns its figures in bytes.
+
+    Args:
+        repeat: inferences; growth is measured from the first one on.
+        warm: how often the first one is done.
+    """
+    name, _, budget = variant.partition(":")
+    with vkrt.load(model, storage=storage, memory_budget=budget or None,
+                   **VARIANTS[name]) as program:
+        inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
+        for _ in range(warm):
+            program.run(*inputs)
+        first = resident()
+        for _ in range(repeat - 1):
+            program.run(*inputs)
+        last = resident()
+        result = program.memory.as_dict()
+        result["smaps"] = _smaps(model)
+        result["device"] = program.device.info.name
+        result["repeat"] = repeat
+        result["growth"] = last.get("VmRSS", 0) - first.get("VmRSS", 0)
+        result["private_growth"] = sum(last.get(kind, 0) - first.get(kind, 0)
+                                       for kind in ("RssAnon", "RssShmem"))
+    return result
+
+
+def _smaps(model: str) -> dict[str, int]:
+    """Bytes of this process: anonymous memory, what of it is in huge pages, and resident pages of
+    the model's file."""
+    target, is_model = os.path.realpath(model), False
+    found = {"Anonymous": 0, "AnonHugePages": 0, "model": 0}
+    try:
+        with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                name, _, rest = line.partition(":")
+                if " " in name:  # of a mapping: addresses, ..., the file
+                    is_model = line.split(None, 5)[5:] == [target + "\n"]
+                elif name in found:
+                    found[name] += int(rest.split()[0]) * 1024
+                elif name == "Rss" and is_model:
+                    found["model"] += int(rest.split()[0]) * 1024
+    except OSError:  # not Linux
+        pass
+    return found
+
+
+def _table(variants: dict[str, Any]) -> list[str]:
+    """The figures of a model, a column for each variant."""
+    results = list(variants.values())
+    rows = [("", *variants)]
+
+    def add(title: str, values: Any) -> None:
+        rows.append((title, *(f"{value:,}" for value in values)))
+
+    for figure in DEVICE_FIGURES:
+        add(figure, (r[figure] for r in results))
+    for key in ("device", "VmRSS", "VmHWM", "RssAnon", "RssFile"):
+        for index, phase in enumerate(results[0]["phases"]):
+            found = (r["phases"][index] for r in results)
+            add(f"{key}, {phase['name']}",
+                (p["device"] if key == "device" else p["process"].get(key, 0) for p in found))
+    for key, title in (("model", "the model's file, resident"), ("Anonymous", "anonymous"),
+                       ("AnonHugePages", "in huge pages")):
+        add(title, (r["smaps"][key] for r in results))
+    if results[0]["repeat"] > 1:
+        add(f"growth over {results[0]['repeat'] - 1} runs", (r["growth"] for r in results))
+    return ["  " + line for line in columns(rows)]
+
+
+def _kept(result: dict[str, Any]) -> dict[str, Any]:
+    """What a baseline remembers of a result."""
+    high = max(p["process"].get("VmHWM", 0) for p in result["phases"])
+    base = result["phases"][0]["process"].get("VmRSS", 0)
+    return {**{k: result[k] for k in DEVICE_FIGURES}, "process_growth": high - base}
+
+
+def _check(baseline: dict[str, Any], results: dict[str, Any]) -> int:
+    """Prints every figure that grew beyond its tolerance; 1 if there is one."""
+    bad = 0
+    for name, variants in results.items():
+        if name not in baseline:
+            print(f"{name}: not in the baseline")
+            bad += 1
+            continue
+        for variant, result in variants.items():
+            old, new = baseline[name].get(variant), _kept(result)
+            if old is None:
+                continue
+            for figure in (*DEVICE_FIGURES, "process_growth"):
+                tolerance = PROCESS_TOLERANCE if figure == "process_growth" else 0
+                if new[figure] > old[figure] + tolerance:
+                    print(f"{name} ({variant}): {figure} grew from {old[figure]:,} to "
+                          f"{new[figure]:,} bytes (tolerance {tolerance:,})")
+                    bad += 1
+                elif new[figure] < old[figure] - tolerance:
+                    print(f"{name} ({variant}): {figure} fell from {old[figure]:,} to "
+                          f"{new[figure]:,} bytes; update the baseline")
+    print(f"footprint: {len(results)} models checked, {bad} figures too large")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,401 @@
+"""What does a memory budget cost, and how much of the transfers is hidden behind computing?
+
+    python tools/measure/streaming.py MODEL.pte ...               a table per model
+    python tools/measure/streaming.py MODEL.pte --cold            the file is read from the disk
+    python tools/measure/streaming.py MODEL.pte --plot CHART.png  also draws it
+    LP_NUM_THREADS=1 python tools/measure/streaming.py ..         lavapipe leaves a core to these
+
+For budgets from the smallest possible to the one under which everything stays on the device, it
+loads and times
+
+    look-ahead  weights="stream" with the budget: what vkrt does by default
+    in turns    exactly the same plan (the same weights stream through the same places), but that
+                every reload begins when the step before its first user is complete: transfers and
+                computing never overlap. No option of vkrt.load does this; it is for comparison.
+    side by side  the same transfers and the same computing, neither of which waits for the other
+                (so the results are wrong): what this machine makes of both at once
+    n=0         the same budget with stream_lookahead=0: no overlap either, but places for one layer
+                less, so that more weights stay and fewer bytes are read
+    resident    weights="direct": everything stays
+
+Exits with 1 if more is allocated than the budget, if other bytes are read than planned, or if a bit
+of an output differs from the resident run.
+
+Figures are medians over inferences in steady state: in each round every variant has its turn (in
+the other order in every second one), which is one inference to get into step, a few back to back
+that count, and a rest until its transfer thread has nothing left to do, so that it does not disturb
+the next one. CPU time is that of all threads. All programs stay loaded, which takes about three
+times the sum of all budgets in device memory; --budgets makes that less. A file of packed weights
+beside the program is not used.
+
+What is hidden, of what could be, by two counts:
+
+    t0 = a run in turns: T of transfers (as the reader measures them) and C, the rest
+    tn = a run with look-ahead
+    t1 = transfers and computing side by side
+
+    share = (t0 - tn) / min(T, C)      share side by side = (t0 - tn) / (t0 - t1)
+
+The first is that of `vkrt.plan.stream.time` and takes transfers to cost the device nothing. Where
+the driver computes on the very processors that copy, both get slower side by side, and t1 says by
+how much: the second is the share of what this machine allows.
+
+With --cold as little as possible of the file stays in the system's cache: every turn begins with
+its pages dropped, and keep_cached=False drops again what was read. (To drop all of them before
+every inference would also drop what the system reads ahead for a transfer that is under way.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import vkrt
+from vkrt.cli.bench import sample_inputs
+from vkrt.memory.source import Source
+from vkrt.method.arguments import metadata_of
+from vkrt.method.prepare import Prepared, prepare
+from vkrt.plan.stream.records import Reload, StreamPlan
+from vkrt.program import Description
+from vkrt.report.columns import columns
+from vkrt.vk.info import usable_cores
+
+# After so many seconds without another byte a transfer thread is taken to rest.
+REST = 0.03
+# So often, in seconds, is looked whether all transfers of an inference have been carried out.
+POLL = 1e-4
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.pte")
+    parser.add_argument("--budgets", type=int, default=6, metavar="N",
+                        help="budgets that do not keep everything; 6")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--runs", type=int, default=3, help="inferences that count in each turn; 3")
+    parser.add_argument("--cold", action="store_true", help="keep the file out of the cache")
+    parser.add_argument("--device", help="index or part of the name")
+    parser.add_argument("--plot", type=Path, metavar="FILE",
+                        help="a PNG; with several models their names are added")
+    options = parser.parse_args()
+    if options.budgets < 1 or options.rounds < 1 or options.runs < 1:
+        parser.error("expected at least 1 budget, 1 round and 1 run")
+    good = True
+    with vkrt.Device.open(options.device) as device:
+        print(f"{device.info.name}, {device.info.driver_name} {device.info.driver_info}, "
+              f"{usable_cores()} processors\n")
+        for path in options.models:
+            bench = Bench(path, device, options.cold)
+            try:
+                bench.load(options.budgets)
+                bench.run(options.rounds, options.runs)
+                print(bench.report(), flush=True)
+                if options.plot:
+                    several = f"-{path.stem}" if len(options.models) > 1 else ""
+                    plot(bench, options.plot.with_stem(options.plot.stem + several))
+                good &= bench.check()
+            finally:
+                bench.close()
+    return 0 if good else 1
+
+
+@dataclass
+class Samples:
+    """What the inferences that count took, in milliseconds: by the clock, of all processors, and
+    of the transfer thread to read and pack."""
+
+    walls: list[float] = field(default_factory=list)
+    cpus: list[float] = field(default_factory=list)
+    transfers: list[float] = field(default_factory=list)
+
+    @property
+    def wall(self) -> float:
+        return median(self.walls)
+
+    def __str__(self):
+        return f"{self.wall:.1f} / {median(self.cpus):.1f}"
+
+
+class Runner:
+    """A loaded program whose inferences are timed.
+
+    Args:
+        path, device: of the program.
+        inputs: arrays.
+        loose: whether the program does not wait for its transfers; its inferences take as long as
+            the later of both.
+        options: of `vkrt.load`.
+    """
+
+    def __init__(self, path: Path, device: Any, inputs: Sequence[np.ndarray], loose: bool = False,
+                 **options: Any):
+        self.program = vkrt.load(path, device, packed="off", **options)
+        self.method = self.program.load_method(self.program.method_names[0])
+        self.inputs = inputs
+        self.loose = loose
+        self.outputs = self.program.run(*inputs)
+        self.samples = Samples()
+        self.runs = self.bytes = 0
+        # What is streamed; nothing where everything stays.
+        self.stream: StreamPlan = self.method.plan.stream or StreamPlan((), (), ())
+        # The most device bytes that were allocated at once.
+        self.peak: int = self.program.memory.measured_peak
+
+    @property
+    def bytes_per_run(self) -> float:
+        """Bytes of the file that an inference really read."""
+        return self.bytes / max(self.runs, 1)
+
+    def turn(self, runs: int) -> None:
+        """One inference to get into step, `runs` that count, and a rest."""
+        before = self._rest()
+        self._infer()
+        for _ in range(runs):
+            start, cpu, transfer = time.perf_counter(), time.process_time(), self._read()[1]
+            self._infer()
+            self.samples.walls.append((time.perf_counter() - start) * 1e3)
+            self.samples.cpus.append((time.process_time() - cpu) * 1e3)
+            self.samples.transfers.append(self._read()[1] - transfer)
+        self.runs += runs + 1
+        self.bytes += self._rest() - before
+
+    def _infer(self) -> None:
+        end = self._read()[0] + self.stream.bytes_per_run
+        self.program.run(*self.inputs, out=self.outputs)
+        while self.loose and self._read()[0] < end:
+            time.sleep(POLL)
+
+    def _rest(self) -> int:
+        """Waits until no more bytes arrive; returns how many have."""
+        before, now = -1, self._read()[0]
+        while now != before and self.stream.streamed:
+            time.sleep(REST)
+            before, now = now, self._read()[0]
+        return now
+
+    def _read(self) -> tuple[int, float]:
+        """(bytes, milliseconds of reading and packing) so far."""
+        # Reports have what is planned; this is measured where the bytes arrive.
+        reader = self.method._loaded.reader
+        if reader is None:
+            return 0, 0.0
+        found = reader.statistics()
+        return found["bytes"], (found["read_seconds"] + found["pack_seconds"]) * 1e3
+
+
+def in_turns(stream: StreamPlan) -> StreamPlan:
+    """The same plan, but that nothing is transferred while something is computed: a weight is
+    reloaded when the section before the one that waits for it is complete."""
+    return replace(stream, lookahead=0, records=tuple(
+        Reload(weight, 0, number - 1)
+        for number, section in enumerate(stream.sections) for weight in section.waits))
+
+
+def side_by_side(stream: StreamPlan) -> StreamPlan:
+    """The same plan, but that all transfers start with the run and nothing waits for them."""
+    return replace(stream, lookahead=0,
+                   records=tuple(Reload(weight, 0, -1) for weight in stream.streamed),
+                   sections=tuple(replace(section, waits=()) for section in stream.sections))
+
+
+@contextmanager
+def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
+    """Programs that are loaded meanwhile carry out changed plans."""
+    def changed(*args: Any) -> Prepared:
+        found = prepare(*args)
+        stream = found.plan.stream and change(found.plan.stream)
+        return replace(found, plan=replace(found.plan, stream=stream))
+
+    with mock.patch("vkrt.method.loaded.prepare", changed):
+        yield
+
+
+@dataclass
+class Row:
+    """The variants under one budget (bytes), and what they make of it, in milliseconds."""
+
+    budget: int
+    ahead: Runner
+    turns: Runner
+    side: Runner
+    n0: Runner
+
+    @property
+    def transfer(self) -> float:
+        """T of the docstring."""
+        return median(self.turns.samples.transfers)
+
+    @property
+    def compute(self) -> float:
+        """C of the docstring."""
+        return self.turns.samples.wall - self.transfer
+
+    @property
+    def hidden(self) -> float:
+        """What is."""
+        return self.turns.samples.wall - self.ahead.samples.wall
+
+    @property
+    def shares(self) -> list[str]:
+        """Of what could be: of transfers that cost nothing, and side by side."""
+        could = (min(self.transfer, self.compute),
+                 self.turns.samples.wall - self.side.samples.wall)
+        return [f"{self.hidden / most:.0%}" if most > 0 else "-" for most in could]
+
+
+class Bench:
+    """The variants of one model.
+
+    Args:
+        path: of the program.
+        device: open.
+        cold: whether every inference reads from the disk.
+    """
+
+    def __init__(self, path: Path, device: Any, cold: bool):
+        self.path, self.device, self.cold = path, device, cold
+        self.source = Source.open(path)
+        self.rows: list[Row] = []
+        self.runners: list[Runner] = []
+        self.resident: Runner
+        self.minimum: list[int]  # the smallest budgets, with look-ahead and without
+        self.wrong: list[str] = []
+
+    def load(self, count: int) -> None:
+        """Loads every variant, for `count` budgets below the one that keeps everything."""
+        description = Description(self.path)
+        try:
+            name = description.method_names[0]
+            inputs = sample_inputs(metadata_of(description.graph(name)))
+            self.minimum = [
+                description.predict(name, self.device, vkrt.LoadOptions(
+                    weights="stream", packed="off", stream_lookahead=lookahead))[-1].peak_bytes
+                for lookahead in (None, 0)]
+        finally:
+            description.close()
+
+        def loaded(weights: str, **options: Any) -> Runner:
+            self.runners.append(Runner(self.path, self.device, inputs, weights=weights,
+                                       keep_cached=not self.cold, **options))
+            return self.runners[-1]
+
+        self.resident = loaded("direct")
+        span = self.resident.peak - self.minimum[0]
+        for number in range(count if span else 0):
+            budget = self.minimum[0] + span * number // count
+            ahead = loaded("stream", memory_budget=budget)
+            with plans_changed(in_turns):
+                turns = loaded("stream", memory_budget=budget)
+            with plans_changed(side_by_side):
+                side = loaded("stream", memory_budget=budget, loose=True)
+            n0 = loaded("stream", memory_budget=budget, stream_lookahead=0)
+            self.rows.append(Row(budget, ahead, turns, side, n0))
+        if not self.rows:
+            raise SystemExit(f"streaming: {self.path.name} has no weights to stream")
+
+    def run(self, rounds: int, runs: int) -> None:
+        """Measures: every variant has its turn in every round."""
+        for number in range(rounds):
+            for runner in self.runners if number % 2 == 0 else reversed(self.runners):
+                if self.cold:
+                    self.source.drop_cache(0, self.source.nbytes)
+                runner.turn(runs)
+                same = all(mine.tobytes() == wanted.tobytes() for mine, wanted
+                           in zip(runner.outputs, self.resident.outputs))
+                if not same and not runner.loose:
+                    self.wrong.append("outputs differ from the resident run's with a planned peak "
+                                      f"of {runner.program.memory.planned_peak:,} B")
+
+    def check(self) -> bool:
+        """Prints what must not be; True if there is nothing."""
+        for row in self.rows:
+            for name, runner in (("look-ahead", row.ahead), ("in turns", row.turns),
+                                 ("n=0", row.n0)):
+                where = f"budget {row.budget:,}, {name}"
+                planned = runner.stream.bytes_per_run
+                if runner.peak > row.budget:
+                    self.wrong.append(f"{where}: {runner.peak:,} B were allocated")
+                if runner.bytes_per_run != planned:
+                    self.wrong.append(f"{where}: {runner.bytes_per_run:,.0f} B were read per run, "
+                                      f"{planned:,} planned")
+        for line in dict.fromkeys(self.wrong):
+            print(f"streaming: {self.path.name}: {line}", file=sys.stderr)
+        return not self.wrong
+
+    def report(self) -> str:
+        """The tables, and what they are about."""
+        full = self.resident
+        times = [("budget", "peak MB", "pool MB", "MB read", "look-ahead", "in turns",
+                  "side by side", "n=0", "MB read")]
+        times += [(f"{row.budget / 1e6:.2f}", f"{row.ahead.peak / 1e6:.2f}",
+                   f"{row.ahead.stream.pool_bytes / 1e6:.2f}",
+                   f"{row.ahead.bytes_per_run / 1e6:.1f}", str(row.ahead.samples),
+                   str(row.turns.samples), str(row.side.samples), str(row.n0.samples),
+                   f"{row.n0.bytes_per_run / 1e6:.1f}") for row in self.rows]
+        times.append(("resident", f"{full.peak / 1e6:.2f}", "0", "0", str(full.samples),
+                      *[""] * 4))
+        hidden = [("budget", "weights", "layers ahead", "T", "(MB/s)", "C", "t0", "t1", "tn",
+                   "hidden: t0 - tn", "of min(T, C)", "of t0 - t1")]
+        hidden += [(f"{row.budget / 1e6:.2f}", str(len(row.ahead.stream.streamed)),
+                    str(row.ahead.stream.lookahead), f"{row.transfer:.1f}",
+                    f"({row.turns.bytes_per_run / row.transfer / 1e3:.0f})", f"{row.compute:.1f}",
+                    f"{row.turns.samples.wall:.1f}", f"{row.side.samples.wall:.1f}",
+                    f"{row.ahead.samples.wall:.1f}", f"{row.hidden:.1f}", *row.shares)
+                   for row in self.rows]
+        return "\n".join([
+            f"{self.path.name}, {self.source.nbytes / 1e6:.1f} MB, "
+            f"{'on the disk' if self.cold else 'in the cache'}. Medians of "
+            f"{len(full.samples.walls)} inferences each.",
+            f"Smallest budget: {self.minimum[0]:,} B; {self.minimum[1]:,} B with "
+            f"stream_lookahead=0. All weights stay with {full.peak:,} B.", "",
+            "Wall / CPU ms per inference, MB = 10^6 bytes:", "", *columns(times), "",
+            "What is hidden of the transfers, in ms:", "", *columns(hidden), ""])
+
+    def close(self) -> None:
+        for runner in self.runners:
+            runner.program.close()
+        self.source.close()
+
+
+def plot(bench: Bench, path: Path) -> None:
+    """Budget against milliseconds, and against bytes read."""
+    from plot import BLUE, GREEN, GREY, ORANGE, Panel, Picture, rounded_up
+
+    full = bench.resident
+    picture = Picture(900, 520, f"{bench.path.name}: weights streamed under a memory budget, file "
+                                f"{'on the disk' if bench.cold else 'in the cache'}")
+    picture.legend([("look-ahead", BLUE), ("the same transfers, without overlap", ORANGE),
+                    ("stream_lookahead=0", GREEN), ("all weights resident", GREY)], 32)
+    lines = []
+    for name, colour in (("turns", ORANGE), ("n0", GREEN), ("ahead", BLUE)):
+        runners = [(row.budget / 1e6, getattr(row, name)) for row in bench.rows]
+        runners.append((full.peak / 1e6, full))
+        lines.append((colour, [(x, r.samples.wall) for x, r in runners],
+                      [(x, r.bytes_per_run / 1e6) for x, r in runners]))
+    across = (0.0, rounded_up(full.peak / 1e6))
+    top = rounded_up(max(y for _, walls, _ in lines for _, y in walls))
+    times = Panel(picture, (0, 58, 900, 340), x=across, y=(0, top),
+                  y_label="ms per inference, median")
+    times.line([(x, full.samples.wall) for x in across], GREY, width=1.5)
+    top = rounded_up(max(y for *_, read in lines for _, y in read))
+    reads = Panel(picture, (0, 340, 900, 520), x=across, y=(0, top),
+                  x_label="memory budget, MB", y_label="MB read per inference")
+    for colour, walls, read in lines:
+        times.line(walls, colour, marks=True)
+        if colour != ORANGE:  # reads what look-ahead does
+            reads.line(read, colour, marks=True)
+    print(f"{path}: {picture.save(path):,} bytes\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""What the commands share: arguments, the options of loading a program, exit codes, output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import fields
+from typing import Any
+
+from vkrt.errors import InputError
+from vkrt.plan.options import LoadOptions
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNSUPPORTED = 3
+EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT, and by SIGPIPE
+EXIT_PIPE = 141
+
+# Further names of options, from before they had those of the API
+ALIASES = {"memory_budget": "--budget", "stream_lookahead": "--lookahead", "data_path": "--data"}
+
+
+def add_model(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """The program, the device, and where the program's other data is."""
+    if several:
+        parser.add_argument("models", nargs="+", metavar="model", help="a .pte file")
+    else:
+        parser.add_argument("model", help="a .pte file")
+    parser.add_argument("--device", help="index or part of the name of a device (default: the "
+                                         "best one)")
+    parser.add_argument(*_names("data_path"), action="append", default=[], metavar="FILE",
+                        help="a .ptd file with constants of the program, once per file "
+                             "(default: none)")
+
+
+def add_method(parser: argparse.ArgumentParser) -> None:
+    """Which method runs."""
+    parser.add_argument("--method", default="forward", help="which method runs (default: forward)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The choice between output for people and for programs."""
+    parser.add_argument("--json", action="store_true",
+                        help="machine-readable output (default: text)")
+
+
+def add_load_options(parser: argparse.ArgumentParser, *names: str, **changes: Any) -> None:
+    """The options of `LoadOptions`.
+
+    Args:
+        names: only these; all by default.
+        changes: by option, further arguments of `add_argument`; its "more" is put behind the help.
+    """
+    for option in fields(LoadOptions):
+        if names and option.name not in names:
+            continue
+        data = option.metadata
+        other = dict(changes.get(option.name, {}))
+        text = data["help"] + other.pop("more", "")
+        if option.default is not None:
+            text += f" (default: {option.default})"
+        if data["parse"] is bool:
+            parser.add_argument(*_names(option.name), action=argparse.BooleanOptionalAction,
+                                default=None, help=text)
+            continue
+        parser.add_argument(*_names(option.name), type=_parser(data["parse"]), help=text,
+                            default=option.default, choices=data["choices"] or None,
+                            metavar=data["metavar"], **other)
+
+
+def load_options(options: argparse.Namespace) -> LoadOptions:
+    """The options of loading that a command line has."""
+    given = {option.name: getattr(options, option.name) for option in fields(LoadOptions)}
+    return LoadOptions(**{**given, "memory_budget": options.memory_budget or None})
+
+
+def device_of(options: argparse.Namespace) -> Any:
+    """What `device=` of `vkrt.load` is to be."""
+    name = options.device
+    return int(name) if name is not None and name.isdigit() else name
+
+
+def show(options: argparse.Namespace, data: Any, text: str) -> None:
+    """Prints a result: the data with --json, the text without."""
+    print(json.dumps(data, indent=2) if options.json else text)
+
+
+def _names(name: str) -> list[str]:
+    alias = ALIASES.get(name)
+    return [f"--{name.replace('_', '-')}", *([alias] if alias else [])]
+
+
+def _parser(parse: Any) -> Any:
+    """A function for argparse, which has words of its own for errors that it does not know."""
+    if parse in (str, int):
+        return parse
+
+    def parsed(word: str) -> Any:
+        try:
+            return parse(word)
+        except InputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return parsed

@@ -1,0 +1,259 @@
+"""`vkrt tune`: measures a driver's row, by which kernels are chosen (`vkrt.device.rows`).
+
+Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
+drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
+the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, the limits of loops,
+`maps_files` and, where the driver has a row, `speed` are not measured but kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vkrt.cli.common import add_json, device_of, show
+from vkrt.device.policy import overridden, policy_from
+from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
+from vkrt.errors import InputError
+from vkrt.graph.graph import Graph, Node
+from vkrt.memory.source import Source
+from vkrt.method.instances import Shape
+from vkrt.method.method import Method
+from vkrt.ops.host import run as host
+from vkrt.plan.options import LoadOptions
+from vkrt.vk.device import Device
+from vkrt.vk.info import DeviceInfo
+from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tuning import Tuning
+
+# How often an operator is repeated in a program: what brings inputs into layout weighs little then.
+CHAIN = 4
+# (channels, side, kernel) of the convolutions that tiles are measured on; sides and channels fill
+# every tile.
+CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
+DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
+# A choice changes only for what is measured to be better by more than this.
+MARGIN = 0.03
+WORST = ((1, 4), 8.0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--device", help="index or part of the name of a device (default: the "
+                                         "best one)")
+    parser.add_argument("--write", action="store_true",
+                        help="put the row into the user's folder of rows, "
+                             "$XDG_CONFIG_HOME/vkrt/drivers (default: only print it)")
+    parser.add_argument("--output", metavar="FILE",
+                        help="put the row into this file (default: only print it)")
+    parser.add_argument("--runs", type=int, default=7,
+                        help="how many of each program are timed (default: 7, some minutes)")
+    add_json(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Does what the command says; returns its exit code."""
+    if options.runs < 1:
+        raise InputError(f"{options.runs} runs: expected 1 or more")
+    outputs = [Path(options.output)] if options.output else []
+    with Device.open(device_of(options)) as device:
+        if options.write:
+            folder = user_folder()
+            if folder is None:
+                raise InputError("there is no folder for the user's rows; choose a file with "
+                                 "--output")
+            outputs.append(folder / file_name(device.info))
+        row = tune(Bench(device, options.runs))
+    for output in outputs:
+        write(output, row)
+    show(options, row, "\n".join([json.dumps(row, indent=2),
+                                  *(f"wrote {output}" for output in outputs)]))
+    return 0
+
+
+def file_name(info: DeviceInfo) -> str:
+    """Of a device's row."""
+    name = info.driver_name if info.type == "cpu" else info.name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json"
+
+
+def convolution(channels: int, side: int, kernel: int, *, depthwise: bool = False) -> Graph:
+    """A chain of convolutions [1, channels, side, side] that keep the size."""
+    groups = channels if depthwise else 1
+    rest = (None, [1, 1], [kernel // 2] * 2, [1, 1], False, [0, 0], groups)
+    return _chain((1, channels, side, side), "aten.convolution.default",
+                  (channels, channels // groups, kernel, kernel), rest)
+
+
+def linear(rows: int, size: int) -> Graph:
+    """A chain of products [rows, size] x [size, size]."""
+    return _chain((rows, size), "aten.linear.default", (size, size), (None,))
+
+
+def _chain(sizes: tuple[int, ...], op: str, weight: tuple[int, ...], rest: tuple) -> Graph:
+    """An operator that keeps the size of its input, repeated; all weights are 0."""
+    nbytes = 4 * int(np.prod(weight))
+    x = first = Tensor(sizes, "float32")
+    nodes = []
+    for index in range(CHAIN):
+        constant = Tensor(weight, "float32", constant=Constant(0, nbytes, "float32"))
+        out = Tensor(sizes, "float32")
+        nodes.append(Node(op, (x, constant, *rest), (out,), f"{index}"))
+        x = out
+    return Graph("tune", [first], [x], nodes).finish()
+
+
+def flops(graph: Graph) -> int:
+    """Of one operator of a chain."""
+    node = graph.nodes[0]
+    weight = node.args[1].sizes
+    return 2 * int(np.prod(node.outs[0].sizes)) * int(np.prod(weight[1:]))
+
+
+class Bench:
+    """A device, and the seconds that graphs take on it under a tuning.
+
+    Attributes:
+        device: open.
+        runs: that are timed.
+        kept: the row that this one replaces.
+    """
+
+    def __init__(self, device: Device, runs: int):
+        self.device = device
+        self.runs = runs
+        self.kept = row_of(device.info.driver_id, device.info.name)
+        self.on_cpu = device.info.type == "cpu"
+        self.zeros = bytes(64 << 20)
+
+    def seconds(self, graph: Graph, *, storage: str = "texel", specialize: bool = True,
+                **changes: Any) -> float:
+        """Median seconds of one operator of a graph's chain, with these changes of the tuning."""
+        own = policy_from(self.kept)
+        with overridden(replace(own, tuning=replace(own.tuning, **changes))):
+            method = Method(graph, [Source.wrap(self.zeros)], self.device,
+                            options=LoadOptions(storage=storage, winograd="off"),
+                            specialize=specialize)
+        try:
+            inputs = [np.zeros(value.sizes, np.float32) for value in graph.inputs]
+            method.execute(inputs)
+            if not self.on_cpu:
+                profile = method.profile(inputs, repeat=self.runs)
+                return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
+            compute = method._ready(Shape.of(graph, inputs)).compute
+            taken = []
+            for _ in range(self.runs):
+                # Without the copies of inputs and outputs that `execute` makes as well.
+                start = time.process_time()
+                compute.run(host.run_kernel)
+                taken.append(time.process_time() - start)
+            return float(np.median(taken)) / CHAIN
+        finally:
+            method.close()
+
+
+def tune(bench: Bench) -> dict[str, Any]:
+    """A device's row, with the figures behind each choice."""
+    info, kept = bench.device.info, bench.kept
+    is_new = kept.fields["driver_id"] is None
+    row = {**kept.fields, "driver_id": info.driver_id,
+           "measured": ", ".join(filter(None, (info.name, info.driver_info)))}
+    if not bench.on_cpu:
+        # One driver may have several devices; names of CPU drivers say what they were built with.
+        row["device"] = f"^{re.escape(info.name)}$"
+    why = {}
+    for name, measure in (("tiles", tune_tiles), ("wide_depthwise", tune_depthwise),
+                          ("storage", tune_storage), ("specialize", tune_specialize),
+                          ("ceiling", tune_ceiling)):
+        row[name], why[name] = measure(bench)
+        _say(f"{name}: {row[name]} ({why[name]})")
+        bench.kept = Row(kept.path, row)  # the next choices are measured with this one
+    if is_new:
+        # Ordinary steps reach about half of the best.
+        row["speed"] = {**row["speed"], "multiply_adds": row["ceiling"]["flops"] / 4,
+                        "bytes": row["ceiling"]["bytes"] / 2, "dispatch": 5e-6}
+    others = {} if is_new else {name: text for name, text in kept.fields["why"].items()
+                                if name not in why}
+    return {**row, "why": {**others, **why}}
+
+
+def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
+    """Relative rates of the tiles, the slowest one's 8, and what they are in GFLOP/s."""
+    rates: dict[tuple[int, int], list[float]] = {tile: [] for tile, _ in Tuning().tiles}
+    for shape in CONVOLUTIONS:
+        graph = convolution(*shape)
+        for tile, found in rates.items():
+            if shape[2] == 1 and tile == WORST[0]:
+                continue  # there is no such kernel of products
+            found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),)))
+            _say(f"  {shape} tile {tile}: {found[-1] / 1e9:.2f} GFLOP/s")
+    means = {tile: _mean(found) for tile, found in rates.items()}
+    unit = means[WORST[0]] / WORST[1]
+    return ({f"{a}x{b}": round(mean / unit, 1) for (a, b), mean in means.items()},
+            "GFLOP/s " + ", ".join(f"{a}x{b}: {mean / 1e9:.1f}"
+                                   for (a, b), mean in means.items()))
+
+
+def tune_depthwise(bench: Bench) -> tuple[int, str]:
+    """The smallest width on which 8 pixels an invocation are faster than 2."""
+    wide = DEPTHWISE[-1][1] + 1
+    said = []
+    for channels, side in reversed(DEPTHWISE):
+        graph = convolution(channels, side, 3, depthwise=True)
+        eight, two = (bench.seconds(graph, wide_depthwise=width) for width in (0, 1 << 30))
+        said.append(f"{side}: {two / eight:.2f}")
+        if eight > two * (1 + MARGIN):
+            break
+        wide = side
+    return wide, "times of 2 pixels an invocation over those of 8, by width: " + ", ".join(said)
+
+
+def tune_storage(bench: Bench) -> tuple[str, str]:
+    """The storage that is fastest on convolutions and products."""
+    graphs = (convolution(128, 32, 3), convolution(256, 32, 1), linear(64, 512))
+    taken = {storage: [bench.seconds(graph, storage=storage) for graph in graphs]
+             for storage in STORAGES}
+    # Images are on request only: their padding costs memory.
+    ratio, image = ([b / t for t, b in zip(taken["texel"], taken[storage])]
+                    for storage in ("buffer", "texture3d"))
+    return ("texel" if _mean(ratio) > 1 - MARGIN else "buffer",
+            f"storage buffers take {', '.join(f'{r:.2f}' for r in ratio)} and images "
+            f"{', '.join(f'{r:.2f}' for r in image)} times as long as texel views (3x3 and 1x1 "
+            "convolution, product)")
+
+
+def tune_specialize(bench: Bench) -> tuple[bool, str]:
+    """Whether sizes should be constants of the pipelines."""
+    graphs = [convolution(*shape) for shape in CONVOLUTIONS]
+    mean = _mean([bench.seconds(graph, specialize=False) / bench.seconds(graph)
+                  for graph in graphs])
+    return mean > 1 - MARGIN, (f"convolutions with pushed sizes take {mean:.2f} times as long as "
+                               "with constants")
+
+
+def tune_ceiling(bench: Bench) -> tuple[dict[str, Any], str]:
+    """The best rates of large products."""
+    products = [convolution(256, 32, 1), linear(1024, 1024), convolution(128, 32, 3)]
+    best = max(flops(graph) / bench.seconds(graph) for graph in products)
+    nbytes = 4 * 2048 * 2048 / bench.seconds(linear(1, 2048))
+    return ({"flops": float(f"{best:.2g}"), "bytes": float(f"{nbytes:.2g}"),
+             "per_core": bench.on_cpu},
+            f"best product {best / 1e9:.1f} GFLOP/s, product with a vector {nbytes / 1e9:.1f} GB/s"
+            + (" per core" if bench.on_cpu else ""))
+
+
+def _mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,182 @@
+"""The drivers' rows: what was measured on each, as JSON files of the package and of the user.
+
+A row is a file NAME.json in `vkrt/device/drivers`, or in the user's folder (`user_folder`), whose
+rows come first. A file of the user's may leave fields out: they are those of the package's row for
+the driver, or of default.json, which is the row of the drivers that nobody measured. `vkrt tune`
+measures and writes rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vkrt.errors import InputError
+from vkrt.work.tuning import Tuning
+
+STORAGES = ("texel", "buffer", "texture3d")
+PACKAGE = Path(__file__).with_name("drivers")
+TILES = tuple(f"{a}x{b}" for (a, b), _ in Tuning().tiles)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < float("inf")
+
+
+def _is_regex(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and re.compile(value) is not None
+    except re.error:
+        return False
+
+
+def _or_null(check: Check) -> Check:
+    return f"{check[0]} or null", lambda value: value is None or check[1](value)
+
+
+# What a field must be, in words, and whether a value is that.
+Check = tuple[str, Callable[[Any], bool]]
+COUNT: Check = ("a whole number from 0 on", _is_count)
+NUMBER: Check = ("a number above 0", _is_number)
+FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
+TEXT: Check = ("a text", lambda value: isinstance(value, str))
+
+# A table stands for an object that has these fields and no others; an inner one has them all.
+FIELDS: dict[str, Any] = {
+    "driver_id": _or_null(COUNT),
+    "device": ("a regular expression", _is_regex),
+    "storage": (f"one of {', '.join(STORAGES)}",
+                lambda value: isinstance(value, str) and value in STORAGES),
+    "max_texels": _or_null(COUNT),
+    "specialize": FLAG,
+    "tiles": dict.fromkeys(TILES, NUMBER),
+    "lanes": COUNT,
+    "wide_depthwise": COUNT,
+    "min_groups": COUNT,
+    "speed": {"multiply_adds": NUMBER, "bytes": NUMBER, "dispatch": NUMBER, "reads": NUMBER},
+    "winograd": FLAG,
+    "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},
+    "loop_limit": _or_null(COUNT),
+    "unlimited_from": _or_null(("a version such as \"25.0\"", lambda value: (
+        isinstance(value, str) and bool(re.fullmatch(r"\d+(\.\d+)*", value))))),
+    "maps_files": FLAG,
+    "measured": TEXT,
+    "why": ("an object of texts", lambda value: (
+        isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A driver's row.
+
+    Attributes:
+        path: its file.
+        fields: those of `vkrt.device.policy.Policy` and `vkrt.work.tuning.Tuning`. `driver_id`
+            (VkDriverId; null is any) and, if it is there, `device` (a regular expression of the
+            device's name) say whose row it is, `measured` on what it was measured, `why` the
+            figures behind a choice.
+    """
+
+    path: Path
+    fields: dict[str, Any]
+
+    def is_for(self, driver_id: int, device: str) -> bool:
+        """Whether it is the row of a device."""
+        return (self.fields["driver_id"] in (None, driver_id)
+                and re.search(self.fields.get("device", ""), device) is not None)
+
+
+def user_folder() -> Path | None:
+    """The folder of the user's own rows; None where there is no such place."""
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    try:
+        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"
+    except RuntimeError:  # nobody's home
+        return None
+    return base / "vkrt" / "drivers"
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """All rows, the one that counts before others for the same device.
+
+    Raises:
+        InputError: a file is no row, with its name and the field.
+        OSError: a file cannot be read.
+    """
+    package = [read(path) for path in sorted(PACKAGE.glob("*.json"))]
+    bases = {row.fields["driver_id"]: row.fields for row in package}
+    folder = user_folder()
+    own = [read(path) for path in sorted(folder.glob("*.json"))] if folder else []
+    own = [Row(row.path, {**bases.get(row.fields.get("driver_id"), bases[None]), **row.fields})
+           for row in own]
+    # A device's own row before its driver's, that before the one of all drivers.
+    return tuple(sorted(own + package, key=lambda row: (
+        "device" not in row.fields, row.fields["driver_id"] is None)))
+
+
+def row_of(driver_id: int, device: str) -> Row:
+    """The row of a device."""
+    return next(row for row in rows() if row.is_for(driver_id, device))
+
+
+def read(path: Path) -> Row:
+    """A row as its file has it.
+
+    Raises:
+        InputError: it is no row, with the name of the file and of the field.
+        OSError: it cannot be read.
+    """
+    try:
+        fields = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    _check(path, "", fields, FIELDS)
+    return Row(path, fields)
+
+
+def _check(path: Path, name: str, value: Any, wanted: Any) -> None:
+    """Raises InputError where a value is not what a field must be."""
+    if not isinstance(wanted, dict):
+        what, is_good = wanted
+        if not is_good(value):
+            raise InputError(f"{path}: {name} is {json.dumps(value)[:100]}, expected {what}")
+        return
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: {name or 'the file'} is no object of fields")
+    missing = [field for field in wanted if name and field not in value]
+    if missing:
+        raise InputError(f"{path}: {name} lacks {', '.join(missing)}")
+    for field, inner in value.items():
+        full = f"{name}.{field}".lstrip(".")
+        if field not in wanted:
+            raise InputError(f"{path}: unknown field {full!r}; there are {', '.join(wanted)}")
+        _check(path, full, inner, wanted[field])
+
+
+def write(path: Path, fields: dict[str, Any]) -> None:
+    """Writes a row; the file is there whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _check(path, "", fields, FIELDS)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    rows.cache_clear()
