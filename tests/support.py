@@ -52,13 +52,14 @@ def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
 
 def outside(work: Any) -> list[str]:
     """The operands of a work list that do not lie within their storages, in words."""
-    records = [*work.steps, *({"writes": (p.target,), "reads": ()} for p in work.prepacks),
-               {"writes": [o for o in (*work.inputs, *work.outputs) if hasattr(o, "storage")],
-                "reads": [state.operand for state in work.states]}]
+    records = [(step, (*step.writes, *step.reads)) for step in work.steps]
+    records += [(record, (record.target,)) for record in work.prepacks]
+    records += [(record, (record.operand,)) for record in work.states]
+    records += [("border", (operand,)) for operand in (*work.inputs, *work.outputs)
+                if hasattr(operand, "storage")]
     found = []
-    for record in records:
-        fields = record if isinstance(record, dict) else vars(record)
-        for operand in (*fields["writes"], *fields["reads"]):
+    for record, operands in records:
+        for operand in operands:
             storage = operand.storage
             if storage.is_image:
                 fits = all(side <= most for side, most in zip(operand.grid, storage.extents))

@@ -78,9 +78,9 @@ def test_blocks_by_index(arena):
 def test_kinds_grow_apart_as_far_as_there_is_room(arena):
     arena.reserve(plan(100, host=10))
     assert not arena.holds(plan(50, host=20))
-    arena.reserve(plan(50, host=20), most=120)
+    arena.reserve(plan(50, host=20), max_bytes=120)
     assert arena.nbytes == 120
-    arena.reserve(plan(50, host=60), most=120)
+    arena.reserve(plan(50, host=60), max_bytes=120)
     assert arena.nbytes == 110 and not arena.holds(plan(100, host=10))
 
 

@@ -61,7 +61,7 @@ def check(outputs, expected) -> None:
 def work_done(monkeypatch):
     """What is done for shapes: "lower" for a new one, "bind" for its handles and commands."""
     done: list[str] = []
-    bind, lower = Instances.bind, vkrt.method.method.lower
+    bind, lower = Instances.bind, vkrt.method.loaded.lower
 
     def count_bind(self, instance):
         did = bind(self, instance)
@@ -70,7 +70,7 @@ def work_done(monkeypatch):
 
     monkeypatch.setattr(Instances, "bind", count_bind)
     monkeypatch.setattr(
-        vkrt.method.method, "lower", lambda *args: done.append("lower") or lower(*args))
+        vkrt.method.loaded, "lower", lambda *args: done.append("lower") or lower(*args))
     return done
 
 

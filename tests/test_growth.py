@@ -21,7 +21,7 @@ RUNS = 200
 def held(program) -> tuple:
     """Everything vkrt counts."""
     gc.collect()
-    memory = program.load_method("forward")._allocator.statistics()
+    memory = program.load_method("forward")._loaded.allocator.statistics()
     return live_objects(), memory
 
 

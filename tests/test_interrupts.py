@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import MODELS, inputs_of, same_bits
+from vkrt.runtime.submission import UNFINISHED, settle_all
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.runtime.submission import UNFINISHED, settle_all
 from vkrt.work.tensor import Constant, Tensor
 
 pytestmark = pytest.mark.driver
@@ -103,7 +103,7 @@ def interrupt(method, inputs, seconds) -> None:
 
 
 def unfinished(method) -> bool:
-    return any(i.compute.unfinished for i in method._instances._kept.values())
+    return any(i.compute.unfinished for i in method._loaded.instances._kept.values())
 
 
 STREAMED = {"weights": "stream"}
@@ -168,7 +168,7 @@ def test_state_is_reset_behind_an_interrupted_run(device):
     with vkrt.load(MODELS / "buffers.pte", device) as program:
         inputs = inputs_of(program)
         expected = program.run(*inputs)
-        compute, = (i.compute for i in program._methods["forward"]._instances._kept.values())
+        compute, = (i.compute for i in program._methods["forward"]._loaded.instances._kept.values())
         for number in range(30):
             with signals(0.0002 * number), suppress(Interrupted):
                 program.run(*inputs)

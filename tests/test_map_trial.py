@@ -61,7 +61,7 @@ def run(device, **options):
     with vkrt.load(MODELS / "mlp.pte", device, **options) as program:
         inputs = [np.ones(i.sizes, i.dtype) for i in program.metadata().inputs]
         outputs = [output.tobytes() for output in program.run(*inputs)]
-        return outputs, program.memory.mapped, {record.why for record in program.memory.ways}
+        return outputs, program.memory.mapped, {record.why for record in program.memory.placements}
 
 
 def verdicts(folder: Path) -> list[Path]:

@@ -70,7 +70,7 @@ def test_counted_once(storage, weights, device):
         assert memory.weights < one + other
         if storage != "texture3d":  # where images need more than their bytes
             assert memory.weights <= one + other - memory.shared
-        assert sum(record.way == "shared" for record in memory.ways) == 3
+        assert sum(record.placement == "shared" for record in memory.placements) == 3
 
 
 @pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "50KB"},

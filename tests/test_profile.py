@@ -190,4 +190,4 @@ def test_command(capsys):
     assert cli.main(["run", model, "--profile", "--clock", "host", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["profile"]["clock"] == "host" and data["profile"]["steps"]
-    assert [span["name"] for span in data["memory"]["timeline"]][-1] == "first run"
+    assert [span["name"] for span in data["memory"]["stopwatch"]][-1] == "first run"

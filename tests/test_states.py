@@ -55,7 +55,7 @@ def test_values_stay(storage, weights, device, steps):
         follow(program, steps)
         program.reset_state("forward")
         follow(program, steps[:2])
-    assert not any("value 2" in record.name for record in memory.ways)
+    assert not any("value 2" in record.name for record in memory.placements)
 
 
 @driver

@@ -29,7 +29,7 @@ from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
-from vkrt.work.records import HostCall, Move
+from vkrt.work.records import HostCall, Move, ReadArgument
 from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
@@ -54,20 +54,20 @@ def images_beside_spills(device):
     cx = Lowering(graph, target_of(device.info, "texture3d"))
     source, host = cx.raw(x, "input", "float32"), cx.raw(rolled, "input", "float32")
     kept = cx.raw(x, "activation", "float32")
-    results = [cx.raw(tensor, "output", "float32") for tensor in (y, z)]
+    results = [cx.raw(tensor, "activation", "float32") for tensor in (y, z)]
     a, b, c, d, e = (cx.temporary(SIZES, "float32") for _ in range(5))
     copy(cx, a, source)
     copy(cx, kept, a)
     copy(cx, b, source)
     copy(cx, c, b)
-    cx.work.steps.append(HostCall(0, "aten::roll.out", (x, [1], [0]), (source,), (host,),
-                                  (rolled,)))
+    cx.steps.append(HostCall(0, "aten::roll.out", (ReadArgument(0), (1,), (0,)), (source,),
+                             (host,)))
     copy(cx, d, host)
     copy(cx, results[0], d)
     copy(cx, e, kept)
     copy(cx, results[1], e)
-    cx.work.inputs, cx.work.outputs = [source], results
-    return graph, cx.work
+    cx.inputs, cx.outputs = [source], results
+    return graph, cx.finish()
 
 
 def run_images() -> None:
@@ -75,7 +75,7 @@ def run_images() -> None:
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
     treat_as_discrete(True)
     with Device.open() as device:
-        vkrt.method.method.largest = lambda *_: images_beside_spills(device)
+        vkrt.method.prepare._largest = lambda *_: images_beside_spills(device)
         graph, _ = images_beside_spills(device)
 
         def method(**options):

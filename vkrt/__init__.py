@@ -25,7 +25,8 @@ from vkrt.version import __version__
 
 if TYPE_CHECKING:
     from vkrt.files import verify
-    from vkrt.method.method import Method, MethodMetadata
+    from vkrt.method.arguments import MethodMetadata
+    from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
     from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
@@ -65,7 +66,8 @@ __all__ = [
 # What is imported when it is first used, and from where
 _LAZY = {
     "vkrt.files": ("verify",),
-    "vkrt.method.method": ("Method", "MethodMetadata"),
+    "vkrt.method.arguments": ("MethodMetadata",),
+    "vkrt.method.method": ("Method",),
     "vkrt.method.profile": ("Profile", "ProfileStep"),
     "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),

@@ -102,7 +102,7 @@ def verify(source: Any, data_path: Any = None) -> int:
         named += [(key, entry.source, entry.span) for key, entry in files.external.named.items()]
         named = [entry for entry in named if _SHA256.fullmatch(entry[0])]
         damaged = [f"{key} in {files.sources[number].name}" for key, number, span in named
-                   if _sha256(files.sources[number], span) != key]
+                   if sha256_of(files.sources[number], span) != key]
     finally:
         files.close()
     if damaged:
@@ -111,10 +111,12 @@ def verify(source: Any, data_path: Any = None) -> int:
     return len(named)
 
 
-def _sha256(source: Source, span: pte.Span) -> str:
-    """Of some bytes of a source, in hexadecimal; gives the pages back behind it."""
+def sha256_of(source: Source, span: pte.Span | None = None) -> str:
+    """The sha256 of some bytes of a source, or of all, in hexadecimal; gives the pages back behind
+    it."""
     import hashlib  # with OpenSSL behind it: only where it is needed
 
+    span = span or pte.Span(0, source.nbytes)
     digest = hashlib.sha256()
     with memoryview(source) as data:
         for start in range(span.offset, span.end, _PART):

@@ -1,7 +1,7 @@
-"""Program: a `.pte` file on a device. The one file that sees every room.
+"""Program: a `.pte` file on a device.
 
-file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> graph.plan: MemoryPlan
-  --> runtime.ComputeGraph: prepare, prepack, allocate activations, encode --> run
+file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> plan: MemoryPlan
+  --> method.Loaded: pipelines, weights, activations, commands --> run
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import DEFAULT_WINDOW
-from vkrt.method.method import Method, MethodMetadata, metadata_of
-from vkrt.method.prepare import largest, place
+from vkrt.method.arguments import MethodMetadata, metadata_of
+from vkrt.method.method import Method
+from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels
@@ -70,10 +71,9 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    graph = build_graph(self.source, self.program, candidate, kernels(),
-                                        self._files.external)
-                    find_dynamic(graph)
-                    self._graphs[method] = graph
+                    self._graphs[method] = build_graph(
+                        self.source, self.program, candidate, kernels(), find_dynamic,
+                        self._files.external)
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
@@ -91,11 +91,9 @@ class Description:
             UnsupportedError: it needs what vkrt does not have.
         """
         options = options or LoadOptions()
-        _, work = largest(self.graph(method), device, options)
-        work, sources = self.packed(options).apply(work, self.sources)
-        work, plan, mapper = place(work, device, sources, options)
-        mapper.close()
-        return work, plan
+        prepared = prepare(self.graph(method), device, self.sources, options, self.packed(options))
+        prepared.close()
+        return prepared.work, prepared.plan
 
     def packed(self, options: LoadOptions) -> Sidecar:
         """The file of packed weights, found and checked on first use; goes with the description."""
@@ -130,7 +128,7 @@ class Program:
         self._allocator: Allocator | None = None
         self._closed = False
         self._description = Description(source, data_path)
-        self._report.timeline.mark("read the program")
+        self._report.stopwatch.mark("read the program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -141,7 +139,7 @@ class Program:
             self._device = device if not self._owns_device else Device.open(
                 device, pipeline_cache=self._options.pipeline_cache)
             self._allocator = Allocator(self._device)
-            self._report.timeline.mark("start the driver")
+            self._report.stopwatch.mark("start the driver")
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -189,9 +187,9 @@ class Program:
             if self._closed:
                 raise ValueError("the program is closed")
             if name not in self._methods:
-                self._report.timeline.start()
+                self._report.stopwatch.start()
                 graph = self._description.graph(name)
-                self._report.timeline.mark("build the graph")
+                self._report.stopwatch.mark("build the graph")
                 self._report.file_plan += graph.file_arena
                 # A budget is planned for each method by itself, see `WeightStore`.
                 store = None if self._options.has_budget else self._store

@@ -133,7 +133,8 @@ def test_a_read_of_four_elements_nobody_wrote_would_show():
     step = next(s for s in work.steps if isinstance(s, Dispatch) and s.shader.startswith("unary"))
     reads = tuple(replace(operand, storage=replace(operand.storage, id=len(work.storages)))
                   for operand in step.reads)
-    work.steps[work.steps.index(step)] = replace(step, reads=reads)
+    steps = [replace(step, reads=reads) if other is step else other for other in work.steps]
+    work = replace(work, steps=tuple(steps))
     assert len(read_before_written(work)) == 1
 
 

@@ -358,7 +358,6 @@ def test_programs_agree_with_the_rules(path):
     data = path.read_bytes()
     program = pte.read_program(data)
     for plan in program.plans:
-        graph = build_graph(data, program, plan, kernels())
-        find_dynamic(graph)
+        graph = build_graph(data, program, plan, kernels(), find_dynamic)
         for each in graph.nodes:
             check(each)

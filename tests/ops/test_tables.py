@@ -10,7 +10,6 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
-from vkrt.work.weights import catalog_of
 
 TARGET = Target(max_texels=1 << 20, max_image_extent=256)
 
@@ -37,19 +36,19 @@ def embedding(weight: Tensor, tied: bool = False) -> Graph:
 def test_a_table_lies_as_in_the_file(storage):
     """Then it can be mapped; a long one does not make the images of others buffers."""
     work = lower(embedding(table(1000, 8)), replace(TARGET, storage=storage))
-    weight, = catalog_of(work)
+    weight, = work.catalog
     assert weight.layout == "file" and work.storage == storage and not work.notes
 
 
 def test_rows_that_do_not_fill_texels_are_packed():
-    weight, = catalog_of(lower(embedding(table(1000, 6)), TARGET))
+    weight, = lower(embedding(table(1000, 6)), TARGET).catalog
     assert weight.layout == "packed"
 
 
 @pytest.mark.parametrize("storage", ["texel", "buffer"])
 def test_a_tied_table_is_one_weight(storage):
     work = lower(embedding(table(64, 8), tied=True), replace(TARGET, storage=storage))
-    weight, = catalog_of(work)
+    weight, = work.catalog
     assert len(weight.users) == 2
 
 

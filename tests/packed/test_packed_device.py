@@ -62,7 +62,7 @@ def test_everything_is_read_in_place(name, storage, device, tmp_path):
     for weights in ("auto", "map"):
         results, memory = outputs(model, device, storage=storage, weights=weights)
         assert_same(results, expected)
-        assert {record.way for record in memory.ways} == {"map"}
+        assert {record.placement for record in memory.placements} == {"map"}
         assert memory.weights == memory.staging == memory.direct == 0
     if done.output is None:
         assert os.listdir(tmp_path) == [model.name] and not memory.notes
@@ -84,10 +84,10 @@ def test_other_ways_read_packed_bytes(name, options, device, tmp_path):
     results, memory = outputs(model, device, **options)
     assert_same(results, expected)
     assert any(str(done.output) in note for note in memory.notes) == (done.output is not None)
-    saved = [record for record in memory.ways if record.name.endswith("(saved packed)")]
+    saved = [record for record in memory.placements if record.name.endswith("(saved packed)")]
     assert len(saved) == done.weights
     if options.get("weights") == "stream" and name != "superres_small":  # of two alike
-        assert any(record.way == "stream" for record in saved)
+        assert any(record.placement == "stream" for record in saved)
 
 
 @pytest.mark.driver
@@ -98,8 +98,9 @@ def test_images_are_as_ever(model, device, tmp_path):
     results, memory = outputs(model, device, storage="texture3d")
     assert_same(results, expected)
     assert memory.staging > 0 and len(memory.notes) == 1
-    images = [record.name for record in plain.ways if record.way == "staged"]
-    assert images and images == [record.name for record in memory.ways if record.way == "staged"]
+    images, left = ([record.name for record in report.placements if record.placement == "staged"]
+                    for report in (plain, memory))
+    assert images and images == left
     other = tmp_path / "images.vkpack"
     done = vkrt.pack(model, other, device=device, storage="texture3d")
     if done.output is not None:  # vectors at places where the device cannot read them

@@ -26,7 +26,6 @@ from vkrt.work.tensor import (
     itemsize,
     row_major,
 )
-from vkrt.work.weights import catalog_of
 
 
 def test_every_weight_as_its_buffer_holds_it(model):
@@ -62,7 +61,7 @@ def test_what_is_saved(model):
         work, = works_of(description, offset_alignment=alignment)
         jobs = writer.jobs_of([work], [description.source])
         saved[alignment] = {job.weight.storage for job in jobs}
-        for weight in catalog_of(work):
+        for weight in work.catalog:
             if weight.layout == "packed" or weight.offset % alignment:
                 assert weight.storage in saved[alignment]
         works = works_of(description, storage="texture3d", offset_alignment=alignment)
@@ -77,7 +76,7 @@ def test_methods_share_entries(model):
     one, two = works_of(description)[0], works_of(description)[0]
     jobs = writer.jobs_of([one, two], [description.source])
     assert jobs and len(jobs) == len(writer.jobs_of([one], [description.source]))
-    first = [job.weight.first_user for job in jobs]
+    first = [job.weight.users[0] for job in jobs]
     assert first == sorted(first)
     description.close()
 
@@ -96,7 +95,7 @@ def test_saved_weights_lie_as_they_are_read(sizes, order, rows, itemsize, dtype)
                              "w")
     assert can_be_saved(record)
     saved = as_saved(record, 1, 512)
-    weight, = catalog_of(WorkList([storage], [saved]))
+    weight, = WorkList((storage,), (saved,)).catalog
     assert (weight.layout, weight.tail, weight.source, weight.offset) == ("file", 0, 1, 512)
     assert weight.nbytes == storage.nbytes == saved.target.nbytes
     packing = Packing.of(saved)
@@ -124,11 +123,11 @@ def test_what_cannot_be_saved():
               record(buffer, sizes=(4, 0))]
     assert [can_be_saved(r) for r in (good, *others)] == [True] + 4 * [False]
     saved = {key_of(r): (0, 64) for r in (good, *others)}
-    work, count = with_saved(WorkList(storages.items, [good, *others]), saved, 1)
+    work, count = with_saved(WorkList(tuple(storages.items), (good, *others)), saved, 1)
     assert count == 1
     assert all(other in work.prepacks for other in others) and good not in work.prepacks
     # Nor is a weight of other bytes than the storage has.
-    assert with_saved(WorkList(storages.items, [good]), {key_of(good): (0, 48)}, 1)[1] == 0
+    assert with_saved(WorkList(tuple(storages.items), (good,)), {key_of(good): (0, 48)}, 1)[1] == 0
 
 
 def test_keys_tell_weights_apart():

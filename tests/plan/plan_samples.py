@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from vkrt.plan.arena import Request
+from vkrt.plan.plan import MemoryPlan
 from vkrt.work.records import Dispatch, HostCall, Prepack, WorkList
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
 
@@ -13,9 +14,15 @@ class Maker:
     """Writes a work list. Sizes are in bytes and multiples of 16."""
 
     def __init__(self):
-        self.work = WorkList()
-        self.storages = StorageList(self.work.storages)
+        self.storages = StorageList()
+        self.prepacks, self.steps, self.inputs, self.outputs = [], [], [], []
         self.file_end = 0
+
+    @property
+    def work(self) -> WorkList:
+        """The work list so far."""
+        return WorkList(tuple(self.storages.items), tuple(self.prepacks), tuple(self.steps),
+                        tuple(self.inputs), tuple(self.outputs))
 
     def storage(self, role: str, nbytes: int, image: bool = False) -> Storage:
         return self.storages.new(role, nbytes, "float32", (1, 1, nbytes // 16) if image else None)
@@ -25,23 +32,22 @@ class Maker:
         return Operand(storage, (count,), "float32", (0,), raw=True, offset=offset)
 
     def input(self, nbytes: int) -> Operand:
-        self.work.inputs.append(self.operand(self.storage("input", nbytes)))
-        return self.work.inputs[-1]
+        self.inputs.append(self.operand(self.storage("input", nbytes)))
+        return self.inputs[-1]
 
     def temporary(self, nbytes: int, image: bool = False) -> Operand:
         return self.operand(self.storage("activation", nbytes, image))
 
     def output(self, operand: Operand) -> None:
-        operand.storage.role = "output"
-        self.work.outputs.append(operand)
+        self.outputs.append(operand)
 
     def step(self, writes, reads=()) -> None:
-        self.work.steps.append(Dispatch(len(self.work.steps), "unary.texel.f32", (), tuple(writes),
-                                        tuple(reads), 1, 1, (1, 1, 1)))
+        self.steps.append(Dispatch(len(self.steps), "unary.texel.f32", (), tuple(writes),
+                                   tuple(reads), 1, 1, (1, 1, 1)))
 
     def host_call(self, writes, reads=()) -> None:
-        self.work.steps.append(HostCall(len(self.work.steps), "aten::mean.out", (), tuple(reads),
-                                        tuple(writes), ()))
+        self.steps.append(HostCall(len(self.steps), "aten::mean.out", (), tuple(reads),
+                                   tuple(writes)))
 
     def weight(self, row_bytes: int, rows: int = 1, image: bool = False,
                gap: int = 0) -> Operand:
@@ -49,7 +55,7 @@ class Maker:
         self.file_end += gap
         target = self.operand(self.storage("weight", max(-(-total // 16) * 16, 16), image))
         constant = Constant(self.file_end, total, "float32")
-        self.work.prepacks.append(Prepack(constant, target, "copy.buffer.f32", (), row_bytes, rows))
+        self.prepacks.append(Prepack(constant, target, "copy.buffer.f32", (), row_bytes, rows))
         self.file_end += total
         return target
 
@@ -182,3 +188,52 @@ def greedy_by_size(requests: list[Request]) -> int:
         placed.append((offset, request))
         top = max(top, offset + request.nbytes)
     return top
+
+
+# Kinds of blocks of device memory that are allocated when every weight is packed
+RUN_KINDS = ("pool", "state", "activation", "host")
+
+
+def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
+    """What a counting allocator sees: (event, device bytes allocated after it), in order.
+
+    The checkpoints of a load are events too.
+    """
+    events: list[tuple[str, int]] = []
+    used = 0
+
+    def note(event: str, change: int = 0) -> None:
+        nonlocal used
+        used += change
+        events.append((event, used))
+
+    def allocate(kinds: tuple[str, ...]) -> None:
+        for index, block in enumerate(plan.blocks):
+            if block.kind in kinds:
+                note(f"allocate {block.kind} block {index}", block.nbytes)
+
+    note("graph built")
+    if plan.order == "eager":
+        allocate(("weight",))
+        allocate(RUN_KINDS)
+    note("prepack start")
+    if plan.order == "lazy":
+        for index in plan.direct_blocks:
+            note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+    if plan.staging_bytes:
+        note("allocate staging", plan.staging_bytes)
+    for number, batch in enumerate(plan.batches):
+        for index in batch.new_blocks:
+            if index not in plan.direct_blocks:
+                note(f"allocate weight block {index}", plan.blocks[index].nbytes)
+        note(f"pack batch {number}")
+    if plan.staging_bytes:
+        note("release staging", -plan.staging_bytes)
+    note("after prepack")
+    if plan.order == "lazy":
+        allocate(RUN_KINDS)
+    if plan.upload_bytes:
+        note("allocate uploads", plan.upload_bytes)
+    note("before execute")
+    note("end of execute")
+    return events

@@ -3,12 +3,17 @@
 from plan_samples import bytes_of, exact_requirements
 
 from vkrt.plan.plan import plan
-from vkrt.plan.stream.spill import Move, spill
+from vkrt.plan.stream.spill import Move, SpillReport, spill
 from vkrt.work.records import WorkList
 
 
 def run_spill(work, limit, unified=False, **options):
     return spill(work, exact_requirements, limit, unified, **options)
+
+
+def moved_bytes(report: SpillReport) -> int:
+    """Bytes that one run copies to the host's memory and back."""
+    return sum(spill.nbytes * (1 + spill.copied) for spill in report.spills)
 
 
 def placed(work: WorkList):

@@ -1,4 +1,4 @@
-"""Packing: correct for any lifetimes, and close to the lower bound for those of networks."""
+"""ArenaLayout: correct for any lifetimes, and close to the lower bound for those of networks."""
 
 import random
 

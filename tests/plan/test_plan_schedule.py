@@ -1,11 +1,13 @@
 """The prepack schedule: every byte of every constant once, never more than the staging buffer."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_samples import Maker
 
-from vkrt.plan.schedule import SMALLEST_CHUNK, STAGING_ALIGNMENT, Batch, chunk_for, schedule
+from vkrt.plan.schedule import MIN_CHUNK, STAGING_ALIGNMENT, Batch, chunk_for, schedule
 
 WEIGHTS = st.lists(st.tuples(st.integers(1, 700), st.integers(1, 40), st.integers(0, 8)),
                    max_size=12)
@@ -15,7 +17,7 @@ def make_prepacks(weights):
     make = Maker()
     for row_bytes, rows, gap in weights:
         make.weight(row_bytes, rows, gap=gap)
-    return make.work.prepacks
+    return make.prepacks
 
 
 @settings(deadline=None)
@@ -102,10 +104,10 @@ def test_a_row_larger_than_the_chunk():
 
 def test_rows_that_do_not_divide_the_constant():
     prepacks = make_prepacks([(4, 1, 0)])
-    odd = prepacks[0].__class__(**{**prepacks[0].__dict__, "row_bytes": 2, "rows": 4})
+    odd = replace(prepacks[0], row_bytes=2, rows=4)
     batches, _ = schedule([odd], 256, {})
     assert slices(batches) == [[(0, 0, 4, 0, 4, 0)]]
-    short = prepacks[0].__class__(**{**prepacks[0].__dict__, "row_bytes": 1, "rows": 2})
+    short = replace(prepacks[0], row_bytes=1, rows=2)
     with pytest.raises(ValueError, match="less than the 4"):
         schedule([short], 256, {})
 
@@ -118,7 +120,7 @@ def test_an_empty_constant_has_memory_and_no_slice():
 
 def test_chunk():
     prepacks = make_prepacks([(16, 4, 0)])
-    assert chunk_for(prepacks, 8 << 20, 0) == SMALLEST_CHUNK
+    assert chunk_for(prepacks, 8 << 20, 0) == MIN_CHUNK
     assert chunk_for(prepacks, 8 << 20, (1 << 20) + 5) == 1 << 20
     assert chunk_for(prepacks, 8 << 20, 1 << 30) == 8 << 20
     assert chunk_for(prepacks, 1000, 1 << 30) == 768

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from plan_samples import Maker
 
-from vkrt.plan.scratch import rooms_of
+from vkrt.plan.scratch import scratch_budgets
 
 
 def test_rooms():
@@ -17,8 +17,8 @@ def test_rooms():
     maker.step([middle], [source])
     maker.step([last], [middle])
     maker.output(last)
-    assert rooms_of(maker.work, {0, 1}) == {0: 0, 1: 4096 - 512}
-    assert rooms_of(maker.work, {1}) == {1: 4096 - 512}
+    assert scratch_budgets(maker.work, {0, 1}) == {0: 0, 1: 4096 - 512}
+    assert scratch_budgets(maker.work, {1}) == {1: 4096 - 512}
 
 
 def test_weights_take_no_room():
@@ -28,7 +28,7 @@ def test_weights_take_no_room():
     maker.step([result], [source, maker.operand(maker.storage("weight", 1 << 20))])
     maker.step([result], [result])
     maker.output(result)
-    assert rooms_of(maker.work, {0, 1}) == {0: 0, 1: 4096}
+    assert scratch_budgets(maker.work, {0, 1}) == {0: 0, 1: 4096}
 
 
 def test_the_steps_of_a_node_together():
@@ -40,5 +40,5 @@ def test_the_steps_of_a_node_together():
     maker.step([second], [first])
     maker.step([maker.temporary(2048)], [second])
     maker.output(second)
-    maker.work.steps[0] = replace(maker.work.steps[0], node=1)
-    assert rooms_of(maker.work, {1}) == {1: 0}
+    maker.steps[0] = replace(maker.steps[0], node=1)
+    assert scratch_budgets(maker.work, {1}) == {1: 0}

@@ -1,16 +1,16 @@
 """Streaming plans: where every reload, wait and release is, for small programs worked by hand."""
 
-import json
 from dataclasses import replace
 
 import pytest
-from stream_samples import Program, check, in_sequence, program, starts
+from stream_samples import Program, check, in_sequence, program, starts, wait_points
 
 from vkrt.errors import InputError
 from vkrt.plan.stream import streaming
 from vkrt.plan.stream.choice import Choice, Family
 from vkrt.plan.stream.pool import Candidate, arrange
-from vkrt.plan.stream.streaming import Cost, Release, Reload, Section, Wait, plan_stream
+from vkrt.plan.stream.records import Cost, Release, Reload, Section, Wait
+from vkrt.plan.stream.streaming import plan_stream
 
 TWELVE = in_sequence(*[64] * 12)
 
@@ -122,7 +122,7 @@ def test_sections_without_weights():
     plan = sample.plan(128, lookahead=1)
     assert plan.sections == (Section(0, 2), Section(2, 5, (0,)), Section(5, 8, (1,)),
                              Section(8, 12, (2,)))
-    assert plan.layers == (1, 2, 3)
+    assert wait_points(plan) == [1, 2, 3]
     # 0 and 2 share a place: free when the run ends, while the next begins with section 0.
     assert moments(plan) == [(1, 3), (0, 0), (0, 1)]
     none = sample.plan(64, lookahead=0)
@@ -353,11 +353,3 @@ def test_arguments_that_make_no_sense(arguments):
     needs = options.pop("needs")
     with pytest.raises(InputError, match="expected"):
         plan_stream(TWELVE.catalog, needs, 12, **options)
-
-
-def test_as_dict_is_json():
-    plan = TWELVE.plan(128)
-    loaded = json.loads(json.dumps(plan.as_dict()))
-    assert loaded["pool_bytes"] == 128 and len(loaded["records"]) == 36
-    assert loaded["records"][0] == {"kind": "wait", "weight": 0, "section": 0}
-    assert loaded["weights"]["streamed"] == list(range(12))

@@ -5,7 +5,8 @@ import random
 import pytest
 from stream_samples import Program, check, could_start, in_sequence, random_program, starts
 
-from vkrt.plan.stream.streaming import Cost, Reload, simulate_run
+from vkrt.plan.stream.records import Cost, Reload
+from vkrt.plan.stream.time import simulate_run
 
 SEEDS = (*range(8), 11, 14, 27)
 

@@ -3,10 +3,11 @@
 import pytest
 from stream_samples import in_sequence, program, random_program
 
-from vkrt.plan.stream.streaming import Cost, Section, Timeline, simulate_run
+from vkrt.plan.stream.records import Cost, Section
+from vkrt.plan.stream.time import Estimate, simulate_run
 
 
-def run(plan, compute, transfer) -> Timeline:
+def run(plan, compute, transfer) -> Estimate:
     """A run with the same seconds for every section and every reload."""
     return simulate_run(plan, [compute] * len(plan.sections),
                         dict.fromkeys(plan.streamed, transfer))
@@ -18,29 +19,28 @@ TWELVE = in_sequence(*[64] * 12)
 def test_turns_without_look_ahead():
     """Nothing overlaps: 12 transfers of 2 and 12 sections of 1."""
     line = run(TWELVE.plan(64, lookahead=0), 1.0, 2.0)
-    assert (line.total, line.compute, line.transfer, line.exposed) == (36, 12, 24, 24)
-    assert line.waits == (2.0,) * 12 and line.hidden_share == 0.0
+    assert line.total == 36
+    assert line.waits == (2.0,) * 12
 
 
 def test_transfers_longer_than_computing():
     """They follow each other without a gap; a section starts when its own is there."""
     line = run(TWELVE.plan(128, lookahead=1), 1.0, 2.0)
-    assert (line.total, line.exposed) == (24, 12)
-    assert line.waits == (1.0,) * 12 and line.hidden_share == 1.0
+    assert line.total == 24
+    assert line.waits == (1.0,) * 12
 
 
 def test_computing_longer_than_transfers():
     line = run(TWELVE.plan(128, lookahead=1), 2.0, 1.0)
-    assert (line.total, line.exposed, line.hideable) == (24, 0, 12)
-    assert line.waits == (0.0,) * 12 and line.hidden_share == 1.0
+    assert line.total == 24
+    assert line.waits == (0.0,) * 12
 
 
 def test_one_reload_that_waits_for_the_end_of_the_run():
     """Three equal weights in two places, 3 to compute, 2 to transfer: the first is reloaded while
     nothing is computed, the others behind that."""
     line = run(in_sequence(64, 64, 64).plan(128, lookahead=1), 3.0, 2.0)
-    assert (line.total, line.exposed) == (11, 2) and line.waits == (2.0, 0.0, 0.0)
-    assert line.hidden_share == pytest.approx((6 - 2) / 6)
+    assert (line.total, sum(line.waits)) == (11, 2) and line.waits == (2.0, 0.0, 0.0)
 
 
 def test_a_large_weight_behind_small_sections():
@@ -50,7 +50,6 @@ def test_a_large_weight_behind_small_sections():
     line = simulate_run(plan, [1.0, 1.0, 1.0, 1.0], {0: 0.5, 1: 0.5, 2: 3.0, 3: 0.5})
     # 2 is reloaded while 1 computes, from its start: 1 hidden, 2 waited for.
     assert line.waits == (0.0, 0.0, 2.0, 0.0) and line.total == 6.0
-    assert line.hidden_share == pytest.approx((4.5 - 2.0) / 4.0)
 
 
 def test_sections_without_weights_hide_too():
@@ -66,18 +65,13 @@ def test_the_first_reloads_have_a_run_to_hide_behind():
     plan = in_sequence(64, 64, 64, 64).plan(128, lookahead=1)
     line = simulate_run(plan, [4.0, 0.0, 0.0, 4.0], dict.fromkeys(range(4), 2.0))
     # Weight 0 comes while 3 computes, 1 while 0 does; 2 and 3 behind each other, one beside 0.
-    assert line.total == pytest.approx(8.0 + line.exposed)
-    assert line.waits[0] == 0.0 and line.waits[1] == 0.0 and line.exposed == 4.0
+    assert line.total == pytest.approx(8.0 + sum(line.waits))
+    assert line.waits[0] == 0.0 and line.waits[1] == 0.0 and sum(line.waits) == 4.0
 
 
 def test_nothing_streamed():
     line = run(TWELVE.plan(768), 7.0, 1.0)
-    assert line == Timeline(7.0, 7.0, 0.0, 0.0, (0.0,)) and line.hidden_share == 1.0
-
-
-def test_example_of_the_docstring():
-    line = Timeline(total=0.044, compute=0.030, transfer=0.040, exposed=0.014, waits=())
-    assert line.hideable == 0.030 and line.hidden_share == pytest.approx(26 / 30)
+    assert line == Estimate(7.0, (0.0,))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -88,11 +82,10 @@ def test_bounds(seed):
     cost = Cost(tuple(0.5 + step % 3 for step in range(sample.steps)), 50.0, reload_seconds=0.25)
     seconds = {w: cost.weight_seconds(sample.catalog[w].nbytes) for w in plan.streamed}
     line = simulate_run(plan, cost.section_seconds(plan.sections), seconds)
-    assert line.compute == pytest.approx(sum(cost.step_seconds))
-    assert line.transfer == pytest.approx(sum(0.25 + sample.catalog[w].nbytes / 50
-                                              for w in plan.streamed))
-    assert line.total == pytest.approx(line.compute + line.exposed)
-    assert max(line.compute, line.transfer) <= line.total + 1e-9
-    assert line.total <= line.compute + line.transfer + 1e-9
-    assert -1e-9 <= line.hidden_share <= 1 + 1e-9
+    compute, transfer = sum(cost.step_seconds), sum(seconds.values())
+    assert transfer == pytest.approx(sum(0.25 + sample.catalog[w].nbytes / 50
+                                         for w in plan.streamed))
+    assert line.total == pytest.approx(compute + sum(line.waits))
+    assert max(compute, transfer) <= line.total + 1e-9
+    assert line.total <= compute + transfer + 1e-9
     assert all(wait == 0 for wait, section in zip(line.waits, plan.sections) if not section.waits)

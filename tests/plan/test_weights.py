@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from plan_samples import Maker
@@ -11,12 +12,13 @@ from vkrt import pte
 from vkrt.graph.build import build_graph
 from vkrt.ops import copying
 from vkrt.ops.lowering import lower
+from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels
 from vkrt.plan.schedule import schedule
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Operand, Storage, itemsize
-from vkrt.work.weights import catalog_of, copied_bytes
+from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, itemsize
+from vkrt.work.weights import copied_bytes
 
 PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",
             "superres_small", "toy"]
@@ -25,7 +27,8 @@ PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "
 def lowered(name: str, storage: str = "texel") -> WorkList:
     data = memoryview((MODELS / f"{name}.pte").read_bytes())
     program = pte.read_program(data)
-    return lower(build_graph(data, program, program.plans[0], kernels()), Target(storage))
+    graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic)
+    return lower(graph, Target(storage))
 
 
 def packed_elements(record: Prepack) -> list[int | None]:
@@ -52,7 +55,7 @@ def packed_elements(record: Prepack) -> list[int | None]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_file_layout_is_what_the_copy_would_make(name):
     work = lowered(name)
-    catalog = catalog_of(work)
+    catalog = work.catalog
     assert len(catalog) == len(work.prepacks)
     assert {weight.layout for weight in catalog} <= {"file", "packed"}
     for weight in catalog:
@@ -72,21 +75,21 @@ def test_file_layout_is_what_the_copy_would_make(name):
 
 def test_programs_have_both_layouts_and_tails():
     """Or the test above would say little."""
-    weights = [w for name in PROGRAMS for w in catalog_of(lowered(name))]
+    weights = [w for name in PROGRAMS for w in lowered(name).catalog]
     assert sum(w.layout == "packed" for w in weights) > 10
     assert sum(w.layout == "file" for w in weights) > 10
     assert {4, 8, 12} <= {w.tail for w in weights}
 
 
 def test_images():
-    weights = catalog_of(lowered("conv_mix", "texture3d"))
+    weights = lowered("conv_mix", "texture3d").catalog
     assert {w.layout for w in weights} == {"image", "file"}  # vectors are buffers all the same
     assert all(w.tail == 0 for w in weights if w.layout == "image")
 
 
 def test_where_and_who():
     work = lowered("mlp")
-    catalog = catalog_of(work)
+    catalog = work.catalog
     assert [w.prepack for w in catalog] == list(range(len(work.prepacks)))
     for weight, record in zip(catalog, work.prepacks):
         assert (weight.offset, weight.nbytes, weight.source, weight.storage, weight.name) == (
@@ -105,30 +108,29 @@ def test_users_in_any_place():
     make.step([b], [a, shared, shared])
     make.step([a], [b])
     make.step([a], [b, make.operand(shared.storage, 16, 16)])
-    first, second = catalog_of(make.work)
-    assert (first.users, first.first_user, first.last_user) == ((0, 1, 3), 0, 3)
-    assert (second.users, second.first_user, second.last_user) == ((), None, None)
-    assert second.storage == unused.storage.id
+    first, second = make.work.catalog
+    assert first.users == (0, 1, 3)
+    assert second.users == () and second.storage == unused.storage.id
 
 
 def test_a_storage_packed_twice_is_one_weight():
     make = Maker()
     make.weight(64)
     make.weight(32)
-    make.work.prepacks.insert(1, make.work.prepacks[0])
-    assert [(w.prepack, w.nbytes) for w in catalog_of(make.work)] == [(0, 64), (2, 32)]
+    make.prepacks.insert(1, make.prepacks[0])
+    assert [(w.prepack, w.nbytes) for w in make.work.catalog] == [(0, 64), (2, 32)]
 
 
 def layout(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=False, nbytes=None):
     """(layout, tail) of one constant of `sizes` packed into an operand with this order."""
-    storage = Storage(0, "weight", 0, dtype)
-    target = Operand(storage, sizes, dtype, order, rows=rows, raw=raw)
-    storage.nbytes = max(target.nbytes, 16)
+    shape = Operand(NOWHERE, sizes, dtype, order, rows=rows, raw=raw)
+    storage = Storage(0, "weight", max(shape.nbytes, 16), dtype)
+    target = replace(shape, storage=storage)
     count = math.prod(sizes)
     source = Operand(storage, sizes, constant, tuple(range(len(sizes))), raw=True)
     data = Constant(128, count * itemsize(constant) if nbytes is None else nbytes, constant)
     record = copying.prepack(data, target, source, "w")
-    weight, = catalog_of(WorkList(storages=[storage], prepacks=[record]))
+    weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
     return weight.layout, weight.tail
 
 
@@ -164,7 +166,7 @@ def test_rows_dtypes_and_raw():
 def test_nothing_lies_in_the_file():
     make = Maker()
     make.weight(0)
-    weight, = catalog_of(make.work)
+    weight, = make.work.catalog
     assert (weight.layout, weight.nbytes, weight.tail) == ("packed", 0, 0)
 
 
@@ -176,15 +178,15 @@ def test_any_order():
         sizes = tuple(chance.choice([1, 1, 2, 3, 4, 8]) for _ in range(chance.randint(1, 4)))
         order = list(range(len(sizes)))
         chance.shuffle(order)
-        storage = Storage(0, "weight", 0, "float32")
-        target = Operand(storage, sizes, "float32", tuple(order))
-        storage.nbytes = max(target.nbytes, 16)
+        shape = Operand(NOWHERE, sizes, "float32", tuple(order))
+        storage = Storage(0, "weight", max(shape.nbytes, 16), "float32")
+        target = replace(shape, storage=storage)
         count = math.prod(sizes)
         source = Operand(storage, sizes, "float32", tuple(range(len(sizes))), raw=True)
         record = copying.prepack(Constant(0, 4 * count, "float32"), target, source, "w")
         elements = packed_elements(record)
         same = elements[:count] == list(range(count)) and not any(elements[count:])
-        weight, = catalog_of(WorkList(storages=[storage], prepacks=[record]))
+        weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
         assert (weight.layout == "file") == same, (sizes, order)
         seen.add(same)
     assert seen == {True, False}
@@ -199,8 +201,8 @@ def test_copies_fill_a_weight_exactly(dtype, sizes):
     target = Operand(Storage(0, "weight", max(shape.nbytes, 16), dtype), sizes, dtype, shape.order)
     source = Operand(target.storage, sizes, dtype, shape.order, raw=True)
     record = copying.prepack(Constant(64, nbytes, dtype), target, source, "weight")
-    work = WorkList(storages=[target.storage], prepacks=[record])
-    assert catalog_of(work)[0].layout == "file"
+    work = WorkList(storages=(target.storage,), prepacks=(record,))
+    assert work.catalog[0].layout == "file"
     batches, _ = schedule([record], 256, {}, (0,))
     end = 0
     for batch in batches:

@@ -116,7 +116,7 @@ def _compare(first: list[Any], second: list[Any]) -> None:
 
 def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:
     """Bytes and invocations of a method."""
-    from vkrt.method.method import metadata_of
+    from vkrt.method.arguments import metadata_of
 
     work, plan = description.predict(name, device, options)
     metadata = metadata_of(description.graph(name))

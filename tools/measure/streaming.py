@@ -63,8 +63,8 @@ import numpy as np
 import vkrt
 from vkrt.cli.bench import sample_inputs
 from vkrt.memory.source import Source
-from vkrt.method.method import metadata_of
-from vkrt.method.prepare import place
+from vkrt.method.arguments import metadata_of
+from vkrt.method.prepare import Prepared, prepare
 from vkrt.plan.stream.records import Reload, StreamPlan
 from vkrt.program import Description
 from vkrt.report.columns import columns
@@ -186,7 +186,7 @@ class Runner:
     def _read(self) -> tuple[int, float]:
         """(bytes, milliseconds of reading and packing) so far."""
         # Reports have what is planned; this is measured where the bytes arrive.
-        reader = self.method._reader
+        reader = self.method._loaded.reader
         if reader is None:
             return 0, 0.0
         found = reader.statistics()
@@ -211,11 +211,12 @@ def side_by_side(stream: StreamPlan) -> StreamPlan:
 @contextmanager
 def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
     """Programs that are loaded meanwhile carry out changed plans."""
-    def placed(*args: Any) -> Any:
-        *others, plan, mapper = place(*args)
-        return *others, replace(plan, stream=plan.stream and change(plan.stream)), mapper
+    def changed(*args: Any) -> Prepared:
+        found = prepare(*args)
+        stream = found.plan.stream and change(found.plan.stream)
+        return replace(found, plan=replace(found.plan, stream=stream))
 
-    with mock.patch("vkrt.method.method.place", placed):
+    with mock.patch("vkrt.method.loaded.prepare", changed):
         yield
 
 

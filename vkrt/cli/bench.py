@@ -16,7 +16,7 @@ from vkrt.cli.reference import FORMS, load_reference
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
-from vkrt.method.method import MethodMetadata
+from vkrt.method.arguments import MethodMetadata
 from vkrt.ops.flops import flops_of
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Program

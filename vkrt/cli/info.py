@@ -12,7 +12,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
-from vkrt.method.method import metadata_of
+from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan
@@ -99,9 +99,9 @@ def _is_metadata(graph: Graph) -> bool:
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:
-    placement, stream = plan.placement, plan.stream
+    placements, stream = plan.placements, plan.stream
     return {"weights": plan.weight_bytes, "largest_weight": plan.largest_weight,
-            "mapped": sum(w.nbytes for w in placement.weights("map")),
+            "mapped": sum(w.nbytes for w in placements.weights("map")),
             "pool": plan.pool_bytes + plan.upload_bytes,
             "activations": plan.activation_bytes + plan.host_bytes,
             "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,

@@ -84,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
                 lines.append(f"wrote {options.trace}")
             if options.profile:
                 data["profile"] = profile.as_dict()
-                lines += ["", program.memory.timeline.table(), "", profile.table()]
+                lines += ["", program.memory.stopwatch.table(), "", profile.table()]
         common.show(options, data, "\n".join(lines))
     return 0
 

@@ -19,12 +19,12 @@ HOST, DEVICE = 1, 2
 
 def trace_events(report: MemoryReport, profile: Profile) -> list[dict[str, Any]]:
     """The events of a load and of the last run that was profiled, times from the load's start."""
-    began = min((span.start for span in report.timeline.spans), default=profile.timeline[0])
+    began = min((span.start for span in report.stopwatch.spans), default=profile.timeline[0])
     began = min(began, report.phases[0].at)
     events = [_name("process_name", HOST, f"vkrt on {profile.device}"),
               _name("thread_name", HOST, "host"),
               _name("thread_name", DEVICE, f"device, clock {profile.clock}")]
-    for span in report.timeline.spans:
+    for span in report.stopwatch.spans:
         events.append(_complete(span.name, "load", HOST, span.start - began, span.seconds,
                                 {"cpu_ms": round(span.cpu * 1e3, 3)}))
     for phase in report.phases:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from vkrt import pte
@@ -12,23 +12,23 @@ from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
 from vkrt.graph.states import States
-from vkrt.graph.symbols import (
-    Symbol,
-    bounded,
-)
+from vkrt.graph.symbols import Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import Constant, Tensor, device_dtype
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
-                kernels: Mapping[str, Kernel], external: pte.External | None = None) -> Graph:
-    """The graph of one method.
+                kernels: Mapping[str, Kernel], find_dynamic: Callable[[Graph], None],
+                external: pte.External | None = None) -> Graph:
+    """The graph of one method, complete: nothing changes it any more.
 
     Args:
         data: the bytes of the program file.
         program: what `vkrt.pte.read_program` read from them.
         plan: the method's plan in it.
         kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
+        find_dynamic: works out what calls may change in the sizes of a graph, which the file does
+            not say (`vkrt.ops.ranges.find_dynamic`).
         external: the constants in `.ptd` files, if any.
 
     Raises:
@@ -36,7 +36,9 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
             file does not say which value is which at the border of a delegate.
     """
-    return _Builder(data, program, plan, kernels, external).build()
+    graph = _Builder(data, program, plan, kernels, external).build()
+    find_dynamic(graph)
+    return graph
 
 
 class _Builder:
@@ -90,8 +92,7 @@ class _Builder:
         changes = any(isinstance(entry, Symbol) and entry.kind == "read" for entry in self.chain)
         for index, tensor in zip(self.plan.inputs, self.graph.inputs):
             if getattr(self.plan.values[index], "dynamism", 0):
-                # The file says that a tensor is dynamic, not in which dimensions; see
-                # `vkrt.ops.ranges.find_dynamic`.
+                # The file says that a tensor is dynamic, not in which dimensions.
                 tensor.dynamic_dims = tuple(d for d, n in enumerate(tensor.sizes) if n > 1)
                 changes = True
         if changes:

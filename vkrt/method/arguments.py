@@ -1,4 +1,5 @@
-"""Arguments of a call: from whatever the caller has to contiguous arrays, checked."""
+"""Arguments of a call: from whatever the caller has to contiguous arrays, checked, and to the
+device, which holds 64-bit numbers in 32 bits; and the results back."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ import numpy as np
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
+from vkrt.graph.graph import Graph
+from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.work.tensor import DEVICE_DTYPES, Tensor
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,40 @@ class TensorInfo:
         sizes = ",".join(f"<={s}" if d in self.dynamic_dims else str(s)
                          for d, s in enumerate(self.sizes))
         return f"{self.dtype}[{sizes}]"
+
+
+class MethodMetadata:
+    """Name, inputs and outputs of a method.
+
+    Attributes:
+        name: the method's name.
+        inputs, outputs: a `TensorInfo` for each, in order.
+    """
+
+    def __init__(self, name: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]):
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+
+    def __repr__(self):
+        return (f"{self.name}({', '.join(f'{i.name}: {i}' for i in self.inputs)}) -> "
+                f"({', '.join(map(str, self.outputs))})")
+
+
+def metadata_of(graph: Graph) -> MethodMetadata:
+    """What a caller has to know of a graph."""
+    inputs = [_info(value, f"input {i}") for i, value in enumerate(graph.inputs)]
+    outputs = [_info(value, f"output {i}") for i, value in enumerate(graph.outputs)]
+    return MethodMetadata(graph.name, inputs, outputs)
+
+
+def _info(value: Any, default: str) -> TensorInfo:
+    if not isinstance(value, Tensor):
+        return TensorInfo(default, (), "int64" if isinstance(value, int) else "float64")
+    name = default if value.name.startswith(("value ", "delegate ")) else value.name
+    sizes = tuple(value.bounds[d] if value.bounds and d in value.dynamic_dims else size
+                  for d, size in enumerate(value.sizes))
+    return TensorInfo(name, sizes, value.host_dtype, value.dynamic_dims)
 
 
 def as_array(value: Any, label: str) -> np.ndarray:
@@ -112,3 +150,21 @@ def check_output(array: Any, info: TensorInfo, index: int,
         raise InputError(f"out {index} '{info.name}': expected a contiguous, writable numpy array "
                          f"{wanted}, got {got}")
     return array
+
+
+def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
+    """Copies arrays of the inputs' dtypes and sizes to their memory."""
+    for index, array in enumerate(arrays):
+        narrow = DEVICE_DTYPES.get(str(array.dtype))
+        compute.write_input(index, array if narrow is None else array.astype(narrow))
+
+
+def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
+    """Copies the memory of an output to an array of its dtype and sizes."""
+    narrow = DEVICE_DTYPES.get(str(result.dtype))
+    if narrow is None:
+        compute.read_output(index, result)
+    else:
+        staged = np.empty(result.shape, narrow)
+        compute.read_output(index, staged)
+        result[...] = staged

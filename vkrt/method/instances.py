@@ -1,4 +1,4 @@
-"""Reshaping: a method with dynamic shapes at the sizes of a call.
+"""Instances: a method with dynamic shapes at the sizes of calls.
 
 For every new set of sizes the graph is resolved, lowered and planned anew (all of it plain Python,
 milliseconds) and gets handles and commands of its own; weights, pipelines and the arena are those
@@ -17,11 +17,10 @@ from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
+from vkrt.method.prepare import Prepared
 from vkrt.ops.resolving import resolve
-from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
 
 # So many sets of sizes are kept.
@@ -50,6 +49,12 @@ class Shape:
         return cls(tuple(array.shape for array in arrays),
                    tuple(_value(read, arrays) for read in graph.reads))
 
+    @classmethod
+    def of_graph(cls, graph: Graph, reads: Sequence[Read]) -> Shape:
+        """The shape at which a resolved graph is; `reads` are those of the method's."""
+        return cls(tuple(tensor.sizes for tensor in graph.inputs),
+                   tuple(graph.values.get(read, 0) for read in reads))
+
     def resolve(self, graph: Graph) -> Graph:
         """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
         return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
@@ -67,25 +72,23 @@ def _value(read: Read, arrays: Sequence[np.ndarray]) -> int:
     return int(array.flat[read.element])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Instance:
     """A method at one shape.
 
     Attributes:
-        graph: resolved.
-        work, plan: its work list, and the plan of its activations.
+        prepared: its graph, work list and plan at this shape.
         compute: runs it.
     """
 
-    graph: Graph
-    work: WorkList
-    plan: MemoryPlan
+    prepared: Prepared
     compute: ComputeGraph
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:
         """Sizes of the outputs; () for numbers."""
-        return [value.sizes if isinstance(value, Tensor) else () for value in self.graph.outputs]
+        return [value.sizes if isinstance(value, Tensor) else ()
+                for value in self.prepared.graph.outputs]
 
 
 class Instances:
@@ -94,12 +97,12 @@ class Instances:
     Args:
         arena: where activations lie.
         weights: the `Weights` that all of them read; may grow.
-        most: bytes that keeping room for former shapes may make the arena.
+        max_bytes: of the arena where it has room for former shapes.
     """
 
-    def __init__(self, arena: Arena, weights: Sequence[Any], most: int):
+    def __init__(self, arena: Arena, weights: Sequence[Any], max_bytes: int):
         self.arena = arena
-        self.most = most
+        self.max_bytes = max_bytes
         self._weights = weights
         self._kept: OrderedDict[Shape, Instance] = OrderedDict()
 
@@ -129,14 +132,14 @@ class Instances:
         """
         if instance.compute.bound:
             return False
-        if not self.arena.holds(instance.plan):
+        if not self.arena.holds(instance.prepared.plan):
             self.unbind()
             try:
-                self.arena.reserve(instance.plan, self.most)
+                self.arena.reserve(instance.prepared.plan, self.max_bytes)
             except DeviceMemoryError as error:
-                error.breakdown = instance.plan.summary()
+                error.breakdown = instance.prepared.plan.summary()
                 raise
-        instance.compute.bind(self._weights, self.arena.blocks(instance.plan))
+        instance.compute.bind(self._weights, self.arena.blocks(instance.prepared.plan))
         return True
 
     def settle(self) -> None:

@@ -4,81 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from vkrt.device.policy import policy_of
-from vkrt.errors import DeviceMemoryError, InputError, UnsupportedError, VulkanError
+from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.memory.reader import Reader
-from vkrt.method.arguments import TensorInfo, check_count, check_input, check_output
-from vkrt.method.exchange import read_output, write_inputs
-from vkrt.method.instances import Instance, Instances, Shape
-from vkrt.method.prepare import largest, place, place_activations
+from vkrt.method.arguments import (
+    check_count,
+    check_input,
+    check_output,
+    metadata_of,
+    read_output,
+    write_inputs,
+)
+from vkrt.method.instances import Instance, Shape
+from vkrt.method.loaded import Loaded
 from vkrt.method.profile import Profile, summarize, takes_timestamps
 from vkrt.ops.host import run as host
-from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import MemoryPlan
-from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
-from vkrt.runtime.arena import Arena
-from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.weight_store import WeightStore
-from vkrt.runtime.weights import Weights
-from vkrt.vk.memory import Allocator, trim
-from vkrt.work.records import Prepack, WorkList
+from vkrt.vk.memory import Allocator
+from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
-
-# Ways on which weights leave the file while the method is loaded
-COPIED = ("direct", "staged")
-
-
-class MethodMetadata:
-    """Name, inputs and outputs of a method.
-
-    Attributes:
-        name: the method's name.
-        inputs, outputs: a `TensorInfo` for each, in order.
-    """
-
-    def __init__(self, name: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]):
-        self.name = name
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-
-    def __repr__(self):
-        return (f"{self.name}({', '.join(f'{i.name}: {i}' for i in self.inputs)}) -> "
-                f"({', '.join(map(str, self.outputs))})")
-
-
-def metadata_of(graph: Graph) -> MethodMetadata:
-    """What a caller has to know of a graph."""
-    inputs = [_info(value, f"input {i}") for i, value in enumerate(graph.inputs)]
-    outputs = [_info(value, f"output {i}") for i, value in enumerate(graph.outputs)]
-    return MethodMetadata(graph.name, inputs, outputs)
-
-
-def _info(value: Any, default: str) -> TensorInfo:
-    if not isinstance(value, Tensor):
-        return TensorInfo(default, (), "int64" if isinstance(value, int) else "float64")
-    name = default if value.name.startswith(("value ", "delegate ")) else value.name
-    sizes = tuple(value.bounds[d] if value.bounds and d in value.dynamic_dims else size
-                  for d, size in enumerate(value.sizes))
-    return TensorInfo(name, sizes, value.host_dtype, value.dynamic_dims)
 
 
 class Method:
     """A method on a device: its weights packed, its commands recorded.
-
-    Building one goes through the phases of the memory contract: the work list and the plan (no
-    device memory), pipelines (none), prepack (weights and one staging buffer), activations. With
-    dynamic shapes activations wait for the first run, which says how many are needed.
 
     Args:
         graph: the method's graph.
@@ -105,140 +60,27 @@ class Method:
                  store: WeightStore | None = None, allocator: Allocator | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
-        self.options = options or LoadOptions()
         self.report = report or MemoryReport()
         self._device = device
-        self._sources = sources
         self._lock = threading.Lock()
         self._closed = False
         self._has_run = False
-        self._owned: list[Any] = []
-        # Of what streamed weights are read by
-        self._reader: Reader | None = None
-        # Those of the largest sizes, then those that other sizes read in other layouts.
-        self._weights: list[Weights] = []
-        self._extra_bytes = 0
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
         if scalars:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
-        # Of the largest sizes, where sizes are dynamic; others are made like it.
-        largest_graph, self.work = largest(graph, device, self.options)
-        self._like = self.work
-        timeline = self.report.timeline
-        timeline.mark("lower")
-        if packed is not None:
-            self.work, sources = packed.apply(self.work, sources)
-            self._sources = sources
-        if specialize is None:
-            specialize = (policy_of(device.info).specialize and not graph.is_dynamic)
-        store = store or WeightStore()
-        found = store.find(self.work)
-        self._lenders = found.lenders
-        try:
-            # Threads create them while the memory is planned.
-            self._pipelines = self._own(Pipelines(device, specialize))
-            self._pipelines.begin(self.work)
-            self.work, self.plan, mapper = place(self.work, device, sources, self.options,
-                                                 found.places)
-            timeline.mark("plan memory")
-        except BaseException:
-            self._release()
-            raise
-        try:
-            self._allocator = allocator or self._own(Allocator(device))
-            # Bytes of activations that the report expects
-            self._most = self.plan.activation_bytes + self.plan.host_bytes
-            arena = Arena(self._allocator, self._own(Allocator(device)))
-            self._weights.append(Weights(device, self._allocator, self._pipelines, self.work,
-                                         self.plan, mapper, found.places))
-            room = self.plan.activation_bytes + self.plan.host_bytes
-            if self.options.budget is not None:
-                room += self.options.budget - self.plan.weight_bytes - self.plan.run_bytes
-            self._instances = self._own(Instances(arena, self._weights, room))
-            self._load(sources, largest_graph)
-            store.offer(self._weights[0], self.work, self.plan)
-        except BaseException as error:
-            if isinstance(error, DeviceMemoryError):
-                error.breakdown = self.plan.summary()
-            mapper.close()
-            self._release()
-            raise
+        self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
+                              specialize, packed, store, allocator)
 
-    def _own(self, thing: Any) -> Any:
-        self._owned.append(thing)
-        return thing
+    @property
+    def work(self) -> WorkList:
+        """The work list, with dynamic shapes at the sizes that need the most memory."""
+        return self._loaded.prepared.work
 
-    def _load(self, sources: Sequence[Any], graph: Graph) -> None:
-        weights, report = self._weights[0], self.report
-        debug.describe(self.graph, self.work, self.plan)
-        report.planned(self.plan)
-        report.notes += [note for note in self.work.notes if note not in report.notes]
-        for source in sources:
-            source.check_unchanged()
-        reader = self._own(Reader(sources, self.options.prefetch,
-                                  keep_cached=self.options.keep_cached))
-        self._read_ahead(reader, *COPIED)
-        weights.prepare()
-        shape = Shape(tuple(t.sizes for t in graph.inputs),
-                      tuple(graph.values.get(read, 0) for read in self.graph.reads))
-        instance = self._instance(shape, graph, self.work, self.plan)
-        self._pipelines.save()
-        report.timeline.mark("pipelines")
-        self._phase("graph built")
-        weights.allocate_early()
-        if self.options.order == "eager":
-            self._instances.arena.reserve(self.plan)
-        self._phase("prepack start")
-        weights.prepack(reader)
-        report.timeline.mark("weights")
-        self._phase("after prepack")
-        weights.allocate_pool()
-        weights.reset_states(reader)
-        # What is mapped is read by the first run; until then the system may.
-        self._read_ahead(reader, "map")
-        reader.close()
-        if self.plan.streams:
-            self._reader = self._own(self._stream_reader(sources))
-            weights.stream(self._reader)
-        if not self.graph.is_dynamic:
-            self._instances.bind(instance)
-        report.timeline.mark("allocate and record")
-        if displaced := self._allocator.displaced_bytes:
-            report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
-                                "has no more of its own: kernels may be slower")
-        trim()
-        self._phase("before execute")
-
-    def _stream_reader(self, sources: Sequence[Any]) -> Reader:
-        """The reader of what every run reads anew."""
-        # The processors may be those that the device computes on, and mapping the file's pages and
-        # giving them back takes nearly twice the time of the system's own copy.
-        strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
-        return Reader(sources, strategy, keep_cached=self.options.keep_cached)
-
-    def _instance(self, shape: Shape, graph: Graph, work: WorkList, plan: MemoryPlan) -> Instance:
-        """A new instance, its pipelines created."""
-        compute = ComputeGraph(self._device, self._pipelines, work, plan)
-        compute.prepare()
-        self._pipelines.drop_modules()
-        instance = Instance(graph, work, plan, compute)
-        self._instances.add(shape, instance)
-        return instance
-
-    def _read_ahead(self, reader: Reader, *kinds: str) -> None:
-        """Asks the system to begin reading the weights that go these ways: of what is copied a
-        window, of what is mapped everything."""
-        left = reader.window if kinds == COPIED else 1 << 62
-        for weight in self.plan.placement.weights(*kinds):
-            reader.start_ahead(weight.source, weight.offset, min(weight.nbytes, left))
-            left -= weight.nbytes
-            if left <= 0:
-                break
-
-    def _phase(self, name: str) -> None:
-        self.report.phase(name, self._allocator)
-        debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
+    @property
+    def plan(self) -> MemoryPlan:
+        """The plan of its memory."""
+        return self._loaded.prepared.plan
 
     # Running
 
@@ -271,7 +113,7 @@ class Method:
         shape = Shape.of(self.graph, arrays)
         with self._lock:
             if not self._has_run:
-                self.report.timeline.start()
+                self.report.stopwatch.start()
             instance = self._ready(shape)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
@@ -281,8 +123,8 @@ class Method:
                     read_output(instance.compute, index, result)
             if not self._has_run:
                 self._has_run = True
-                self.report.timeline.mark("first run")
-                self._phase("end of execute")
+                self.report.stopwatch.mark("first run")
+                self._loaded.phase("end of execute")
         return results
 
     def reset_state(self) -> None:
@@ -300,67 +142,7 @@ class Method:
         with self._lock:
             if self._closed:
                 raise ValueError(f"method '{self.metadata.name}' is closed")
-            if not self.work.states:
-                return
-            self._instances.settle()
-            for source in self._sources:
-                source.check_unchanged()
-            with Reader(self._sources, self.options.prefetch) as reader:
-                self._weights[0].reset_states(reader)
-
-    def _reshaped(self, shape: Shape) -> Instance:
-        """The instance of sizes that are new, or were not run for long."""
-        graph = shape.resolve(self.graph)
-        work = lower(graph, self._like.target, self._like)
-        extra = [p for p in work.prepacks if p.target.storage.id >= len(self._like.storages)]
-        if extra:
-            self._load_extra(work, extra)
-        work, plan = place_activations(work, self.work, self.plan, self._device, self.options,
-                                       self._extra_bytes)
-        debug.say(1, f"{self.metadata.name} at {shape}: {plan.run_bytes:,} bytes of activations")
-        self._expect(shape, plan)
-        return self._instance(shape, graph, work, plan)
-
-    def _expect(self, shape: Shape, plan: MemoryPlan) -> None:
-        """Corrects the prediction where sizes need more than those of which it was made."""
-        needed = plan.activation_bytes + plan.host_bytes
-        more = needed - self._most
-        if more > 0:
-            self._most = needed
-            self.report.grew(more, f"method '{self.metadata.name}' at {shape} needs {more:,} bytes "
-                                   "more than any sizes tried when it was loaded")
-
-    def _load_extra(self, work: WorkList, extra: list[Prepack]) -> None:
-        """Loads constants that new sizes read in another layout than all before, for good."""
-        only = replace(work, prepacks=extra, steps=[], inputs=[], outputs=[], states=[],
-                       notes=[])
-        way = "direct" if self.options.weights == "stream" else self.options.weights
-        only, plan, mapper = place(only, self._device, self._sources, replace(
-            self.options, memory_budget=None, weights=way))
-        # They come as the others did: while there are no activations.
-        self._instances.unbind()
-        self._instances.arena.release()
-        held, budget = self._allocator.statistics()["allocation_bytes"], self.options.budget
-        if budget is not None and held + plan.peak_bytes > budget:
-            mapper.close()
-            raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights in "
-                             f"another layout, {plan.peak_bytes:,} bytes beside {held:,}")
-        weights = None
-        try:
-            weights = Weights(self._device, self._allocator, self._pipelines, only, plan, mapper)
-            with Reader(self._sources, self.options.prefetch,
-                        keep_cached=self.options.keep_cached) as reader:
-                weights.prepare()
-                weights.allocate_early()
-                weights.prepack(reader)
-        except BaseException:
-            (weights or mapper).close()
-            raise
-        self._weights.append(weights)
-        self._extra_bytes += plan.weight_bytes
-        self._instances.most -= plan.weight_bytes
-        self._like = replace(self._like, storages=list(work.storages),
-                             prepacks=list(work.prepacks), weights=dict(work.weights))
+            self._loaded.reset_state()
 
     def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
         """Runs the method `repeat` times and once before, and times every step.
@@ -389,7 +171,7 @@ class Method:
             instance = self._ready(shape)
             runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
                                             host.run_kernel, timestamps, repeat + 1)
-        return summarize(instance.graph, instance.work, self._device, runs[1:],
+        return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 
     def _arrays(self, inputs: Sequence[Any]) -> list[np.ndarray]:
@@ -402,16 +184,10 @@ class Method:
         """The instance of a shape, ready to run."""
         if self._closed:
             raise ValueError(f"method '{self.metadata.name}' is closed")
-        self._instances.settle()
-        instance = self._instances.get(shape) or self._reshaped(shape)
-        if self._instances.bind(instance):
-            arena = self._instances.arena.nbytes
-            needed = instance.plan.run_bytes - instance.plan.state_bytes
-            self.report.shape(str(shape), needed, arena, self._allocator)
-        return instance
+        return self._loaded.ready(shape)
 
     def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
-        infos, values = self.metadata.outputs, instance.graph.outputs
+        infos, values = self.metadata.outputs, instance.prepared.graph.outputs
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, sizes)
@@ -428,23 +204,8 @@ class Method:
         if self._device.inherited:
             # No thread of the parent is here to give back the lock, to end, or to be waited for.
             self._closed = True
-            self._owned, self._weights, self._lenders = [], [], ()
+            self._loaded.abandon()
             return
         with self._lock:
             self._closed = True
-            for thing in self._owned:
-                if isinstance(thing, Instances):
-                    # Interrupted here, everything is still there for another call of `close`.
-                    with suppress(VulkanError):
-                        thing.settle()
-            self._release()
-
-    def _release(self) -> None:
-        """Instances before the weights they read, those before what they are made of. Each of them
-        once: weights may have other users."""
-        owned, self._owned = self._owned, []
-        weights, self._weights = self._weights, []
-        lenders, self._lenders = self._lenders, ()
-        instances = [thing for thing in owned if isinstance(thing, Instances)]
-        for thing in (*instances, *weights, *lenders, *reversed(owned)):
-            thing.close()
+            self._loaded.close()

@@ -1,43 +1,150 @@
-"""From a graph to a work list and its plan on a device: the ways of the weights, then the rest.
+"""Preparing a method: from its graph to a work list and a memory plan, nothing allocated yet.
 
-A method with dynamic shapes is planned for the largest sizes (`largest`, `place`); at others only
-its activations are placed anew (`place_activations`).
+A method with dynamic shapes is prepared for the sizes that need the most memory (`prepare`); at
+others only its activations are planned anew (`prepare_sizes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from vkrt.dataclass import dataclass
 from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
+from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
 from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.plan.placement import Placement, Placements, placements_of
 from vkrt.plan.plan import MemoryPlan, plan
-from vkrt.plan.stream.follow import sections_at
+from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
-from vkrt.plan.ways import Placement, Way, ways_of
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
-from vkrt.work.records import WorkList
-from vkrt.work.weights import catalog_of
-
-# A work list, its plan, and the mapper that holds the imports of its mapped weights
-Placed = tuple[WorkList, MemoryPlan, Mapper]
+from vkrt.runtime.weight_store import SharedWeights, WeightStore
+from vkrt.work.records import Prepack, WorkList
 
 
-def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
-    """A graph with fixed sizes and its work list: with dynamic shapes those that need the most
-    bytes of activations.
+@dataclass(frozen=True)
+class Prepared:
+    """A method at fixed sizes: what it does, and where everything will lie.
+
+    Attributes:
+        graph: of the method, at these sizes.
+        base: the work list as it was lowered: those of other sizes are made from it.
+        work: the work list that runs. Its constants may come from a file of packed weights, and its
+            activations may be spilled.
+        plan: of its memory.
+        sources: what its constants are read from.
+        mapper: the imports of its mapped weights; None where all weights are on the device already.
+        shared: the weights that other methods of the program have brought to the device.
+    """
+
+    graph: Graph
+    base: WorkList
+    work: WorkList
+    plan: MemoryPlan
+    sources: tuple[Any, ...]
+    mapper: Mapper | None = None
+    shared: SharedWeights = SharedWeights()
+
+    def close(self) -> None:
+        """Gives up the imports and the shared weights; to be called once."""
+        if self.mapper is not None:
+            self.mapper.close()
+        self.shared.close()
+
+
+class _Planned(NamedTuple):
+    """A work list that differs from the given one where activations are spilled, its plan, and the
+    imports of its mapped weights, which the caller closes."""
+
+    work: WorkList
+    plan: MemoryPlan
+    mapper: Mapper
+
+
+def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOptions,
+            packed: Sidecar | None = None, store: WeightStore | None = None,
+            lowered: Callable[[WorkList], None] | None = None) -> Prepared:
+    """Prepares a method, with dynamic shapes at those that need the most bytes of activations.
+
+    Args:
+        graph: of the method.
+        sources: `Source`s by number.
+        packed: the file of packed weights; none by default.
+        store: the weights that other methods of the program have on the device.
+        lowered: is given the work list as soon as there is one.
+
+    Returns:
+        What was prepared, which the caller closes.
 
     Raises:
-        UnsupportedError: the method needs what vkrt does not have.
+        InputError: the memory budget is too small (the message names the smallest one, which is
+            the peak of `memory_budget="smallest"`), or other options do not fit.
+        UnsupportedError: the method needs what vkrt does not have, or weights="map" and nothing
+            can be mapped.
     """
+    graph, base = _largest(graph, device, options)
+    work = base
+    if packed is not None:
+        work, sources = packed.apply(base, sources)
+    shared = store.find(work) if store is not None else SharedWeights()
+    try:
+        if lowered is not None:
+            lowered(work)
+        planned = _Search(work, device, sources, shared).find(options)
+    except BaseException:
+        shared.close()
+        raise
+    return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared)
+
+
+def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, options: LoadOptions,
+                  beside: int = 0) -> Prepared:
+    """Prepares a method at other sizes, its weights being on the device already.
+
+    Args:
+        graph, work: at these sizes, the work list made from `base.base`.
+        base: what the weights were loaded for.
+        beside: bytes of weights that its plan does not have.
+
+    Raises:
+        InputError: the memory budget has no room for these sizes.
+        UnsupportedError: weights cannot be streamed at these sizes.
+    """
+    beside += base.plan.weight_bytes + base.plan.pool_bytes + base.plan.upload_bytes
+    lowered = work
+    work, result = _Planner(device, options).plan_activations(work, beside)
+    if base.plan.stream is not None:
+        result = replace(result, stream=base.plan.stream, sections=sections_at(
+            base.plan.stream, base.plan.placements, base.work, work))
+    return Prepared(graph, lowered, work, result, base.sources)
+
+
+def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], base: Prepared,
+                    device: Any, options: LoadOptions) -> Prepared:
+    """Prepares weights alone, which sizes read in another layout than `base` has.
+
+    Args:
+        graph, work: at these sizes.
+        prepacks: of these weights.
+    """
+    only = replace(work, prepacks=tuple(prepacks), steps=(), inputs=(), outputs=(), states=(),
+                   notes=())
+    weights = "direct" if options.weights == "stream" else options.weights
+    planned = _Search(only, device, base.sources, SharedWeights()).find(
+        replace(options, memory_budget=None, weights=weights))
+    return Prepared(graph, work, *planned[:2], base.sources, planned.mapper)
+
+
+def _largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
+    """The graph at the sizes that need the most bytes of activations, and its work list."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], target_of(device.info, options.storage, options.winograd))
     if len(graphs) == 1:
@@ -47,162 +154,128 @@ def largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, Wor
     return max(zip(graphs, works), key=lambda entry: planner.activation_bytes(entry[1]))
 
 
-def place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-          held: Collection[int] = ()) -> Placed:
-    """The plan of a work list, and the mapper that holds the imports of its mapped weights.
+class _Search:
+    """Finds the plan of a work list: options leave choices where there is a budget.
 
     Args:
-        sources: `Source`s by number.
-        held: ids of the storages of weights that another method of the program has on the device.
-
-    Returns:
-        The work list, which differs where activations are spilled; its plan; and the mapper, which
-        the caller closes.
-
-    Raises:
-        InputError: the memory budget is too small (the message names the smallest one, which is
-            the peak of `memory_budget="smallest"`), or other options do not fit.
-        UnsupportedError: weights="map" and nothing can be mapped.
+        shared: the weights that are on the device already.
     """
-    if not options.has_budget:
-        return _place(work, device, sources, options, held)
-    if options.budget is None:
-        return _smallest(work, device, sources, options, held)
-    try:
-        return _best(work, device, sources, options, held)
-    except InputError:
-        # Refused by an estimate, the budget may still be one that the smallest plan keeps to; and
-        # what the error names is the peak of a plan, as one choice's own minimum may be undercut by
-        # another choice.
-        found = _smallest(work, device, sources, options, held)
-    if found[1].peak_bytes <= options.budget:
-        return found
-    found[2].close()
-    raise InputError(_too_small(found[1], work, device, sources, options, held))
 
+    def __init__(self, work: WorkList, device: Any, sources: Sequence[Any], shared: SharedWeights):
+        self.work = work
+        self.device = device
+        self.sources = sources
+        self.shared = shared
 
-def _best(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-          held: Collection[int]) -> Placed:
-    """Within a budget, the first choice that fits; for as few bytes as possible, the smallest."""
-    # What is mapped takes no memory, but what is streamed beside it may then need a larger pool: so
-    # a budget is also tried without mapping.
-    choices = [options]
-    if options.weights == "auto":
-        choices.append(replace(options, weights="stream"))
-    found, refused = [], None
-    for choice in choices:
+    def find(self, options: LoadOptions) -> _Planned:
+        """The plan for these options; see `prepare` for what is raised."""
+        if not options.has_budget:
+            return self._plan(options)
+        if options.budget is None:
+            return self._smallest(options)
         try:
-            found.append(_place(work, device, sources, choice, held))
-        except InputError as error:
-            refused = error
-            continue
-        if options.budget is not None:
-            break
-    if refused is not None and not found:
-        raise refused
-    best = min(found, key=lambda entry: entry[1].peak_bytes)
-    for entry in found:
-        if entry is not best:
-            entry[2].close()
-    return best
-
-
-def _smallest(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-              held: Collection[int]) -> Placed:
-    """The plan of the fewest bytes: with one byte less, nothing is found any more."""
-    few = None if options.memory_budget is None else SMALLEST
-    best = _best(work, device, sources, replace(options, memory_budget=few), held)
-    # Without spilling, a budget below the peak is below the least that planning knows of. What is
-    # spilled for a budget, which `weights="stream"` alone is not, may by luck come to less than
-    # spilling everything.
-    while not device.unified and options.memory_budget is not None and best[1].peak_bytes > 1:
-        less = replace(options, memory_budget=best[1].peak_bytes - 1)
-        try:
-            found = _best(work, device, sources, less, held)
+            return self._best(options)
         except InputError:
-            break
-        best[2].close()
-        best = found
-    return best
+            # Refused by an estimate, the budget may still be one that the smallest plan keeps to;
+            # and what the error names is the peak of a plan, as one choice's own minimum may be
+            # undercut by another choice.
+            found = self._smallest(options)
+        if found.plan.peak_bytes <= options.budget:
+            return found
+        found.mapper.close()
+        raise InputError(self._too_small(found.plan, options))
 
+    def _best(self, options: LoadOptions) -> _Planned:
+        """Within a budget, the first choice that fits; for as few bytes as possible, the
+        smallest."""
+        # What is mapped takes no memory, but what is streamed beside it may then need a larger
+        # pool: so a budget is also tried without mapping.
+        choices = [options]
+        if options.weights == "auto":
+            choices.append(replace(options, weights="stream"))
+        found, refused = [], None
+        for choice in choices:
+            try:
+                found.append(self._plan(choice))
+            except InputError as error:
+                refused = error
+                continue
+            if options.budget is not None:
+                break
+        if refused is not None and not found:
+            raise refused
+        best = min(found, key=lambda planned: planned.plan.peak_bytes)
+        for planned in found:
+            if planned is not best:
+                planned.mapper.close()
+        return best
 
-def _too_small(least: MemoryPlan, work: WorkList, device: Any, sources: Sequence[Any],
-               options: LoadOptions, held: Collection[int]) -> str:
-    """What to say of a budget below the peak of the smallest plan."""
-    stream = least.stream
-    parts = [f"{least.weight_bytes:,} of weights that stay"]
-    if stream is not None:
-        parts.append(f"{least.pool_bytes + least.upload_bytes:,} to stream "
-                     f"{len(stream.streamed)} weights through at a look-ahead of "
-                     f"{stream.lookahead}")
-    parts.append(f"{least.activation_bytes + least.host_bytes:,} of activations")
-    if least.state_bytes:
-        parts.append(f"{least.state_bytes:,} of what is kept from run to run")
-    if least.staging_bytes:
-        parts.append(f"{least.staging_bytes:,} of staging before the activations")
-    text = (f"memory_budget={options.budget:,}: expected at least {least.peak_bytes:,} bytes "
-            f"({', '.join(parts)})")
-    if stream is not None and options.stream_lookahead != 0:
-        _, other, mapper = _smallest(work, device, sources, replace(options, stream_lookahead=0),
-                                     held)
-        mapper.close()
-        if other.peak_bytes < least.peak_bytes:
-            text += f"; with a look-ahead of 0, {other.peak_bytes:,}"
-    if device.unified:
-        text += "; there is nothing to gain by spilling: the device computes in the host's memory"
-    return text
+    def _smallest(self, options: LoadOptions) -> _Planned:
+        """The plan of the fewest bytes: with one byte less, nothing is found any more."""
+        few = None if options.memory_budget is None else SMALLEST
+        best = self._best(replace(options, memory_budget=few))
+        # Without spilling, a budget below the peak is below the least that planning knows of. What
+        # is spilled for a budget, which `weights="stream"` alone is not, may by luck come to less
+        # than spilling everything.
+        while (not self.device.unified and options.memory_budget is not None
+               and best.plan.peak_bytes > 1):
+            less = replace(options, memory_budget=best.plan.peak_bytes - 1)
+            try:
+                found = self._best(less)
+            except InputError:
+                break
+            best.mapper.close()
+            best = found
+        return best
 
+    def _too_small(self, minimum: MemoryPlan, options: LoadOptions) -> str:
+        """What to say of a budget below the peak of the smallest plan."""
+        stream = minimum.stream
+        parts = [f"{minimum.weight_bytes:,} of weights that stay"]
+        if stream is not None:
+            parts.append(f"{minimum.pool_bytes + minimum.upload_bytes:,} to stream "
+                         f"{len(stream.streamed)} weights through at a look-ahead of "
+                         f"{stream.lookahead}")
+        parts.append(f"{minimum.activation_bytes + minimum.host_bytes:,} of activations")
+        if minimum.state_bytes:
+            parts.append(f"{minimum.state_bytes:,} of what is kept from run to run")
+        if minimum.staging_bytes:
+            parts.append(f"{minimum.staging_bytes:,} of staging before the activations")
+        text = (f"memory_budget={options.budget:,}: expected at least {minimum.peak_bytes:,} bytes "
+                f"({', '.join(parts)})")
+        if stream is not None and options.stream_lookahead != 0:
+            other = self._smallest(replace(options, stream_lookahead=0))
+            other.mapper.close()
+            if other.plan.peak_bytes < minimum.peak_bytes:
+                text += f"; with a look-ahead of 0, {other.plan.peak_bytes:,}"
+        if self.device.unified:
+            text += ("; there is nothing to gain by spilling: the device computes in the host's "
+                     "memory")
+        return text
 
-def place_activations(work: WorkList, base: WorkList, planned: MemoryPlan, device: Any,
-                      options: LoadOptions, beside: int = 0) -> tuple[WorkList, MemoryPlan]:
-    """The plan of a work list whose weights are on the device already.
-
-    Args:
-        work: at any sizes, made `like` the other.
-        base, planned: the work list that the weights were loaded for, and its plan.
-        beside: bytes of weights that `planned` does not have.
-
-    Returns:
-        The work list, which differs where activations are spilled, and a plan of its activations.
-
-    Raises:
-        InputError: the memory budget has no room for these sizes.
-        UnsupportedError: weights cannot be streamed at these sizes.
-    """
-    planner = _Planner(device, options)
-    beside += planned.weight_bytes + planned.pool_bytes + planned.upload_bytes
-    work, result = planner.plan_activations(work, beside)
-    if planned.stream is not None:
-        result = replace(result, stream=planned.stream, sections=sections_at(
-            planned.stream, planned.placement, base, work))
-    return work, result
-
-
-def _place(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
-           held: Collection[int]) -> Placed:
-    mapper = Mapper(device, sources, work.target.offset_alignment, options.weights == "map")
-    try:
-        placement = _placement(work, device, options, mapper, held)
-        work, result = _Planner(device, options).plan(work, placement)
-    except BaseException:
-        mapper.close()
-        raise
-    return work, result, mapper
-
-
-def _placement(work: WorkList, device: Any, options: LoadOptions, mapper: Mapper,
-               held: Collection[int]) -> Placement:
-    """The ways of the weights, those that are mapped imported."""
-    catalog = catalog_of(work)
-    while True:
-        ways = ways_of(work, catalog, options.weights, unified=device.unified,
-                       cannot_map=mapper.cannot_map, held=held)
-        placement = Placement(catalog, ways)
+    def _plan(self, options: LoadOptions) -> _Planned:
+        """The plan for one choice of options."""
+        work, device = self.work, self.device
+        mapper = Mapper(device, self.sources, work.target.offset_alignment,
+                        options.weights == "map")
         try:
-            mapper.acquire(placement.weights("map"))
-        except UnsupportedError:
-            continue  # the mapper has noted which file: its weights go another way now
-        return placement
+            placements = self._placements(mapper, options)
+            return _Planned(*_Planner(device, options).plan(work, placements), mapper)
+        except BaseException:
+            mapper.close()
+            raise
+
+    def _placements(self, mapper: Mapper, options: LoadOptions) -> Placements:
+        """The placements of the weights, those that are mapped imported."""
+        while True:
+            placements = Placements(self.work.catalog, placements_of(
+                self.work, options.weights, unified=self.device.unified,
+                cannot_map=mapper.cannot_map, shared=self.shared.places))
+            try:
+                mapper.acquire(placements.weights("map"))
+            except UnsupportedError:
+                continue  # the mapper has noted which file: its weights are placed otherwise now
+            return placements
 
 
 class _Planner:
@@ -211,7 +284,7 @@ class _Planner:
     def __init__(self, device: Any, options: LoadOptions):
         self.unified = device.unified
         self.reads_slowly = device.reads_slowly
-        self.most_at_once = device.info.limits["maxMemoryAllocationSize"]
+        self.max_block_bytes = device.info.limits["maxMemoryAllocationSize"]
         self.granularity = device.info.limits["bufferImageGranularity"]
         self.requirements = requirements_of(device)
         self.options = options
@@ -220,27 +293,27 @@ class _Planner:
             self.budget = Budget(options.budget, options.stream_lookahead,
                                  policy_of(device.info).speed)
 
-    def plan(self, work: WorkList, placement: Placement) -> tuple[WorkList, MemoryPlan]:
+    def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
         """The work list and its plan; activations are spilled where nothing else is enough."""
         try:
-            result = self._plan(work, placement, self.budget)
+            result = self._plan(work, placements, self.budget)
         except InputError as error:
             if self.budget is None or self.budget.nbytes is None:
                 raise
-            spilled, notes = self._spilled(work, placement, self.budget)
+            spilled, notes = self._spilled(work, placements, self.budget)
             if spilled is work:
                 raise InputError("; ".join((str(error), *notes))) from error
-            return spilled, self._plan_spilled(spilled, placement)
+            return spilled, self._plan_spilled(spilled, placements)
         if self.options.memory_budget == SMALLEST and not self.unified:
             spilled = self._spill(work, 0)[0]
             if spilled is not work:
-                other = self._plan_spilled(spilled, placement)
+                other = self._plan_spilled(spilled, placements)
                 if other.peak_bytes < result.peak_bytes:
                     return spilled, other
         return work, result
 
-    def _plan_spilled(self, spilled: WorkList, placement: Placement) -> MemoryPlan:
-        return self._plan(spilled, replace(placement, catalog=catalog_of(spilled)), self.budget)
+    def _plan_spilled(self, spilled: WorkList, placements: Placements) -> MemoryPlan:
+        return self._plan(spilled, replace(placements, catalog=spilled.catalog), self.budget)
 
     def activation_bytes(self, work: WorkList) -> int:
         """Bytes of a work list's activations in device memory."""
@@ -265,30 +338,30 @@ class _Planner:
                 f"sizes do not fit beside {beside:,} of weights", *notes)))
         return spilled, result
 
-    def _plan(self, work: WorkList, placement: Placement, budget: Budget | None) -> MemoryPlan:
+    def _plan(self, work: WorkList, placements: Placements, budget: Budget | None) -> MemoryPlan:
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
-                    unified=self.unified, placement=placement, budget=budget,
+                    unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
-                    most_at_once=self.most_at_once)
+                    max_block_bytes=self.max_block_bytes)
 
-    def _spilled(self, work: WorkList, placement: Placement, budget: Budget,
+    def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
                  ) -> tuple[WorkList, tuple[str, ...]]:
         """The work list with activations spilled as far as a budget lacks room for them."""
         assert budget.nbytes is not None
-        least = self._plan(work, placement, replace(budget, nbytes=None))
-        return self._spill(work, max(least.activation_bytes - (least.peak_bytes - budget.nbytes),
-                                     0))
+        minimum = self._plan(work, placements, replace(budget, nbytes=None))
+        over = minimum.peak_bytes - budget.nbytes
+        return self._spill(work, max(minimum.activation_bytes - over, 0))
 
     def _spill(self, work: WorkList, limit: int) -> tuple[WorkList, tuple[str, ...]]:
         """The work list with activations spilled for an arena of `limit` bytes, and notes."""
         spilled, report = spill(work, self.requirements, limit, self.unified,
                                 granularity=self.granularity)
         if spilled is not work:
-            spilled.notes = [*work.notes, *report.notes]
+            spilled = replace(spilled, notes=(*work.notes, *report.notes))
         return spilled, report.notes
 
 
-def _elsewhere(work: WorkList) -> Placement:
-    """A placement of weights that take no memory in a plan."""
-    catalog = catalog_of(work)
-    return Placement(catalog, (Way("map", "on the device already"),) * len(catalog))
+def _elsewhere(work: WorkList) -> Placements:
+    """Placements of weights that take no memory in a plan."""
+    catalog = work.catalog
+    return Placements(catalog, (Placement("map", "on the device already"),) * len(catalog))

@@ -10,22 +10,23 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.graph import Graph
+from vkrt.graph.graph import Graph, Node
 from vkrt.ops import copying
 from vkrt.ops.fusing import fusions_of
-from vkrt.ops.reuse import Journal
+from vkrt.ops.reuse import Memo, NodeMemo
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.pte.coerce import as_float
-from vkrt.work.records import Dispatch, WorkList
-from vkrt.work.target import MOST_ELEMENTS, Target
+from vkrt.work.records import Dispatch, Prepack, StateRecord, WorkList
+from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
     DTYPES,
-    LEAST_BYTES,
+    MIN_BYTES,
     NOWHERE,
+    Constant,
     Operand,
-    Storage,
     StorageList,
     Tensor,
     row_major,
@@ -47,36 +48,89 @@ def bits(value: float) -> int:
 
 
 class Lowering:
-    """The work list of one graph in the making, and what the declarations ask of it."""
+    """The work list of one graph in the making, and what the declarations ask of it.
 
-    def __init__(self, graph: Graph, target: Target, like: WorkList | None = None,
-                 rooms: dict[int, int] | None = None):
+    Args:
+        base: the work list that this one shares weights and states with; none by default.
+        budgets: bytes of scratch memory that nodes may use, by their index.
+    """
+
+    def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
+                 budgets: dict[int, int] | None = None):
+        base = base or WorkList()
         self.graph = graph
-        self.rooms = rooms or {}
+        self.budgets = budgets or {}
         self.fusions = fusions_of(graph)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target
         self.storage = target.storage
-        self.work = WorkList(storage=self.storage, target=target)
-        if like is not None:
-            # The storages of the other work list keep their ids, and its weights are these.
-            self.work = replace(self.work, storages=list(like.storages),
-                                prepacks=list(like.prepacks), weights=dict(like.weights),
-                                states=list(like.states))
         self.node = -1
-        self._storages = StorageList(self.work.storages)
+        # The parts of the work list. The storages of the base keep their ids.
+        self.prepacks: list[Prepack] = list(base.prepacks)
+        self.steps: list[Any] = []
+        self.inputs: list[Operand | None] = []
+        self.outputs: list[Any] = []
+        self.states: list[StateRecord] = list(base.states)
+        # Ids of the storages that the host reads
+        self.read_by_host: set[int] = set()
+        self.base_memo: Memo = base.memo or Memo()
+        self._storages = StorageList(list(base.storages))
         self._operands: dict[Tensor, Operand] = {}
         self._copies: dict[tuple, Operand] = {}
-        self._weights = self.work.weights
-        self.journal = Journal(self.work)
-        self._tenants: dict[Storage, list[Tensor]] = {}
+        self._weights = dict(self.base_memo.weights)
+        self._tenants: dict[int, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
+        # Tensors that nodes made of constants alone
+        self._constants: dict[Tensor, Constant] = {}
+        # For the memo: inputs, what was done for every node, and for the current one
+        self._entered: dict[Tensor, Operand] = {}
+        self._nodes: list[NodeMemo] = []
+        self._first_step = 0
+        self._places: list[tuple[Tensor, Operand]] = []
+        self._new_copies: list[tuple[tuple, Operand]] = []
+        self._new_constants: list[tuple[Tensor, Constant]] = []
         # What vkrt does not have of what the graph asks for: names, and what takes more words, each
         # with counts. Something else stands in for the results of that.
         self.missing: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.is_complete = not graph.unsupported
+
+    # From node to node
+
+    def enter(self, tensor: Tensor, operand: Operand) -> None:
+        """Places an input of the method, which the host writes."""
+        self.inputs.append(self.place(tensor, operand))
+        self._entered[tensor] = operand
+
+    def begin(self, index: int) -> None:
+        """Begins with a node."""
+        self.node = index
+        self._first_step = len(self.steps)
+        self._places, self._new_copies, self._new_constants = [], [], []
+
+    def remember(self, node: Node) -> None:
+        """Ends the current node: what was done for it goes into the memo."""
+        self._nodes.append(NodeMemo(
+            node, tuple(self.steps[self._first_step:]), tuple(self._places),
+            tuple(self._new_copies), tuple(self._new_constants)))
+
+    def repeat(self, memo: NodeMemo) -> None:
+        """Does for the current node what another lowering did."""
+        for tensor, operand in memo.places:
+            self.place(tensor, operand)
+        for key, copy in memo.copies:
+            self._keep_copy(key, copy)
+        for tensor, constant in memo.constants:
+            self._keep_constant(tensor, constant)
+        self.steps += memo.steps
+
+    def finish(self) -> WorkList:
+        """The work list."""
+        prepacks = sorted(self.prepacks, key=lambda p: (p.constant.source, p.constant.offset))
+        return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
+                        tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
+                        self.target, memo=Memo(self._entered, tuple(self._nodes), self._weights))
 
     # Tensors -> operands
 
@@ -85,7 +139,7 @@ class Lowering:
 
         Never raw: an input of the method is brought into the kernels' layout first.
         """
-        if tensor not in self._operands and tensor.constant is not None:
+        if self.is_constant(tensor):
             return self.weight(tensor, order or row_major(tensor.rank))
         operand = self._placed(tensor)
         wanted = order or (row_major(tensor.rank) if operand.raw else operand.order)
@@ -109,24 +163,45 @@ class Lowering:
         if key not in self._copies:
             copy = self.temporary(operand.sizes, dtype, order)
             copying.copy(self, copy, operand)
-            self.keep_copy(key, copy)
+            self._keep_copy(key, copy)
         return self._copies[key]
 
-    def keep_copy(self, key: tuple, copy: Operand) -> None:
+    def _keep_copy(self, key: tuple, copy: Operand) -> None:
         """Notes a copy by the tensor and the order it is of, for later nodes."""
         self._copies[key] = copy
-        self._tenants.setdefault(copy.storage, []).append(key[0])
-        self.journal.copies.append((key, copy))
+        self._tenants.setdefault(copy.storage.id, []).append(key[0])
+        self._new_copies.append((key, copy))
 
     def operand(self, tensor: Tensor) -> Operand:
         """The operand of a tensor as it lies, for walks over its elements: it may be raw."""
-        if tensor not in self._operands and tensor.constant is not None:
+        if self.is_constant(tensor):
             return self.weight(tensor, row_major(tensor.rank))
         return self._placed(tensor)
 
+    def placed(self, tensor: Tensor) -> Operand | None:
+        """The operand that a node, or the host, has written; None where none has."""
+        return self._operands.get(tensor)
+
     def is_constant(self, tensor: Tensor) -> bool:
         """Whether a tensor is a constant that no node has made another value of."""
-        return tensor.constant is not None and tensor not in self._operands
+        return self._constant(tensor) is not None and tensor not in self._operands
+
+    def constant_as(self, tensor: Tensor, **changes: Any) -> Tensor:
+        """A constant under other sizes or in another dtype."""
+        return replace(tensor, constant=self._constant(tensor), **changes)
+
+    def make_constant(self, tensor: Tensor, source: Tensor) -> None:
+        """Makes a tensor of the current node's the bytes of a constant, under its own sizes."""
+        constant = self._constant(source)
+        assert constant is not None
+        self._keep_constant(tensor, constant)
+
+    def _keep_constant(self, tensor: Tensor, constant: Constant) -> None:
+        self._constants[tensor] = constant
+        self._new_constants.append((tensor, constant))
+
+    def _constant(self, tensor: Tensor) -> Constant | None:
+        return self._constants.get(tensor, tensor.constant)
 
     def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
         """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
@@ -141,7 +216,7 @@ class Lowering:
             return self.read(tensor, own).with_view(sizes, order)
         # The tensor lacks the packed dimension: its elements lie a texel apart.
         if self.is_constant(tensor):
-            return self.weight(replace(tensor, sizes=sizes), order)
+            return self.weight(self.constant_as(tensor, sizes=sizes), order)
         operand = self._placed(tensor)
         lifted = operand.with_view(sizes, (*range(missing), *(d + missing for d in operand.order)))
         return self._as(tensor, lifted, tensor.dtype, tuple(order))
@@ -172,19 +247,20 @@ class Lowering:
     def _can_overwrite(self, operand: Operand, tensor: Tensor, order) -> bool:
         storage = operand.storage
         wanted = Operand(storage, tensor.sizes, tensor.dtype, order)
-        if storage.role not in ("activation", "input") or operand.raw:
+        if (storage.role not in ("activation", "input") or storage.id in self.read_by_host
+                or operand.raw):
             return False
         if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
                 or wanted.nbytes != storage.nbytes or operand.offset):
             return False
         return all(self.graph.last_use(tenant) <= self.node
-                   for tenant in self._tenants.get(storage, ()))
+                   for tenant in self._tenants.get(storage.id, ()))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:
         """Says where a tensor is; used for outputs and for views of another tensor's operand."""
         self._operands[tensor] = operand
-        self._tenants.setdefault(operand.storage, []).append(tensor)
-        self.journal.places.append((tensor, operand))
+        self._tenants.setdefault(operand.storage.id, []).append(tensor)
+        self._places.append((tensor, operand))
         return operand
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
@@ -208,17 +284,17 @@ class Lowering:
              flat: bool = False, raw: bool = False) -> Operand:
         shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
         image = self.storage == "texture3d" and not flat and not raw
-        if 4 * shape.texels > MOST_ELEMENTS:
+        if 4 * shape.texels > MAX_ELEMENTS:
             raise UnsupportedError(
                 f"{self.where()}: a tensor {dtype}{list(sizes)} of {4 * shape.texels:,} elements, "
-                f"padding included; kernels number at most {MOST_ELEMENTS:,}")
+                f"padding included; kernels number at most {MAX_ELEMENTS:,}")
         if image and max(shape.grid) > self.target.max_image_extent:
             raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
         if not image and shape.nbytes > self.target.max_buffer_range:
             raise UnsupportedError(
                 f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
                 f"buffers of this device have at most {self.target.max_buffer_range:,}")
-        storage = self._storages.new(role, max(shape.nbytes, LEAST_BYTES), dtype,
+        storage = self._storages.new(role, max(shape.nbytes, MIN_BYTES), dtype,
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
 
@@ -232,7 +308,7 @@ class Lowering:
         dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
         self.is_complete = False
         shape = Operand(NOWHERE, tensor.sizes, dtype, row_major(tensor.rank))
-        storage = self._storages.new("activation", max(shape.nbytes, LEAST_BYTES), dtype)
+        storage = self._storages.new("activation", max(shape.nbytes, MIN_BYTES), dtype)
         return self.place(tensor, replace(shape, storage=storage))
 
     # Weights
@@ -247,7 +323,7 @@ class Lowering:
             rows: makes it a matrix operand with this many outer dimensions as rows.
             flat: a vector read by texel number: a buffer in every storage.
         """
-        constant = tensor.constant
+        constant = self._constant(tensor)
         if constant is None:
             raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
         if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
@@ -266,7 +342,7 @@ class Lowering:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
-            self.work.prepacks.append(copying.prepack(constant, target, source, tensor.name))
+            self.prepacks.append(copying.prepack(constant, target, source, tensor.name))
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)
 
@@ -278,7 +354,7 @@ class Lowering:
         """
         sizes = tuple(sizes or tensor.sizes)
         if self.is_constant(tensor):
-            return self.weight(replace(tensor, sizes=sizes), order, rows)
+            return self.weight(self.constant_as(tensor, sizes=sizes), order, rows)
         source = self.read(tensor, row_major(tensor.rank))
         result = self._new("activation", sizes, tensor.dtype, order, rows)
         copying.copy(self, result, source.with_view(sizes, row_major(len(sizes))))
@@ -291,7 +367,7 @@ class Lowering:
         """
         if tensor is not None:
             vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
-                      if tensor.constant is not None else self._flat(tensor))
+                      if self._constant(tensor) is not None else self._flat(tensor))
             # Kernels of images see it as texels, others as what the rest of the variant is.
             return self.check_view(vector) if self.storage == "texture3d" else vector
         if dtype not in self._placeholders:
@@ -339,7 +415,7 @@ class Lowering:
         if any(not -1 << 31 <= value < 1 << 31 for value in values):
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
                                    f"32 bits: {list(values)}")
-        self.work.steps.append(Dispatch(
+        self.steps.append(Dispatch(
             node=self.node, shader=f"{shader}.{storage}.{dtype}", params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
@@ -368,7 +444,7 @@ class Lowering:
         if self.target.scratch == "any":
             return UNLIMITED
         self.asked.add(self.node)
-        return self.rooms.get(self.node, 0)
+        return self.budgets.get(self.node, 0)
 
     def used(self, tensor: Tensor) -> bool:
         """Whether anything reads this output of the current node."""

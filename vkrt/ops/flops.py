@@ -10,8 +10,7 @@ import math
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.registry import operator
-from vkrt.work.records import Dispatch, WorkList
-from vkrt.work.tensor import Tensor
+from vkrt.work.records import Dispatch, HostCall, WorkList
 
 # Kernels that read many elements for each one that they write, without being products
 REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "avg_pool2d", "max_pool2d",
@@ -56,9 +55,10 @@ def _kernel(step: object) -> str:
 
 def _elements(step: object) -> int:
     """Of a step that is no product: elements written, or read by what reduces."""
+    if isinstance(step, HostCall):
+        return sum(math.prod(operand.sizes) for operand in step.writes)
     if not isinstance(step, Dispatch):
-        outs: tuple[Tensor, ...] = getattr(step, "outs", ())
-        return sum(math.prod(tensor.sizes) for tensor in outs)
+        return 0
     kernel = _kernel(step)
     if kernel in MOVING:
         return 0

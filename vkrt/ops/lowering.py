@@ -1,62 +1,64 @@
-"""Lowering a graph: walking its nodes in order and writing the work list."""
+"""Lowering a graph: walking its nodes in order and making the work list.
+
+Neither the graph nor the work list that another one is made from is changed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops import copying, states
 from vkrt.ops.context import ImageTooLarge, Lowering
 from vkrt.ops.registry import operator
-from vkrt.ops.reuse import Reuse, Traces, repeat
-from vkrt.plan.scratch import rooms_of
-from vkrt.work.records import HostCall, WorkList
+from vkrt.ops.reuse import Reuse
+from vkrt.plan.scratch import scratch_budgets
+from vkrt.work.records import HostCall, ReadArgument, WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
 
 
-def lower(graph: Graph, target: Target, like: WorkList | None = None) -> WorkList:
+def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkList:
     """The work list of a graph.
 
     Args:
         target: of the device.
-        like: a work list of the same method at other sizes. The weights of the two are the same
-            storages, with the same ids; only those that lie in a layout that `like` does not have
-            are new, and their prepacks are in the work list too. What the change of sizes does not
-            reach are the same records.
+        base: a work list of the same method at other sizes, with its memo. The weights of the two
+            are the same storages, with the same ids; only those that lie in a layout that `base`
+            does not have are new, and their prepacks are in the work list too. What the change of
+            sizes does not reach are the same records.
 
     Raises:
         UnsupportedError: naming every operator vkrt lacks, or the node that asks too much.
     """
-    if like is not None:
-        target = like.target
+    if base is not None:
+        target = base.target
     try:
-        return _lower(graph, target, like)
+        return _lower(graph, target, base)
     except ImageTooLarge as error:
-        if like is not None:
+        if base is not None:
             raise UnsupportedError(f"method '{graph.name}': {error}, the device allows "
                                    f"{target.max_image_extent} a side") from None
         work = _lower(graph, replace(target, storage="texel"), None)
-        work.notes.append(f"buffers instead of images: {error}, the device allows "
-                          f"{target.max_image_extent} a side")
-        return work
+        return replace(work, notes=(*work.notes, f"buffers instead of images: {error}, the device "
+                                                 f"allows {target.max_image_extent} a side"))
 
 
-def _lower(graph: Graph, target: Target, like: WorkList | None) -> WorkList:
-    cx = Lowering(graph, target, like)
-    work = _walk(cx, like)
+def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
+    cx = Lowering(graph, target, base)
+    work = _walk(cx)
     if target.scratch == "spare" and cx.asked:
         # What is unused is known when everything has been placed once.
-        work = _walk(Lowering(graph, target, like, rooms_of(work, cx.asked)), like)
+        work = _walk(Lowering(graph, target, base, scratch_budgets(work, cx.asked)))
     return work
 
 
-def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
+def _walk(cx: Lowering) -> WorkList:
     graph = cx.graph
-    reuse, traces = Reuse(like.traces if like is not None else None), Traces()
-    cx.work.traces = traces
+    reuse = Reuse(cx.base_memo)
     for number, tensor in enumerate(graph.inputs):
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             if strange := _strange([tensor]):
@@ -65,29 +67,25 @@ def _walk(cx: Lowering, like: WorkList | None) -> WorkList:
                 continue
             # The border's dtype is the host's, except for 64-bit ones, which the host narrows.
             dtype = graph.staging_dtype(tensor)
-            operand = cx.place(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
-            cx.work.inputs.append(operand)
-            traces.inputs[tensor] = operand
+            cx.enter(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
         else:
-            cx.work.inputs.append(None)
+            cx.inputs.append(None)
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
-        cx.node = index
-        cx.journal.begin()
-        trace = reuse.trace(index, node)
-        if trace is None:
+        cx.begin(index)
+        memo = reuse.find(index, node)
+        if memo is None:
             _lower_or_refuse(cx, node)
         else:
-            repeat(cx, trace)
-        traces.nodes.append(cx.journal.trace(node))
+            cx.repeat(memo)
+        cx.remember(node)
     cx.node = len(graph.nodes)
     if not cx.is_complete:
         graph.refuse(cx.missing, cx.refused)
     for value in graph.outputs:
-        cx.work.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
+        cx.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
     states.store(cx)
-    cx.work.prepacks.sort(key=lambda p: (p.constant.source, p.constant.offset))
-    return cx.work
+    return cx.finish()
 
 
 def _strange(tensors: Iterable[Tensor]) -> str:
@@ -99,7 +97,7 @@ def _strange(tensors: Iterable[Tensor]) -> str:
 
 def _lower_or_refuse(cx: Lowering, node: Node) -> None:
     """Lowers a node, or notes what of it vkrt does not have: all of that is said at once."""
-    steps = len(cx.work.steps)
+    steps = len(cx.steps)
     try:
         if strange := _strange((*node.tensors(), *node.outs)):
             cx.missing[f"{node.kernel or node.op} of {strange}"] += 1
@@ -114,7 +112,7 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
         # Where a number is not known, another one is in its place.
         if not cx.graph.unsupported:
             raise
-    del cx.work.steps[steps:]
+    del cx.steps[steps:]
     for tensor in node.outs:
         cx.stand_in(tensor)
 
@@ -143,32 +141,33 @@ def _lower_node(cx: Lowering, node: Node) -> None:
 
 
 def _output(cx: Lowering, tensor: Tensor) -> Operand:
-    dtype = cx.graph.staging_dtype(tensor)
-    return _to_raw(cx, tensor, "output", dtype)
-
-
-def _to_raw(cx: Lowering, tensor: Tensor, role: str, dtype: str) -> Operand:
     """The tensor's elements as the host wants them, without a copy where they lie so already."""
-    operand = cx._operands.get(tensor) or cx.read(tensor)
+    dtype = cx.graph.staging_dtype(tensor)
+    operand = cx.placed(tensor) or cx.read(tensor)
     order = row_major(tensor.rank)
     dense = tensor.rank == 0 or operand.packed % 4 == 0 or operand.packed == tensor.numel
     if (operand.dtype == dtype and not operand.storage.is_image
-            and operand.storage.role in ("activation", "output") and not operand.offset
+            and operand.storage.role == "activation" and not operand.offset
             and (operand.raw or (operand.lies_as(order) and dense))):
-        operand.storage.role = role
         result = Operand(operand.storage, tensor.sizes, dtype, order, raw=True)
         result.check_place()
-        return result
-    result = cx.raw(tensor, role, dtype)
-    copying.copy(cx, result, operand)
+    else:
+        result = cx.raw(tensor, "activation", dtype)
+        copying.copy(cx, result, operand)
+    cx.read_by_host.add(result.storage.id)
     return result
 
 
 def _host_call(cx: Lowering, node: Node) -> None:
-    reads, writes = [], []
-    for tensor in node.tensors():
-        reads.append(_to_raw(cx, tensor, "output", cx.graph.staging_dtype(tensor)))
-    for tensor in node.outs:
-        writes.append(cx.place(tensor, cx.raw(tensor, "input", cx.graph.staging_dtype(tensor))))
-    cx.work.steps.append(HostCall(cx.node, node.op, node.args, tuple(reads), tuple(writes),
-                                  tuple(node.outs)))
+    reads: list[Operand] = []
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            reads.append(_output(cx, value))
+            return ReadArgument(len(reads) - 1)
+        return tuple(map(argument, value)) if isinstance(value, (list, tuple)) else value
+
+    args = tuple(map(argument, node.args))
+    writes = tuple(cx.place(tensor, cx.raw(tensor, "input", cx.graph.staging_dtype(tensor)))
+                   for tensor in node.outs)
+    cx.steps.append(HostCall(cx.node, node.op, args, tuple(reads), writes))

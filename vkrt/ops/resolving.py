@@ -142,8 +142,7 @@ class _Resolver:
                     f"result {index} would have sizes {list(sizes)}, the program allows no more "
                     f"than {list(most)}"))
             if sizes != out.sizes or self.from_file:
-                # Lowering may have made it a view of a constant at other sizes.
-                self.now[out] = replace(out, sizes=sizes, constant=None)
+                self.now[out] = replace(out, sizes=sizes)
             outs.append(self.now.get(out, out))
         self.nodes[node] = replace(node, args=args, outs=tuple(outs), formulas=None)
 

@@ -1,4 +1,4 @@
-"""Reuse: records of nodes that a change of sizes does not reach.
+"""Reuse: what lowering did for nodes that a change of sizes does not reach.
 
 A node that is the same object in two graphs of a method has the same records in their work lists,
 unless something it touches was made, or is looked at, by a node that changes: where an operand
@@ -8,18 +8,17 @@ node is only reused while nothing it is connected to has been touched by one tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Node
-from vkrt.work.records import WorkList
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Constant, Operand, Tensor
 
 
 @dataclass(frozen=True)
-class Trace:
+class NodeMemo:
     """What lowering a node did.
 
     Attributes:
@@ -27,63 +26,40 @@ class Trace:
         steps: its records.
         places: where it put tensors, in order.
         copies: the copies it made, by tensor and order.
+        constants: the constants that it made tensors of.
     """
 
     node: Node
     steps: tuple[Any, ...]
     places: tuple[tuple[Tensor, Operand], ...]
     copies: tuple[tuple[tuple[Any, ...], Operand], ...]
+    constants: tuple[tuple[Tensor, Constant], ...]
 
 
-@dataclass
-class Traces:
-    """What lowering a graph did: the operands of its inputs, and each node's trace."""
+@dataclass(frozen=True)
+class Memo:
+    """What lowering a graph did, for work lists of the same method at other sizes.
 
-    inputs: dict[Tensor, Operand] = field(default_factory=dict)
-    nodes: list[Trace] = field(default_factory=list)
-
-
-class Journal:
-    """What is done for the current node.
-
-    Args:
-        work: the work list in the making.
+    Attributes:
+        inputs: the operands of the graph's inputs.
+        nodes: what was done for each node.
+        weights: the operand of each weight by what it is made of and how it lies.
     """
 
-    def __init__(self, work: WorkList):
-        self._work = work
-        self.begin()
-
-    def begin(self) -> None:
-        """Begins with a node."""
-        self._first = len(self._work.steps)
-        self.places: list[tuple[Tensor, Operand]] = []
-        self.copies: list[tuple[tuple[Any, ...], Operand]] = []
-
-    def trace(self, node: Node) -> Trace:
-        """What was done for it."""
-        return Trace(node, tuple(self._work.steps[self._first:]), tuple(self.places),
-                     tuple(self.copies))
-
-
-def repeat(cx: Any, trace: Trace) -> None:
-    """Does for the current node of a lowering what another lowering did."""
-    for tensor, operand in trace.places:
-        cx.place(tensor, operand)
-    for key, copy in trace.copies:
-        cx.keep_copy(key, copy)
-    cx.work.steps += trace.steps
+    inputs: Mapping[Tensor, Operand] = field(default_factory=dict)
+    nodes: tuple[NodeMemo, ...] = ()
+    weights: Mapping[tuple[Any, ...], Operand] = field(default_factory=dict)
 
 
 class Reuse:
     """Tells which nodes of a graph have the records of another lowering; asked node by node.
 
     Args:
-        traces: of the other lowering; None where there is none.
+        memo: of the other lowering; an empty one where there is none.
     """
 
-    def __init__(self, traces: Traces | None):
-        self._traces = traces or Traces()
+    def __init__(self, memo: Memo):
+        self._memo = memo
         # Of tensors that are connected by nodes one stands for all.
         self._leaders: dict[Tensor, Tensor] = {}
         self._changed: set[Tensor] = set()
@@ -91,14 +67,14 @@ class Reuse:
 
     def input(self, tensor: Tensor) -> Operand | None:
         """The operand of a method's input that is the same; None for one that changes."""
-        operand = self._traces.inputs.get(tensor)
+        operand = self._memo.inputs.get(tensor)
         if operand is None:
             self._changed.add(self._leader(tensor))
         return operand
 
-    def trace(self, index: int, node: Node) -> Trace | None:
+    def find(self, index: int, node: Node) -> NodeMemo | None:
         """What lowering the node of this index did; None where it has to be lowered anew."""
-        found = self._traces.nodes[index] if index < len(self._traces.nodes) else None
+        found = self._memo.nodes[index] if index < len(self._memo.nodes) else None
         self._made.update(node.outs)
         leader = self._connect([*node.tensors(), *node.outs])
         if leader is None:
@@ -123,7 +99,7 @@ class Reuse:
 
     def _leader(self, tensor: Tensor) -> Tensor:
         while (up := self._leaders.get(tensor, tensor)) is not tensor:
-            # Halves the way for the next time.
+            # Halves the path for the next time.
             self._leaders[tensor] = self._leaders.get(up, up)
             tensor = up
         return tensor

@@ -16,21 +16,21 @@ from vkrt.work.tensor import Operand, row_major
 def enter(cx) -> None:
     """Gives every state of the graph its memory, before the first node.
 
-    That of a work list which this one is made like, where there is one.
+    That of the work list which this one is made from, where there is one.
     """
-    for state, record in zip(cx.graph.states, cx.work.states):
+    for state, record in zip(cx.graph.states, cx.states):
         cx.place(state.before, record.operand)
-    for state in cx.graph.states[len(cx.work.states):]:
+    for state in cx.graph.states[len(cx.states):]:
         operand = cx.place(state.before, cx.raw(state.before, "state", state.before.dtype))
-        cx.work.states.append(StateRecord(operand, state.initial, state.before.name))
+        cx.states.append(StateRecord(operand, state.initial, state.before.name))
 
 
 def store(cx) -> None:
     """Adds the copies of the new values to the states, behind the last node and the outputs."""
     copies = []
-    for state, record in zip(cx.graph.states, cx.work.states):
+    for state, record in zip(cx.graph.states, cx.states):
         target, source = record.operand, cx.operand(state.after)
-        if source.storage is target.storage and _same_bytes(source, target):
+        if source.storage == target.storage and _same_bytes(source, target):
             continue
         if source.storage.role == "state":
             # A view of a state's old value, which another copy may overwrite before.

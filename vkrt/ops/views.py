@@ -53,7 +53,7 @@ def _split_strides(source: Operand, sizes: tuple[int, ...]) -> list[int] | None:
 def reshape(cx, tensor: Tensor, out: Tensor) -> None:
     """Makes `out` the elements of `tensor` under other sizes, without a copy where possible."""
     if cx.is_constant(tensor) and tensor.dtype == out.dtype:
-        out.constant = tensor.constant
+        cx.make_constant(out, tensor)
         return
     source = cx.operand(tensor)
     if source.dtype != out.dtype:

@@ -74,4 +74,4 @@ def with_saved(work: WorkList, saved: Mapping[str, tuple[int, int]],
             count += 1
         prepacks.append(record)
     prepacks.sort(key=lambda p: (p.constant.source, p.constant.offset))
-    return replace(work, prepacks=prepacks, notes=list(work.notes)), count
+    return replace(work, prepacks=tuple(prepacks)), count

@@ -9,37 +9,23 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vkrt.errors import FormatError
+from vkrt.files import sha256_of
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
 from vkrt.packed.format import FileIdentity, Header, read_header
 from vkrt.packed.records import with_saved
 from vkrt.version import __version__
 from vkrt.work.records import WorkList
-from vkrt.work.weights import catalog_of
 
 SUFFIX = ".vkpack"
-
-# Bytes hashed at once.
-_PART = 4 << 20
 
 
 def beside(program: str) -> str:
     """The name of the file of packed weights that belongs to a program's file."""
     return program + SUFFIX
-
-
-def sha256_of(source: Source) -> str:
-    """The sha256 of a source, in hexadecimal; gives the pages back behind it."""
-    import hashlib  # with OpenSSL behind it: only where it is needed
-
-    digest = hashlib.sha256()
-    with memoryview(source) as data:
-        for start in range(0, len(data), _PART):
-            digest.update(data[start:start + _PART])
-            source.release(start, _PART)
-    return digest.hexdigest()
 
 
 def identity_of(source: Source) -> FileIdentity:
@@ -113,14 +99,13 @@ class Sidecar:
                      for entry in self.header.entries}
             result, count = with_saved(work, saved, len(sources))
             if count:
-                left = sum(weight.layout == "packed" for weight in catalog_of(result))
-                result.notes.append(f"{count} weights are read from {self.name}"
-                                    + (f", {left} others have to be packed" if left else ""))
-                return result, [*sources, self._source]
+                left = sum(weight.layout == "packed" for weight in result.catalog)
+                note = (f"{count} weights are read from {self.name}"
+                        + (f", {left} others have to be packed" if left else ""))
+                return _noted(result, note), [*sources, self._source]
             why = (f"none of its {len(saved)} weights is laid out as it is read here (made for "
                    f"storage {self.header.storage}, this is {work.storage})")
-        work.notes.append(f"{self.name} is not used: {why}")
-        return work, list(sources)
+        return _noted(work, f"{self.name} is not used: {why}"), list(sources)
 
     def _changed(self) -> str:
         """Why a file that was good when it was opened is so no more."""
@@ -152,3 +137,7 @@ class Sidecar:
             self._source.close()
             self._source = None
             self.header = None
+
+
+def _noted(work: WorkList, note: str) -> WorkList:
+    return replace(work, notes=(*work.notes, note))

@@ -23,7 +23,7 @@ from vkrt.runtime.mapping import not_in_place
 from vkrt.runtime.transfers import transfer_of
 from vkrt.version import __version__
 from vkrt.work.records import WorkList
-from vkrt.work.weights import Weight, catalog_of
+from vkrt.work.weights import Weight
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def jobs_of(works: Sequence[WorkList], sources: Sequence[Source]) -> list[Job]:
     """
     jobs: dict[str, Job] = {}
     for work in works:
-        weights = sorted(catalog_of(work), key=lambda w: w.users[:1] or (len(work.steps),))
+        weights = sorted(work.catalog, key=lambda w: w.users[:1] or (len(work.steps),))
         for weight in weights:
             record = work.prepacks[weight.prepack]
             stays = weight.layout == "file" and not not_in_place(

@@ -1,4 +1,4 @@
-"""Packing tensors with lifetimes into one arena: offsets that make the arena small.
+"""ArenaLayout tensors with lifetimes into one arena: offsets that make the arena small.
 
 Two requests may share bytes when their lifetimes do not meet. Finding the smallest arena is
 NP-hard, but the bytes alive at once are a lower bound that simple greedy orders reach for most
@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Packing:
+class ArenaLayout:
     """Where the requests lie.
 
     Attributes:
@@ -86,7 +86,7 @@ def lower_bound(requests: Sequence[Request]) -> int:
     return most - slack
 
 
-def pack(requests: Sequence[Request], granularity: int = 1) -> Packing:
+def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
     """Places the requests.
 
     Args:
@@ -101,7 +101,7 @@ def pack(requests: Sequence[Request], granularity: int = 1) -> Packing:
     if len({r.image for r in requests}) < 2:
         granularity = 1
     offsets, nbytes = _sweep(requests, granularity)
-    best = Packing(tuple(offsets), nbytes, bound, "by time")
+    best = ArenaLayout(tuple(offsets), nbytes, bound, "by time")
     if nbytes <= bound:
         return best
     conflicts = _conflicts(requests)
@@ -173,7 +173,7 @@ class _Search:
     """Tries orders of placing and keeps the best packing."""
 
     def __init__(self, requests: Sequence[Request], granularity: int,
-                 conflicts: list[list[int]], best: Packing):
+                 conflicts: list[list[int]], best: ArenaLayout):
         self.requests = requests
         self.granularity = granularity
         self.conflicts = conflicts
@@ -182,7 +182,7 @@ class _Search:
         self.order = sorted(range(len(requests)), key=lambda i: (best.offsets[i], i))
         self.visits = 0
 
-    def run(self) -> Packing:
+    def run(self) -> ArenaLayout:
         for method, order in self._orders():
             for best_fit in (False, True):
                 if (self.best.nbytes <= self.best.lower_bound
@@ -256,7 +256,7 @@ class _Search:
 
     def _keep(self, offsets: list[int], method: str) -> None:
         top = max(offset + request.nbytes for offset, request in zip(offsets, self.requests))
-        self.best = Packing(tuple(offsets), top, self.best.lower_bound, method)
+        self.best = ArenaLayout(tuple(offsets), top, self.best.lower_bound, method)
 
     def _climb(self) -> None:
         """Changes the order until what did not fit does.

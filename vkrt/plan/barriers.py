@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from vkrt.plan.plan import MemoryPlan
 from vkrt.work.records import Dispatch, HostCall, WorkList
-from vkrt.work.tensor import LEAST_BYTES, Operand
+from vkrt.work.tensor import MIN_BYTES, Operand
 
 # (block, first byte, end) of what a step touches
 Range = tuple[int, int, int]
@@ -57,7 +57,7 @@ def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
     if operand.storage.is_image:
         return block, place.offset, place.end
     if not operand.nbytes:
-        return block, place.offset, place.offset + LEAST_BYTES
+        return block, place.offset, place.offset + MIN_BYTES
     start = place.offset + operand.offset
     return block, start, min(start + operand.nbytes, place.end)
 

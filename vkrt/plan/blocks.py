@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from vkrt.dataclass import dataclass
-from vkrt.plan.arena import Packing, Request, pack, round_up
+from vkrt.plan.arena import ArenaLayout, Request, pack, round_up
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage
 
@@ -18,8 +18,6 @@ from vkrt.work.tensor import Operand, Storage
 Requirements = Callable[[Storage], tuple[int, int, int]]
 
 ANY_TYPE = 0xFFFFFFFF
-# Kinds of blocks of storages that the host sees, by role
-KINDS = {"input": "host", "output": "host", "spill": "spill"}
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,8 @@ def lifetimes(work: WorkList) -> dict[int, tuple[int, int]]:
     for index, step in enumerate(work.steps):
         for operand in (*step.writes, *step.reads):
             touch(operand, index + 1)
-    for operand in work.outputs:
-        touch(operand, len(work.steps) + 1)
+    for value in work.outputs:
+        touch(value, len(work.steps) + 1)
     return result
 
 
@@ -97,15 +95,15 @@ class _WeightBlock:
         self._ends = {False: 0, True: 0}
         self._alignments = {False: 1, True: 1}
 
-    def has_room(self, storage: Storage, needs: tuple[int, int, int], most: int) -> bool:
-        """Whether one more weight leaves it within `most` bytes and some type of memory."""
+    def has_room(self, storage: Storage, needs: tuple[int, int, int], max_bytes: int) -> bool:
+        """Whether one more weight leaves it within `max_bytes` and some type of memory."""
         nbytes, alignment, bits = needs
         image = storage.is_image
         ends, alignments = dict(self._ends), dict(self._alignments)
         ends[image] = round_up(ends[image], alignment) + nbytes
         alignments[image] = max(alignments[image], alignment)
         end = self._images_at(ends, alignments) + ends[True]
-        return end <= most and bool(self.type_bits & bits)
+        return end <= max_bytes and bool(self.type_bits & bits)
 
     def add(self, storage: Storage, needs: tuple[int, int, int]) -> None:
         nbytes, alignment, bits = needs
@@ -171,15 +169,17 @@ def state_blocks(work: WorkList, requirements: Requirements) -> list[Block]:
     return [Block("state", end, alignment, type_bits, tuple(places))] if places else []
 
 
-def _kind(role: str, unified: bool, reads_slowly: bool) -> str:
-    """The kind of block that a storage of this role lies in while a method runs."""
+def _kind(storage: Storage, is_read: bool, unified: bool, reads_slowly: bool) -> str:
+    """The kind of block that a storage lies in while a method runs; `is_read`: by the host."""
     if unified:
-        return "host" if reads_slowly and role == "output" else "activation"
-    return KINDS.get(role, "activation")
+        return "host" if is_read and reads_slowly else "activation"
+    if storage.role == "spill":
+        return "spill"
+    return "host" if is_read or storage.role == "input" else "activation"
 
 
 def activation_blocks(work: WorkList, requirements: Requirements, granularity: int, unified: bool,
-                      reads_slowly: bool = False) -> tuple[list[Block], list[Packing]]:
+                      reads_slowly: bool = False) -> tuple[list[Block], list[ArenaLayout]]:
     """The arena, and a host block where the device's memory is not host-visible, or for what the
     host reads where it would read that slowly.
 
@@ -190,7 +190,7 @@ def activation_blocks(work: WorkList, requirements: Requirements, granularity: i
     for storage in work.storages:
         if storage.id not in lives or storage.role in ("weight", "state"):
             continue
-        kind = _kind(storage.role, unified, reads_slowly)
+        kind = _kind(storage, storage.id in work.read_by_host, unified, reads_slowly)
         nbytes, alignment, bits = requirements(storage)
         for group_kind, members in groups:
             if group_kind == kind and members[-1][3] & bits:

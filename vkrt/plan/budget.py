@@ -8,10 +8,10 @@ from dataclasses import replace
 from vkrt.dataclass import dataclass
 from vkrt.device.policy import Speed
 from vkrt.plan.blocks import Requirements
+from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
 from vkrt.plan.uploads import SLOTS, slot_bytes
-from vkrt.plan.ways import Placement, Way
 from vkrt.work.records import HostCall, WorkList
 from vkrt.work.weights import Weight
 
@@ -22,7 +22,7 @@ class Budget:
 
     Attributes:
         nbytes: the most device bytes; None is as few as possible.
-        lookahead: layers that reloads may start ahead of their use; None: the plan's choice.
+        lookahead: wait points that reloads may start ahead of their use; None: the plan's choice.
         speed: of the driver, for that choice.
     """
 
@@ -33,46 +33,46 @@ class Budget:
 
 @dataclass(frozen=True)
 class Fit:
-    """A placement within a budget.
+    """Placements within a budget.
 
     Attributes:
-        placement: with the streamed weights' ways.
+        placements: with the streamed weights'.
         stream: None where nothing has to be streamed.
         upload_bytes: of the staging buffer of uploads.
     """
 
-    placement: Placement
+    placements: Placements
     stream: StreamPlan | None
     upload_bytes: int = 0
 
 
-def fit(work: WorkList, placement: Placement, requirements: Requirements, budget: Budget, *,
+def fit(work: WorkList, placements: Placements, requirements: Requirements, budget: Budget, *,
         unified: bool, fixed_bytes: int,
-        resident_bytes: Callable[[Placement], int]) -> Fit:
+        resident_bytes: Callable[[Placements], int]) -> Fit:
     """Streams as many weights as the budget demands.
 
     Args:
-        placement: the ways without a budget.
+        placements: those without a budget.
         unified: the host sees the device's memory, so that streamed weights need no staging.
         fixed_bytes: device bytes beside those of weights while the program runs.
-        resident_bytes: bytes of the weight blocks of a placement.
+        resident_bytes: bytes of the weight blocks of placements.
 
     Raises:
         InputError: the budget is below the smallest possible, which the message names.
     """
-    catalog = placement.catalog
-    streamable = [i for i, way in enumerate(placement.ways)
-                  if can_stream(work, catalog[i], way, unified)]
+    catalog = placements.catalog
+    streamable = [i for i, placement in enumerate(placements.each)
+                  if can_stream(work, catalog[i], placement, unified)]
     upload = 0 if unified else SLOTS * slot_bytes(work, (catalog[i] for i in streamable))
-    needs = [(0, 1, 0xFFFFFFFF) if way.kind == "map" else
+    needs = [(0, 1, 0xFFFFFFFF) if placement.kind == "map" else
              requirements(work.storages[weight.storage])
-             for weight, way in zip(catalog, placement.ways)]
+             for weight, placement in zip(catalog, placements.each)]
 
-    def placed(residents: Sequence[int]) -> Placement:
+    def placed(residents: Sequence[int]) -> Placements:
         kept = frozenset(residents)
-        return replace(placement, ways=tuple(
-            way if i in kept or way.kind == "map" else Way("stream", _why(budget))
-            for i, way in enumerate(placement.ways)))
+        return replace(placements, each=tuple(
+            placement if i in kept or placement.kind == "map" else Placement("stream", _why(budget))
+            for i, placement in enumerate(placements.each)))
 
     stream = plan_stream(
         catalog, needs, len(work.steps), fixed_bytes=fixed_bytes + upload, budget=budget.nbytes,
@@ -80,18 +80,18 @@ def fit(work: WorkList, placement: Placement, requirements: Requirements, budget
         host_calls=[i for i, step in enumerate(work.steps) if isinstance(step, HostCall)],
         resident_bytes=lambda residents: resident_bytes(placed(residents)))
     if not stream.streamed:
-        return Fit(placement, None)
+        return Fit(placements, None)
     return Fit(placed(stream.resident), stream, upload)
 
 
-def can_stream(work: WorkList, weight: Weight, way: Way, unified: bool) -> bool:
+def can_stream(work: WorkList, weight: Weight, placement: Placement, unified: bool) -> bool:
     """Whether a weight can be brought to a place in the pool again and again.
 
     Where the host sees the pool it writes the weight there; elsewhere it packs it into staging.
     Images, and constants that a shader converts, can be neither.
     """
     record = work.prepacks[weight.prepack]
-    return (way.kind == "direct" if unified else way.kind == "staged") and (
+    return (placement.kind == "direct" if unified else placement.kind == "staged") and (
         weight.layout != "image" and record.constant.dtype == record.target.dtype)
 
 

@@ -15,8 +15,8 @@ from vkrt.dataclass import dataclass
 from vkrt.device.policy import STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
+from vkrt.plan.placement import WEIGHTS
 from vkrt.plan.plan import DEFAULT_CHUNK, ORDERS
-from vkrt.plan.ways import WEIGHTS
 from vkrt.vk.cache_file import check_option
 
 # A memory budget of as few bytes as possible

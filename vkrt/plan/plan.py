@@ -12,13 +12,12 @@ host writes need no staging; those that are streamed share a pool
 (`vkrt.plan.stream.streaming`), which is allocated with the arena.
 
 Nothing is rounded but for the alignments the driver asks for, so a counting allocator sees exactly
-the predicted bytes (`simulate`).
+the predicted bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +34,10 @@ from vkrt.plan.blocks import (
     weight_blocks,
 )
 from vkrt.plan.budget import Budget, Fit, fit
+from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import Batch, chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.plan.stream.records import StreamPlan
-from vkrt.plan.ways import Placement
 from vkrt.work.records import HostCall, WorkList
 from vkrt.work.tensor import Storage
 
@@ -52,8 +51,6 @@ WORDS = {"pool": "the pool of streamed weights", "state": "what is kept from run
          "spill": "the activations that wait in the host's memory",
          "staging": "the staging buffer of one row of a weight",
          "uploads": "the staging buffer of streamed weights"}
-# Kinds of blocks of device memory that are allocated when every weight is packed
-RUN_KINDS = ("pool", "state", "activation", "host")
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class MemoryPlan:
 
     Attributes:
         order: "lazy" (activations after prepack) or "eager" (everything before it).
-        placement: the weights and their ways.
+        placements: of the weights.
         blocks: the weights' first, in the order of prepack, then activations.
         batches: the prepack schedule of the staged weights.
         weight_bytes: of all weight blocks (mapped and streamed weights have none).
@@ -80,11 +77,11 @@ class MemoryPlan:
         sections: (first step, end) of what is submitted at once; a host call ends its section.
         peak_bytes: the most that is allocated at once.
         lower_bound: bytes of activations alive at once: no arena can be smaller.
-        packing: which way of packing gave the arena, for reports.
+        packing: the order of placing that gave the arena, for reports.
     """
 
     order: str
-    placement: Placement
+    placements: Placements
     blocks: tuple[Block, ...]
     batches: tuple[Batch, ...]
     weight_bytes: int
@@ -117,16 +114,7 @@ class MemoryPlan:
     def direct_blocks(self) -> tuple[int, ...]:
         """Indices of the blocks with weights that the host writes, allocated before the others."""
         return tuple(sorted({self.places[storage][0]
-                             for storage in self.placement.storages("direct")}))
-
-    @cached_property
-    def phases(self) -> tuple[tuple[str, int], ...]:
-        """(checkpoint, device bytes allocated then), in order."""
-        weights, everything = self.weight_bytes, self.weight_bytes + self.run_bytes
-        blocks = everything - self.upload_bytes
-        early, late = (0, weights) if self.order == "lazy" else (blocks, blocks)
-        return (("graph built", 0), ("prepack start", early), ("after prepack", late),
-                ("before execute", everything), ("end of execute", everything))
+                             for storage in self.placements.storages("direct")}))
 
     @property
     def run_bytes(self) -> int:
@@ -145,20 +133,13 @@ class MemoryPlan:
                 "staging_bytes": self.staging_bytes, "peak_bytes": self.peak_bytes,
                 "lower_bound": self.lower_bound}
 
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {**self.summary(), "packing": self.packing,
-                "phases": [list(phase) for phase in self.phases],
-                "blocks": [asdict(block) for block in self.blocks],
-                "batches": [asdict(batch) for batch in self.batches]}
-
     def describe(self) -> str:
         """The figures as lines of text."""
         weights = sum(block.kind == "weight" for block in self.blocks)
         slices = sum(len(batch.items) for batch in self.batches)
         notes = {
             "weights": f"{weights} blocks, largest weight {self.largest_weight:,} B",
-            "pool": f"{len(self.placement.weights('stream'))} weights streamed",
+            "pool": f"{len(self.placements.weights('stream'))} weights streamed",
             "uploads": "staging of streamed weights",
             "states": "kept from run to run",
             "activations": f"alive at once {self.lower_bound:,} B, packed {self.packing}",
@@ -183,8 +164,8 @@ def default_requirements(storage: Storage) -> tuple[int, int, int]:
 def plan(work: WorkList, requirements: Requirements = default_requirements, *,
          order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
          granularity: int = 1, block_bytes: int = BLOCK_BYTES,
-         placement: Placement | None = None, budget: Budget | None = None,
-         reads_slowly: bool = False, most_at_once: int = UNLIMITED) -> MemoryPlan:
+         placements: Placements | None = None, budget: Budget | None = None,
+         reads_slowly: bool = False, max_block_bytes: int = UNLIMITED) -> MemoryPlan:
     """Places every storage of a work list.
 
     Args:
@@ -196,10 +177,10 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         granularity: bytes that buffers and images in a block are kept apart by (Vulkan's
             bufferImageGranularity).
         block_bytes: the most bytes of a block that several weights share.
-        placement: the ways of the weights; all staged by default.
+        placements: of the weights; all staged by default.
         budget: the most that may be allocated; weights that do not fit are streamed.
         reads_slowly: the host reads that memory past its cache, so outputs lie in other memory.
-        most_at_once: bytes of the largest block that the device allocates.
+        max_block_bytes: bytes of the largest block that the device allocates.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.
@@ -211,8 +192,8 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
                         ("block_bytes", block_bytes)):
         if value < 1:
             raise InputError(f"{name}={value}: expected a positive number of bytes")
-    placement = placement or Placement.staged(work)
-    block_bytes, chunk = min(block_bytes, most_at_once), min(chunk, most_at_once)
+    placements = placements or Placements.staged(work)
+    block_bytes, chunk = min(block_bytes, max_block_bytes), min(chunk, max_block_bytes)
     arena, packings = activation_blocks(work, requirements, granularity, unified, reads_slowly)
     activation_bytes = sum(block.nbytes for block in arena if block.kind == "activation")
     host_bytes = sum(block.nbytes for block in arena if block.kind == "host")
@@ -220,39 +201,39 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     states = state_blocks(work, requirements)
     run_bytes = activation_bytes + host_bytes + _total(states)
 
-    def blocks_of(placement: Placement) -> tuple[list[Block], int]:
+    def blocks_of(placements: Placements) -> tuple[list[Block], int]:
         return weight_blocks(work, requirements, granularity, block_bytes,
-                             placement.storages("map", "shared", "stream"))
+                             placements.storages("map", "shared", "stream"))
 
-    def batches_of(placement: Placement, blocks: list[Block], beside: int,
+    def batches_of(placements: Placements, blocks: list[Block], beside: int,
                    ) -> tuple[tuple[Batch, ...], int]:
         block_of = {} if order == "eager" else {
             place.storage: index for index, block in enumerate(blocks) for place in block.places}
-        staged = placement.prepacks("staged")
-        most = chunk_for([work.prepacks[i] for i in staged], chunk, beside)
-        return schedule(work.prepacks, most, block_of, staged)
+        staged = placements.prepacks("staged")
+        chunk_bytes = chunk_for([work.prepacks[i] for i in staged], chunk, beside)
+        return schedule(work.prepacks, chunk_bytes, block_of, staged)
 
     def peak_of(weights: int, staging: int, beside: int) -> int:
         return weights + (beside + staging if order == "eager" else max(beside, staging))
 
-    weights, largest = blocks_of(placement)
-    batches, staging = batches_of(placement, weights, run_bytes)
+    weights, largest = blocks_of(placements)
+    batches, staging = batches_of(placements, weights, run_bytes)
     weight_bytes = _total(weights)
     peak = peak_of(weight_bytes, staging, run_bytes)
-    found = Fit(placement, None)
+    found = Fit(placements, None)
     if budget is not None and (budget.nbytes is None or peak > budget.nbytes):
         # Staging comes and goes before activations and the pool exist.
-        _, least = batches_of(placement, weights, 0)
-        found = fit(work, placement, requirements, budget, unified=unified,
-                    fixed_bytes=peak_of(0, least, run_bytes),
+        _, min_staging = batches_of(placements, weights, 0)
+        found = fit(work, placements, requirements, budget, unified=unified,
+                    fixed_bytes=peak_of(0, min_staging, run_bytes),
                     resident_bytes=lambda placed: _total(blocks_of(placed)[0]))
-        weights, largest = blocks_of(found.placement)
+        weights, largest = blocks_of(found.placements)
         weight_bytes = _total(weights)
     pool = _pool(work, requirements, found)
     pool_bytes = _total(pool)
     if found.stream is not None:
         beside = run_bytes + pool_bytes + found.upload_bytes
-        batches, staging = batches_of(found.placement, weights, beside)
+        batches, staging = batches_of(found.placements, weights, beside)
         peak = peak_of(weight_bytes, staging, beside)
     if budget is not None and budget.nbytes is not None and peak > budget.nbytes:
         raise InputError(f"memory_budget={budget.nbytes:,}: {peak:,} bytes are needed to load "
@@ -261,9 +242,9 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
     sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
                 else sections_of(work))
     blocks = (*weights, *pool, *states, *arena)
-    _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, most_at_once)
+    _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, max_block_bytes)
     return MemoryPlan(
-        order=order, placement=found.placement, blocks=blocks,
+        order=order, placements=found.placements, blocks=blocks,
         batches=batches,
         weight_bytes=weight_bytes, largest_weight=largest, activation_bytes=activation_bytes,
         host_bytes=host_bytes, staging_bytes=staging, peak_bytes=peak,
@@ -274,7 +255,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
 
 
 def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],
-                 most_at_once: int) -> None:
+                 max_block_bytes: int) -> None:
     """Refuses what the device cannot allocate in one piece, before anything is allocated.
 
     Args:
@@ -284,10 +265,10 @@ def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int
     sizes = [(f"the weight '{names.get(block.places[0].storage, '')}'" if block.kind == "weight"
               else WORDS[block.kind], block.nbytes) for block in blocks]
     for what, nbytes in (*sizes, *((WORDS[name], size) for name, size in buffers.items())):
-        if nbytes > most_at_once:
+        if nbytes > max_block_bytes:
             raise UnsupportedError(f"{what} would need {nbytes:,} bytes in one block of memory; "
-                                   f"this device allocates at most {most_at_once:,} bytes at once "
-                                   "(maxMemoryAllocationSize)")
+                                   f"this device allocates at most {max_block_bytes:,} bytes at "
+                                   "once (maxMemoryAllocationSize)")
 
 
 def _total(blocks: Iterable[Block]) -> int:
@@ -298,7 +279,7 @@ def _pool(work: WorkList, requirements: Requirements, found: Fit) -> list[Block]
     """The block that streamed weights share over time."""
     if found.stream is None:
         return []
-    catalog = found.placement.catalog
+    catalog = found.placements.catalog
     places = tuple(Place(catalog[i].storage, offset,
                          requirements(work.storages[catalog[i].storage])[0])
                    for i, offset in sorted(found.stream.offsets.items()))
@@ -316,48 +297,3 @@ def sections_of(work: WorkList) -> list[tuple[int, int]]:
     if first < len(work.steps):
         result.append((first, len(work.steps)))
     return result
-
-
-def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
-    """What a counting allocator sees: (event, device bytes allocated after it), in order.
-
-    The checkpoints of `MemoryPlan.phases` are events too.
-    """
-    events: list[tuple[str, int]] = []
-    used = 0
-
-    def note(event: str, change: int = 0) -> None:
-        nonlocal used
-        used += change
-        events.append((event, used))
-
-    def allocate(kinds: tuple[str, ...]) -> None:
-        for index, block in enumerate(plan.blocks):
-            if block.kind in kinds:
-                note(f"allocate {block.kind} block {index}", block.nbytes)
-
-    note("graph built")
-    if plan.order == "eager":
-        allocate(("weight",))
-        allocate(RUN_KINDS)
-    note("prepack start")
-    if plan.order == "lazy":
-        for index in plan.direct_blocks:
-            note(f"allocate weight block {index}", plan.blocks[index].nbytes)
-    if plan.staging_bytes:
-        note("allocate staging", plan.staging_bytes)
-    for number, batch in enumerate(plan.batches):
-        for index in batch.new_blocks:
-            if index not in plan.direct_blocks:
-                note(f"allocate weight block {index}", plan.blocks[index].nbytes)
-        note(f"pack batch {number}")
-    if plan.staging_bytes:
-        note("release staging", -plan.staging_bytes)
-    note("after prepack")
-    if plan.order == "lazy":
-        allocate(RUN_KINDS)
-    if plan.upload_bytes:
-        note("allocate uploads", plan.upload_bytes)
-    note("before execute")
-    note("end of execute")
-    return events

@@ -14,8 +14,8 @@ STAGING_ALIGNMENT = 256
 
 # Below this many bytes, or this part of all that passes through it, a smaller staging buffer saves
 # nothing worth the submissions it costs.
-SMALLEST_CHUNK = 256 << 10
-SMALLEST_PART = 64
+MIN_CHUNK = 256 << 10
+MIN_PART = 64
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:
             the peak of device memory is not while prepacking.
     """
     total = sum(p.constant.nbytes for p in prepacks)
-    chunk = min(chunk, max(arena_bytes, SMALLEST_CHUNK, total // SMALLEST_PART))
+    chunk = min(chunk, max(arena_bytes, MIN_CHUNK, total // MIN_PART))
     chunk = chunk // STAGING_ALIGNMENT * STAGING_ALIGNMENT
     longest = max((min(p.row_bytes, p.constant.nbytes) for p in prepacks), default=0)
     return max(chunk, round_up(longest, STAGING_ALIGNMENT))
@@ -87,7 +87,7 @@ def schedule(prepacks: Sequence[Prepack], chunk: int, block_of: Mapping[int, int
     for index in range(len(prepacks)) if wanted is None else wanted:
         maker.add(index, prepacks[index])
     maker.finish()
-    return tuple(maker.batches), maker.largest
+    return tuple(maker.batches), maker.staging_bytes
 
 
 class _Batches:
@@ -97,7 +97,7 @@ class _Batches:
         self.chunk = chunk
         self.block_of = block_of
         self.batches: list[Batch] = []
-        self.largest = 0
+        self.staging_bytes = 0
         self._items: list[Item] = []
         self._blocks: list[int] = []
         self._allocated: set[int] = set()
@@ -141,7 +141,7 @@ class _Batches:
                                 file_offset=record.constant.offset + start, nbytes=nbytes,
                                 staging_offset=self._used))
         self._used += round_up(nbytes, STAGING_ALIGNMENT)
-        self.largest = max(self.largest, self._used)
+        self.staging_bytes = max(self.staging_bytes, self._used)
 
     def finish(self) -> None:
         """Ends the batch in the making."""

@@ -1,4 +1,4 @@
-"""Room for scratch memory: what a work list leaves unused, node by node.
+"""Budgets of scratch memory: what a work list leaves unused, node by node.
 
 The arena is as large as the most that is alive at once. Kernels that trade memory for time may take
 the rest at every other node without making it larger.
@@ -17,7 +17,7 @@ from vkrt.work.records import WorkList
 UNLIMITED = 1 << 62
 
 
-def rooms_of(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
+def scratch_budgets(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
     """Bytes of scratch memory that each of `nodes` may use while it runs."""
     alignment = work.target.offset_alignment
     storages = {storage.id: storage for storage in work.storages if storage.role != "weight"}

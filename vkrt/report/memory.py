@@ -8,7 +8,7 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.report.columns import columns
-from vkrt.report.timeline import Timeline
+from vkrt.report.stopwatch import Stopwatch
 
 
 def resident() -> dict[str, int]:
@@ -41,11 +41,12 @@ class Phase:
 
 @dataclass(frozen=True)
 class WeightRecord:
-    """One weight: its name, bytes in the file, users (steps), way (`vkrt.plan.ways`) and why."""
+    """One weight: its name, bytes in the file, and the kind of its placement and why it is that
+    (`vkrt.plan.placement`)."""
 
     name: str
     nbytes: int
-    way: str
+    placement: str
     why: str
 
 
@@ -76,7 +77,7 @@ class MemoryReport:
         streamed: of weights that are read from the file anew in every run.
         pool: of the memory they are streamed through.
         uploads: of the staging they pass on the way there, where the host does not see the pool.
-        ways: a `WeightRecord` for each weight.
+        placements: a `WeightRecord` for each weight.
         state: of what the program keeps from run to run.
         staging: of the staging buffer while weights are packed.
         activations: of the shared arena (inputs and outputs included).
@@ -93,7 +94,7 @@ class MemoryReport:
         shapes: with dynamic shapes a `ShapeRecord` for each of the sizes that were bound lately;
             the figures above are planned for the largest sizes.
         notes: decisions worth telling the user, in plain words.
-        timeline: how long the parts of loading and the first run took.
+        stopwatch: how long the parts of loading and the first run took.
     """
 
     weights: int = 0
@@ -113,10 +114,10 @@ class MemoryReport:
     file_plan: int = 0
     lower_bound: int = 0
     phases: list[Phase] = field(default_factory=list)
-    ways: list[WeightRecord] = field(default_factory=list)
+    placements: list[WeightRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shapes: list[ShapeRecord] = field(default_factory=list)
-    timeline: Timeline = field(default_factory=Timeline)
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self):
         self.phases.append(Phase("before load", 0, 0, resident(), time.perf_counter()))
@@ -135,10 +136,11 @@ class MemoryReport:
         self.spilled += plan.spill_bytes
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
-        for weight, way in zip(plan.placement.catalog, plan.placement.ways):
-            self.ways.append(WeightRecord(weight.name, weight.nbytes, way.kind, way.why))
+        for weight, placement in zip(plan.placements.catalog, plan.placements.each):
+            self.placements.append(WeightRecord(weight.name, weight.nbytes, placement.kind,
+                                                placement.why))
         self.mapped, self.shared, self.direct, self.streamed = (
-            sum(record.nbytes for record in self.ways if record.way == kind)
+            sum(record.nbytes for record in self.placements if record.placement == kind)
             for kind in ("map", "shared", "direct", "stream"))
 
     def grew(self, nbytes: int, why: str) -> None:
@@ -165,7 +167,7 @@ class MemoryReport:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "timeline": [asdict(span) for span in self.timeline.spans]}
+        return {**asdict(self), "stopwatch": [asdict(span) for span in self.stopwatch.spans]}
 
     def table(self) -> str:
         """The figures as lines of text."""
@@ -197,6 +199,7 @@ class MemoryReport:
         return "\n".join(lines)
 
     def weights_table(self) -> str:
-        """The weights with their ways and the reasons, as lines of text."""
-        return "\n".join(f"{record.nbytes:>14,} B  {record.way:<7} {record.name}: {record.why}"
-                         for record in self.ways)
+        """The weights with their placements and the reasons, as lines of text."""
+        return "\n".join(
+            f"{record.nbytes:>14,} B  {record.placement:<7} {record.name}: {record.why}"
+            for record in self.placements)

@@ -41,14 +41,14 @@ class Arena:
         return all(key in self._blocks and block.nbytes <= self._blocks[key].size
                    for key, block in _needed(plan).items())
 
-    def reserve(self, plan: MemoryPlan, most: int | None = None) -> None:
+    def reserve(self, plan: MemoryPlan, max_bytes: int | None = None) -> None:
         """Makes room for the activations of a plan. What there was is released before.
 
         No buffer may be bound to the arena.
 
         Args:
-            most: bytes that blocks which are larger than the plan needs, for what was there before,
-                may make it all together.
+            max_bytes: of the arena, where its blocks stay larger than the plan needs because they
+                were before.
 
         Raises:
             DeviceMemoryError: there is not enough memory; the arena is empty then.
@@ -56,7 +56,8 @@ class Arena:
         needed = _needed(plan)
         sizes = {key: max(planned.nbytes, self._blocks[key].size if key in self._blocks else 0)
                  for key, planned in needed.items()}
-        if most is not None and sum(n for (kind, _), n in sizes.items() if kind != "spill") > most:
+        total = sum(n for (kind, _), n in sizes.items() if kind != "spill")
+        if max_bytes is not None and total > max_bytes:
             sizes = {key: planned.nbytes for key, planned in needed.items()}
         self.release()
         try:

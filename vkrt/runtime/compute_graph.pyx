@@ -57,6 +57,9 @@ cdef class ComputeGraph:
     cdef object work
     cdef object plan
     cdef list steps
+    # For each step whether a barrier comes before it; the images that are used from there on
+    cdef tuple needed
+    cdef dict new_images
     cdef DescriptorPool sets
     cdef CommandPool pool
     cdef Submission submission
@@ -81,6 +84,8 @@ cdef class ComputeGraph:
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
         sweep()
+        self.needed = barriers(self.work, self.plan)
+        self.new_images = transitions(self.work, self.plan, self.needed)
         shaders = catalog()
         for step in self.work.steps:
             if isinstance(step, Dispatch):
@@ -191,15 +196,13 @@ cdef class ComputeGraph:
         cdef CommandBuffer commands
         cdef uint32_t index = 0
         cdef Scope scope
-        needed = barriers(self.work, self.plan)
-        new_images = transitions(self.work, self.plan, needed)
         for first, end in bounds:
             scope = scope_of(self.work.steps[first:end])
             commands = CommandBuffer(self.pool)
             host_step = None
             # Closed with the others, whatever happens while it is recorded.
             sections.append((commands, None))
-            open_section(commands, scope, self._handles(new_images.get(first, ())))
+            open_section(commands, scope, self._handles(self.new_images.get(first, ())))
             if queries is not None and first == 0:
                 commands.reset_timestamps(queries.handle, queries.size)
             for number in range(first, end):
@@ -208,8 +211,8 @@ cdef class ComputeGraph:
                     host_step = HostStep(step, self.resources)
                     continue
                 # The section's own barrier was the one of its first step, with the images.
-                images = new_images.get(number, ()) if number > first else ()
-                if images or number > first and (needed[number] or queries is not None):
+                images = self.new_images.get(number, ()) if number > first else ()
+                if images or number > first and (self.needed[number] or queries is not None):
                     commands.barrier_with_images(
                         scope.stages, scope.writes, scope.stages, scope.reads | scope.writes,
                         self._handles(images))

@@ -8,7 +8,8 @@ import numpy as np
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
-from vkrt.work.tensor import Tensor, itemsize
+from vkrt.work.records import ReadArgument
+from vkrt.work.tensor import itemsize
 
 from vkrt.runtime.resources cimport Resources
 
@@ -20,7 +21,7 @@ cdef class HostStep:
         self.record = record
         self.resources = resources
         self.padding = []
-        reads = iter([_array(resources, o) for o in record.reads])
+        reads = [_array(resources, o) for o in record.reads]
         self.args = tuple(_bind(arg, reads) for arg in record.args)
         self.outs = tuple(_array(resources, o) for o in record.writes)
         for operand, array in zip(record.writes, self.outs):
@@ -41,10 +42,10 @@ cdef class HostStep:
 
 
 def _bind(arg, reads):
-    """The argument with each tensor replaced by the next array."""
-    if isinstance(arg, Tensor):
-        return next(reads)
-    if isinstance(arg, (list, tuple)):
+    """The argument with the arrays of what is read in their places."""
+    if isinstance(arg, ReadArgument):
+        return reads[arg.read]
+    if isinstance(arg, tuple):
         return [_bind(item, reads) for item in arg]
     return arg
 

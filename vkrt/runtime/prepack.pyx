@@ -69,7 +69,7 @@ cdef class Prepacker:
         self.pipelines = pipelines
         self.resources = resources
         self.reader = reader
-        self.plain = {w.prepack for w in plan.placement.weights("staged") if w.layout == "file"}
+        self.plain = {w.prepack for w in plan.placements.weights("staged") if w.layout == "file"}
         self.owned = []
         self.prepared_images = set()
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The buffers and images behind a work list's storages, created unallocated."""
 
-from vkrt.work.tensor import LEAST_BYTES
+from vkrt.work.tensor import MIN_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
@@ -108,7 +108,7 @@ cdef class Resources:
         if operand.offset + operand.nbytes > storage.nbytes:
             raise AssertionError(f"{operand} reaches beyond its storage")
         if not operand.nbytes:
-            return self.offsets[operand.storage.id], LEAST_BYTES
+            return self.offsets[operand.storage.id], MIN_BYTES
         return self.offsets[operand.storage.id] + operand.offset, operand.nbytes
 
     cdef BufferView texel_view(self, operand):

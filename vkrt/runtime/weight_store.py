@@ -8,45 +8,51 @@ and a memory budget is planned for each method by itself: with either of them no
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from dataclasses import field
 
 from vkrt.dataclass import dataclass
 from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.weights import Weights
 from vkrt.work.records import Prepack, WorkList
 
-# Ways of weights that stay on the device
+# Placements of weights that stay on the device
 KEPT = ("direct", "staged")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a work list need not bring to the device.
+class SharedWeights:
+    """What a work list need not bring to the device, because other methods have.
 
     Attributes:
         places: (whose weights, storage there) by the id of the storage here.
-        lenders: those whose weights are used; retained, to be closed by the one that asked.
+        owners: those whose weights they are; retained.
     """
 
-    places: dict[int, tuple[Weights, int]]
-    lenders: tuple[Weights, ...]
+    places: Mapping[int, tuple[Weights, int]] = field(default_factory=dict)
+    owners: tuple[Weights, ...] = ()
+
+    def close(self) -> None:
+        """Ends their use; to be called once."""
+        for weights in self.owners:
+            weights.close()
 
 
 class WeightStore:
     """The weights of a program's methods, by what they are made of. One thread at a time."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, tuple[Weights, int]] = {}
+        self._known: dict[Hashable, tuple[Weights, int]] = {}
 
-    def find(self, work: WorkList) -> Found:
-        """The weights of a work list that are on the device already."""
-        self._held = {key: held for key, held in self._held.items() if not held[0].closed}
-        places = {storage: self._held[key] for storage, key in _keys(work).items()
-                  if key in self._held}
-        lenders = tuple(dict.fromkeys(weights for weights, _ in places.values()))
-        for weights in lenders:
+    def find(self, work: WorkList) -> SharedWeights:
+        """The weights of a work list that are on the device already; the caller closes them."""
+        self._known = {key: known for key, known in self._known.items() if not known[0].closed}
+        places = {storage: self._known[key] for storage, key in _keys(work).items()
+                  if key in self._known}
+        owners = tuple(dict.fromkeys(weights for weights, _ in places.values()))
+        for weights in owners:
             weights.retain()
-        return Found(places, lenders)
+        return SharedWeights(places, owners)
 
     def offer(self, weights: Weights, work: WorkList, plan: MemoryPlan) -> None:
         """Lets others use the weights that a method has brought to the device.
@@ -54,10 +60,10 @@ class WeightStore:
         Args:
             work, plan: what they were loaded for.
         """
-        kept = plan.placement.storages(*KEPT)
+        kept = plan.placements.storages(*KEPT)
         for storage, key in _keys(work).items():
             if storage in kept:
-                self._held.setdefault(key, (weights, storage))
+                self._known.setdefault(key, (weights, storage))
 
 
 def _keys(work: WorkList) -> dict[int, Hashable]:

@@ -55,7 +55,7 @@ cdef class Weights:
         self.plan = plan
         self.mapper = mapper
         self.blocks = [None] * len(plan.blocks)
-        self.storages = (*(work.storages[weight.storage] for weight in plan.placement.catalog),
+        self.storages = (*(work.storages[weight.storage] for weight in plan.placements.catalog),
                          *(state.operand.storage for state in work.states))
         try:
             self.resources = Resources(device, work.storages)
@@ -64,10 +64,10 @@ cdef class Weights:
             for storage in shared:
                 owner, there = shared[storage]
                 self.resources.share_as(storage, (<Weights>owner).resources, there)
-            for weight in plan.placement.weights("map"):
+            for weight in plan.placements.weights("map"):
                 self.resources.place(weight.storage, *mapper.place(weight))
-            for weight in plan.placement.weights("stream"):
-                self.resources.allow_uploads(weight.storage)
+            for weight in plan.placements.weights("stream"):
+                self.resources.share(weight.storage)
         except BaseException:
             self.close()
             raise
@@ -114,7 +114,7 @@ cdef class Weights:
     def _write_directly(self, reader):
         """Weights whose memory the host sees are read, and packed, straight into it."""
         cdef Buffer buffer
-        weights = self.plan.placement.weights("direct")
+        weights = self.plan.placements.weights("direct")
         for index in self.plan.direct_blocks:
             self._allocate(index)
         reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
@@ -150,7 +150,7 @@ cdef class Weights:
         """Starts the reloads of a plan with streamed weights. Needs the pool."""
         if not self.plan.streams:
             return
-        weights = [self.plan.placement.catalog[i] for i in self.plan.stream.streamed]
+        weights = [self.plan.placements.catalog[i] for i in self.plan.stream.streamed]
         if self.plan.upload_bytes:
             uploader = StagingUploader(self.device, self.allocator, reader, self.work, weights,
                                        self.resources, self.plan.upload_bytes // SLOTS)

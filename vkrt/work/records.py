@@ -1,7 +1,9 @@
 """Records: the work of a method as plain data, without a Vulkan handle in it.
 
-`ops` writes them, `graph.plan` places their storages in memory and orders them with barriers,
-`runtime` turns them into pipelines, descriptor sets and commands.
+`ops` makes them, `plan` places their storages in memory and orders their steps with barriers,
+`runtime` turns them into pipelines, descriptor sets and commands. Nobody changes one that is made:
+they are frozen, and two of them with equal attributes are equal. `vkrt.work.serial` writes them to
+files.
 
 A record of which an operand does not lie within its storage cannot be made, whoever makes it
 (AssertionError): what a program says never makes a kernel read or write beyond its memory.
@@ -11,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Operand, Storage, Tensor
+from vkrt.work.tensor import Constant, Operand, Storage
+from vkrt.work.weights import Weight, catalog_of
 
 
 def _check_places(operands: Iterable[Operand]) -> None:
@@ -23,7 +27,7 @@ def _check_places(operands: Iterable[Operand]) -> None:
         operand.check_place()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Dispatch:
     """One run of a compute shader.
 
@@ -53,17 +57,28 @@ class Dispatch:
         _check_places((*self.writes, *self.reads))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class ReadArgument:
+    """Stands among a host call's arguments for the array of one of its operands.
+
+    Attributes:
+        read: its number in the call's `reads`.
+    """
+
+    read: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostCall:
     """A kernel outside of the delegates, run on the host between two submissions.
 
     Attributes:
         node: index of the graph's node.
         kernel: e.g. "aten::mean.out".
-        args: positional arguments; a `Tensor` stands for the array of the operand in `reads`.
-        reads: raw operands the host reads, in the order of the tensors in `args`.
-        writes: raw operands the host writes, in the order of `outs`.
-        outs: the tensors written.
+        args: positional arguments: numbers, bools, strings, None, a `ReadArgument` for each array,
+            or tuples of those.
+        reads: raw operands the host reads.
+        writes: raw operands the host writes, in the order of the kernel's results.
     """
 
     node: int
@@ -71,13 +86,12 @@ class HostCall:
     args: tuple[Any, ...]
     reads: tuple[Operand, ...]
     writes: tuple[Operand, ...]
-    outs: tuple[Tensor, ...]
 
     def __post_init__(self):
         _check_places((*self.writes, *self.reads))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Move:
     """A copy of a whole storage from buffer to buffer, in the stream of commands.
 
@@ -99,7 +113,7 @@ class Move:
             raise AssertionError(f"a copy of {nbytes} bytes to {self.writes[0]}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Prepack:
     """Bringing one constant of the file into a weight's storage.
 
@@ -109,8 +123,8 @@ class Prepack:
     Attributes:
         constant: the bytes in the file.
         target: the weight.
-        source: the constant as a raw operand's sizes and dtype (no storage).
         shader: variant of the copy shader.
+        params: of the dispatch for the whole constant, as `Dispatch.params`.
         row_bytes: bytes of the smallest slice of the constant that fills whole texels.
         rows: number of such slices.
         name: for messages.
@@ -128,7 +142,7 @@ class Prepack:
         self.target.check_place()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class StateRecord:
     """Memory that keeps its value from run to run.
 
@@ -148,7 +162,7 @@ class StateRecord:
             raise AssertionError(f"{self.constant.nbytes} bytes for {self.operand}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class WorkList:
     """Everything a method does: what `ops` made of a graph.
 
@@ -158,24 +172,36 @@ class WorkList:
         steps: dispatches, host calls and moves in order.
         inputs: raw operands the host writes before each run, in the order of the method's inputs;
             None for an input that nothing uses or that is not a tensor.
-        outputs: raw operands (or host values) read after each run, in the order of the outputs.
+        outputs: raw operands read after each run, in the order of the outputs, or values.
         states: what is kept from run to run.
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
-        weights: the operand of each weight by what it is made of and how it lies, for work lists
-            of other sizes that share the weights.
-        traces: what lowering did node by node (`vkrt.ops.reuse.Traces`), for those too.
+        memo: what lowering remembers (`vkrt.ops.reuse.Memo`) for work lists of other sizes that
+            are made from this one. It is not part of the work: it is neither compared nor written
+            to files.
     """
 
-    storages: list[Storage] = field(default_factory=list)
-    prepacks: list[Prepack] = field(default_factory=list)
-    steps: list[Dispatch | HostCall | Move] = field(default_factory=list)
-    inputs: list[Operand | None] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
-    states: list[StateRecord] = field(default_factory=list)
+    storages: tuple[Storage, ...] = ()
+    prepacks: tuple[Prepack, ...] = ()
+    steps: tuple[Dispatch | HostCall | Move, ...] = ()
+    inputs: tuple[Operand | None, ...] = ()
+    outputs: tuple[Operand | bool | int | float | str | None, ...] = ()
+    states: tuple[StateRecord, ...] = ()
     storage: str = "texel"
-    target: Target = field(default_factory=Target)
-    notes: list[str] = field(default_factory=list)
-    weights: dict[tuple, Operand] = field(default_factory=dict)
-    traces: Any = None
+    target: Target = Target()
+    notes: tuple[str, ...] = ()
+    memo: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def catalog(self) -> tuple[Weight, ...]:
+        """The weights, see `vkrt.work.weights`."""
+        return catalog_of(self)
+
+    @cached_property
+    def read_by_host(self) -> frozenset[int]:
+        """Ids of the storages that the host reads: the outputs, and what host calls read."""
+        calls = (operand for step in self.steps if isinstance(step, HostCall)
+                 for operand in step.reads)
+        return frozenset(operand.storage.id for operand in (*self.outputs, *calls)
+                         if isinstance(operand, Operand))

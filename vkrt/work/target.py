@@ -6,7 +6,7 @@ from vkrt.dataclass import dataclass
 from vkrt.work.tuning import Tuning
 
 # Element numbers are signed 32-bit integers in kernels.
-MOST_ELEMENTS = (1 << 31) - 1
+MAX_ELEMENTS = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Target:
     @property
     def max_loops(self) -> int:
         """`loop_limit` as a number; longer rows are split, where a kernel can."""
-        return MOST_ELEMENTS if self.loop_limit is None else self.loop_limit
+        return MAX_ELEMENTS if self.loop_limit is None else self.loop_limit
 
     def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).

@@ -23,7 +23,7 @@ DTYPES = {
 }
 
 # The smallest storage: a texel of the largest elements.
-LEAST_BYTES = 16
+MIN_BYTES = 16
 
 # Host dtypes that no shader reads, and what they become on the device.
 DEVICE_DTYPES = {"int64": "int32", "float64": "float32"}
@@ -44,7 +44,7 @@ def short_name(dtype: str) -> str:
     return DTYPES[dtype][1]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     """Bytes of the program file: contiguous, row-major, in `dtype`.
 
@@ -103,14 +103,15 @@ class Tensor:
         return f"<{kind}{self.name or 'tensor'} {self.dtype}{list(self.sizes)}>"
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, slots=True)
 class Storage:
     """Memory that a plan will place: a linear buffer, or a 3-D image of texels.
 
     Attributes:
         id: index in the work list's storages.
-        role: "weight", "activation", "input", "output" or "state" (these three are host-visible;
-            a state's memory is its own, and keeps its value from run to run).
+        role: "weight", "activation", "input" (the host writes it), "state" (its memory is its own,
+            and keeps its value from run to run) or "spill" (host memory in which an activation
+            waits). What the host reads are activations: `WorkList.read_by_host`.
         nbytes: bytes of the elements including padding; an image's memory may need more.
         extents: (X, Y, Z) in texels for an image, None for a buffer.
         dtype: dtype of the elements; an image has the texel format of it.
@@ -141,7 +142,7 @@ def channels_last(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Operand:
     """How a tensor's elements lie in a storage.
 

@@ -7,10 +7,13 @@ alone; nothing here knows a device.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from vkrt.dataclass import dataclass
-from vkrt.work.records import Prepack, WorkList
 from vkrt.work.tensor import Operand, itemsize
+
+if TYPE_CHECKING:
+    from vkrt.work.records import Prepack, WorkList
 
 
 @dataclass(frozen=True)
@@ -40,19 +43,9 @@ class Weight:
     users: tuple[int, ...]
     tail: int = 0
 
-    @property
-    def first_user(self) -> int | None:
-        """The first step that reads it."""
-        return self.users[0] if self.users else None
-
-    @property
-    def last_user(self) -> int | None:
-        """The last step that reads it."""
-        return self.users[-1] if self.users else None
-
 
 def catalog_of(work: WorkList) -> tuple[Weight, ...]:
-    """One entry for each weight storage, in the order of the prepacks."""
+    """One entry for each weight storage, in the order of the prepacks; see `WorkList.catalog`."""
     users = _users(work)
     result = []
     seen: set[int] = set()

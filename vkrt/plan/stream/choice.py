@@ -63,7 +63,7 @@ class Family:
 
     Args:
         candidates: in the order of their first users.
-        lookahead: layers ahead that places are taken.
+        lookahead: wait points ahead that places are taken.
     """
 
     def __init__(self, candidates: Sequence[Candidate], lookahead: int):
@@ -130,26 +130,26 @@ class Family:
         return min(there, key=cost)
 
     def _alive(self, streamed: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-        """(first layer, last layer) of each weight's place, and the bytes alive in each layer."""
+        """(first, last) wait point of each weight's place, and the bytes alive at each."""
         ahead, sizes, firsts, lasts = self.lookahead, self._sizes, self._firsts, self._lasts
-        layers: list[int] = []  # the steps at which they start
+        points: list[int] = []  # the steps at which they start
         change = [0]
         first, last = [], []
-        layer = step = -1
+        point = step = -1
         for position in streamed:
             if firsts[position] != step:
                 step = firsts[position]
-                layer += 1
-                layers.append(step)
+                point += 1
+                points.append(step)
                 change.append(0)
-            start = layer - ahead if layer > ahead else 0
+            start = point - ahead if point > ahead else 0
             first.append(start)
-            last.append(layer)
+            last.append(point)
             change[start] += sizes[position]
-            change[layer + 1] -= sizes[position]
+            change[point + 1] -= sizes[position]
         for number, position in enumerate(streamed):
             if lasts[position] > firsts[position]:
-                end = bisect_right(layers, lasts[position]) - 1
+                end = bisect_right(points, lasts[position]) - 1
                 change[last[number] + 1] += sizes[position]
                 change[end + 1] -= sizes[position]
                 last[number] = end

@@ -67,7 +67,7 @@ class Arrangement:
         tenancies: in the order of the waits.
         pool_bytes: to the end of the last place.
         alignment: the largest of the weights'.
-        lookahead: layers that reloads start ahead, cut to what the number of layers allows.
+        lookahead: wait points that reloads start ahead, cut to what their number allows.
         late: how many of them start later, because their place is taken until then.
     """
 
@@ -98,24 +98,24 @@ def arrange(streamed: Sequence[Candidate], steps: int, host_calls: Collection[in
         streamed: the weights to stream, in any order.
         steps: number of steps.
         host_calls: the steps that end a section.
-        lookahead: how many layers ahead every place is taken, except right behind the cut.
-        reach: how many layers ahead it may be taken where that needs no more bytes.
+        lookahead: how many wait points ahead every place is taken, except right behind the cut.
+        reach: how many wait points ahead it may be taken where that needs no more bytes.
     """
     sections = cut(streamed, steps, host_calls)
     first_steps = [section.first for section in sections]
     streamed = sorted(streamed, key=lambda c: (c.first, c.weight))
-    layers = [i for i, section in enumerate(sections) if section.waits]
-    lookahead = min(lookahead, max(len(layers) - 1, 0))
+    wait_points = [i for i, section in enumerate(sections) if section.waits]
+    lookahead = min(lookahead, max(len(wait_points) - 1, 0))
     tenancies = []
     for candidate in streamed:
         needed = bisect_right(first_steps, candidate.first) - 1
         last = bisect_right(first_steps, candidate.last) - 1
-        layer = bisect_right(layers, needed) - 1 - lookahead
+        point = bisect_right(wait_points, needed) - 1 - lookahead
         tenancies.append(Tenancy(candidate.weight, 0, candidate.nbytes,
-                                 layers[layer] if layer >= 0 else 0, needed, last))
+                                 wait_points[point] if point >= 0 else 0, needed, last))
     packing = pack([Request(c.nbytes, c.alignment, t.start, t.last)
                     for c, t in zip(streamed, tenancies)])
-    circle = _Circle(len(sections), layers,
+    circle = _Circle(len(sections), wait_points,
                      [c.alignment for c in streamed], packing.nbytes,
                      [_moved(t, offset, t.start) for t, offset in zip(tenancies, packing.offsets)])
     # What is promised to every reload comes before what is nice to have for some.
@@ -134,22 +134,22 @@ def _moved(tenancy: Tenancy, offset: int, start: int) -> Tenancy:
 class _Circle:
     """Tenancies over cyclic time; no two overlap in both time and bytes."""
 
-    def __init__(self, count: int, layers: list[int], alignments: list[int], pool_bytes: int,
+    def __init__(self, count: int, wait_points: list[int], alignments: list[int], pool_bytes: int,
                  tenancies: list[Tenancy]):
         self.count = count
-        self.layers = layers
+        self.wait_points = wait_points
         self.alignments = alignments
         self.pool_bytes = pool_bytes
         self.tenancies = tenancies
 
-    def ahead(self, tenancy: Tenancy, layers: int) -> int:
-        """The section so many layers before the one that waits, negative in the run before."""
-        turns, layer = divmod(bisect_right(self.layers, tenancy.needed) - 1 - layers,
-                              len(self.layers))
-        return turns * self.count + self.layers[layer]
+    def ahead(self, tenancy: Tenancy, count: int) -> int:
+        """The section so many wait points before the one that waits, negative in the run before."""
+        turns, point = divmod(bisect_right(self.wait_points, tenancy.needed) - 1 - count,
+                              len(self.wait_points))
+        return turns * self.count + self.wait_points[point]
 
     def bring_forward(self, reach: int) -> None:
-        """Starts every tenancy as early as its place is free, at most `reach` layers ahead.
+        """Starts every tenancy as early as its place is free, at most `reach` wait points ahead.
 
         Starts stay in the order of the waits, so each is bounded by its predecessor's. The first
         one's predecessor is the last of the run before, which may move itself: hence twice.

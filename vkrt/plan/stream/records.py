@@ -7,12 +7,11 @@ program runs again and again: behind the last section of a run comes the first o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
-from typing import Any
+from dataclasses import field
 
 from vkrt.dataclass import dataclass
 
-MOST_LOOKAHEAD = 4
+MAX_LOOKAHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,8 @@ class StreamPlan:
         alignment: of the pool's memory.
         type_bits: memory types that suit every streamed weight.
         bytes_per_run: bytes of the file that one run reads.
-        lookahead: reloads may start this many layers (sections that wait for weights) ahead.
+        lookahead: reloads may start this many wait points (sections that wait for weights)
+            ahead.
         fixed_bytes, resident_bytes: of what is not streamed.
         minimum_budget: the smallest budget that can be planned for, in bytes.
         notes: decisions worth telling the user, in plain words.
@@ -135,25 +135,3 @@ class StreamPlan:
         """
         found = {r.weight: r for r in self.records if isinstance(r, Reload)}
         return tuple(found[weight] for weight in self.streamed)
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The sections that wait for at least one weight."""
-        return tuple(i for i, section in enumerate(self.sections) if section.waits)
-
-    def summary(self) -> dict[str, Any]:
-        """The figures, in bytes and counts."""
-        return {"resident": len(self.resident), "streamed": len(self.streamed),
-                "sections": len(self.sections), "lookahead": self.lookahead,
-                "bytes_per_run": self.bytes_per_run, "pool_bytes": self.pool_bytes,
-                "resident_bytes": self.resident_bytes, "fixed_bytes": self.fixed_bytes,
-                "peak_bytes": self.peak_bytes, "minimum_budget": self.minimum_budget}
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        return {**self.summary(), "notes": list(self.notes),
-                "weights": {"resident": list(self.resident), "streamed": list(self.streamed)},
-                "offsets": {str(weight): offset for weight, offset in self.offsets.items()},
-                "sections_of_steps": [asdict(section) for section in self.sections],
-                "records": [{"kind": type(record).__name__.lower(), **asdict(record)}
-                            for record in self.records]}

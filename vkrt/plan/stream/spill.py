@@ -31,9 +31,6 @@ PAIR_COST = 16 << 10
 # How often a lower limit is tried when packing needs more than the bytes alive at once.
 ATTEMPTS = 4
 
-# Roles of storages that stay where they are
-UNMOVED = ("weight", "input", "output", "state")
-
 
 @dataclass(frozen=True)
 class Spill:
@@ -61,29 +58,17 @@ class SpillReport:
     """What spilling does.
 
     Attributes:
-        limit: the most bytes the arena should have.
         arena_before, arena_after: bytes of the arena.
         spills: in the order of their steps; empty where nothing was inserted.
         host_bytes: of the host's memory that they occupy at once.
         notes: in plain words.
     """
 
-    limit: int
     arena_before: int
     arena_after: int
     spills: tuple[Spill, ...] = ()
     host_bytes: int = 0
     notes: tuple[str, ...] = ()
-
-    @property
-    def reached(self) -> bool:
-        """Whether the arena is within the limit."""
-        return self.arena_after <= self.limit
-
-    @property
-    def bytes_per_run(self) -> int:
-        """Bytes that one run copies to the host's memory and back."""
-        return sum(spill.nbytes * (1 + spill.copied) for spill in self.spills)
 
 
 def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified: bool, *,
@@ -111,7 +96,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
             raise InputError(f"{name}={value}: expected 0 or more")
     if unified:
         before = _arena(work, requirements, granularity, unified)
-        return work, SpillReport(arena_limit, before, before, notes=(
+        return work, SpillReport(before, before, notes=(
             "nothing to gain by spilling: the device computes in the host's memory",))
     before = best = _arena(work, requirements, granularity, unified)
     result, chosen = work, _Spills(work, requirements)
@@ -132,7 +117,7 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
     if not chosen.taken:
         notes = () if before <= arena_limit else (
             "nothing to gain by spilling: no idle activation lies in the moments of most bytes",)
-        return work, SpillReport(arena_limit, before, before, notes=notes)
+        return work, SpillReport(before, before, notes=notes)
     if lookahead and chosen.bring_forward(lookahead, max(arena_limit, best)):
         earlier = chosen.rewritten()
         arena = _arena(earlier, requirements, granularity, unified)
@@ -140,14 +125,14 @@ def spill(work: WorkList, requirements: Requirements, arena_limit: int, unified:
             result, best = earlier, arena
         else:
             chosen.bring_back()
-    report = SpillReport(arena_limit, before, best, chosen.report(), _host_bytes(result),
+    report = SpillReport(before, best, chosen.report(), _host_bytes(result),
                          notes=chosen.notes(before, best, arena_limit))
     return result, report
 
 
 def _arena(work: WorkList, requirements: Requirements, granularity: int, unified: bool) -> int:
     """Bytes of activations in device memory."""
-    device = replace(work, storages=[s for s in work.storages if s.role != "spill"])
+    device = replace(work, storages=tuple(s for s in work.storages if s.role != "spill"))
     blocks, _ = activation_blocks(device, requirements, granularity, unified)
     return sum(block.nbytes for block in blocks if block.kind == "activation")
 
@@ -190,31 +175,29 @@ class _Spills:
         self._touched, self._written = _uses(work)
         self._load = [0] * (len(work.steps) + 2)
         self._gaps: list[_Gap] = []
-        barred = {operand.storage.id for operand in (*work.inputs, *work.outputs)
-                  if isinstance(operand, Operand)}
-        for step in work.steps:
-            if isinstance(step, HostCall):
-                barred.update(operand.storage.id for operand in (*step.reads, *step.writes))
+        written = {operand.storage.id for step in work.steps if isinstance(step, HostCall)
+                   for operand in step.writes}
         for storage in work.storages:
-            if storage.id not in self._lives or storage.role in UNMOVED:
+            if (storage.id not in self._lives or storage.role != "activation"
+                    or storage.id in work.read_by_host):
                 continue
             nbytes, alignment, _ = requirements(storage)
             size = round_up(nbytes, alignment)
             first, last = self._lives[storage.id]
             for time in range(first, last + 1):
                 self._load[time] += size
-            if storage.role == "activation" and not storage.is_image and storage.id not in barred:
+            if not storage.is_image and storage.id not in written:
                 times = self._touched[storage.id]
                 self._gaps += [_Gap(storage, size, a, b) for a, b in zip(times, times[1:])
                                if b - a > 1]
 
     def choose(self, target: int) -> None:
         """Takes idle times until no moment has more than `target` bytes, or as near as it gets."""
-        least = list(self._load)
+        lowest = list(self._load)
         for gap in self._gaps:
             for time in gap.idle:
-                least[time] -= gap.size
-        target = max(target, *least)
+                lowest[time] -= gap.size
+        target = max(target, *lowest)
         rest = list(self._gaps)
         while any(load > target for load in self._load):
             gap = max(rest, key=lambda g: self._gain(g, target))
@@ -315,7 +298,7 @@ class _Spills:
             result += ahead[index]
             result.append(_with_storages(step, index + 1, renamed))
             result += behind[index]
-        return replace(work, storages=storages.items, steps=result)
+        return replace(work, storages=tuple(storages.items), steps=tuple(result))
 
 
 def _uses(work: WorkList) -> tuple[dict[int, list[int]], dict[int, list[int]]]:

@@ -2,8 +2,8 @@
 
 Some weights stay on the device, the others are read again in every run, into places of one pool
 that they share over time. All of it is decided here, before anything is allocated: which weights
-(`stream_choice`), where in the pool and from when to when (`stream_pool`), and what a run takes
-(`stream_time`). A pure function of the catalog, the budget and what the driver says storages need.
+(`choice`), where in the pool and from when to when (`pool`), and what a run takes (`time`). A pure
+function of the catalog, the budget and what the driver says storages need.
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ from vkrt.plan.arena import round_up
 from vkrt.plan.stream.choice import Choice, Family, split_small
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
 from vkrt.plan.stream.records import (
-    MOST_LOOKAHEAD,
+    MAX_LOOKAHEAD,
     Cost,
-    Release,
-    Reload,
-    Section,
     StreamPlan,
-    Wait,
 )
-from vkrt.plan.stream.time import Timeline, simulate_run
+from vkrt.plan.stream.time import simulate_run
 from vkrt.work.weights import Weight
-
-__all__ = ["Cost", "Release", "Reload", "Section", "StreamPlan", "Timeline", "Wait", "plan_stream",
-           "simulate_run"]
 
 # (bytes, alignment in bytes, bits of the memory types) that a weight's storage needs
 Needs = tuple[int, int, int]
 
 # A larger look-ahead has to make a run this much shorter to be worth its memory.
-LEAST_GAIN = 0.02
+MIN_GAIN = 0.02
 # How many sets of weights are placed in vain before only those are tried that would leave room for
 # what placing took more than expected.
 PATIENCE = 30
@@ -66,10 +59,11 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
             images; None for every one. Those that a host call reads, that nothing reads or that
             have no bytes never are, nor those that fit in none of the memory types of most bytes.
         host_calls: the steps that run on the host.
-        lookahead: how many layers ahead a reload may start; 0 overlaps nothing. What is reloaded
-            first in a run may have to start later, when the run before it ends. None: places for 1
-            (with a cost model: for the smallest number from 1 to 4 of which one more would not
-            make a run 2 % shorter), taken up to 4 layers ahead where they happen to be free.
+        lookahead: how many wait points (sections that wait for weights) ahead a reload may start;
+            0 overlaps nothing. What is reloaded first in a run may have to start later, when the
+            run before it ends. None: places for 1 (with a cost model: for the smallest number from
+            1 to 4 of which one more would not make a run 2 % shorter), taken up to 4 wait points
+            ahead where they happen to be free.
         cost: what steps and transfers take. Without one, all steps are taken to be alike.
         resident_bytes: bytes that a set of residents takes; by default the sum of their needs, each
             rounded up to its alignment.
@@ -85,13 +79,13 @@ def plan_stream(catalog: Sequence[Weight], needs: Sequence[Needs], steps: int, *
         planner.budget = planner.minimum(1 if lookahead is None else lookahead)
     if lookahead is not None:
         return planner.plan(lookahead, lookahead)
-    best = planner.plan(1, MOST_LOOKAHEAD)
+    best = planner.plan(1, MAX_LOOKAHEAD)
     if cost is not None and best.streamed:
-        for more in range(2, MOST_LOOKAHEAD + 1):
+        for more in range(2, MAX_LOOKAHEAD + 1):
             if planner.minimum(more) > planner.budget:
                 break
-            found = planner.plan(more, MOST_LOOKAHEAD)
-            if planner.seconds(found) >= (1 - LEAST_GAIN) * planner.seconds(best):
+            found = planner.plan(more, MAX_LOOKAHEAD)
+            if planner.seconds(found) >= (1 - MIN_GAIN) * planner.seconds(best):
                 break
             best = found
     return replace(best, minimum_budget=planner.minimum(1))
@@ -163,28 +157,28 @@ class _Planner:
 
     def minimum(self, lookahead: int) -> int:
         """The smallest budget that allows this look-ahead."""
-        return self._least(lookahead)[1]
+        return self._minimum(lookahead)[1]
 
     def seconds(self, plan: StreamPlan) -> float:
         """What a run takes by the cost model."""
-        return self._timeline(plan, self.cost).total
+        return self._run_seconds(plan, self.cost)
 
     def plan(self, lookahead: int, reach: int) -> StreamPlan:
-        """The plan with places for `lookahead` layers, taken up to `reach` layers ahead.
+        """The plan with places for `lookahead` wait points, taken up to `reach` wait points ahead.
 
         Raises:
             InputError: the budget does not allow it.
         """
-        least, minimum = self._least(lookahead)
+        smallest, minimum = self._minimum(lookahead)
         nothing = self._made((), lookahead, reach)
         if nothing.peak_bytes <= self.budget:
             return replace(nothing, minimum_budget=minimum)
         if minimum > self.budget:
-            raise InputError(self._too_small(least, lookahead, minimum))
-        found = self._spread(self._fewest_bytes(least, lookahead, reach), lookahead, reach)
+            raise InputError(self._too_small(smallest, lookahead, minimum))
+        found = self._spread(self._fewest_bytes(smallest, lookahead, reach), lookahead, reach)
         return replace(found, minimum_budget=minimum)
 
-    def _fewest_bytes(self, least: Choice, lookahead: int, reach: int) -> StreamPlan:
+    def _fewest_bytes(self, smallest: Choice, lookahead: int, reach: int) -> StreamPlan:
         """The plan that reads the least, of those made from the family."""
         candidates = {c.weight for c in self.candidates}
         others = self.fixed_bytes + self._sum([w for w in range(len(self.catalog))
@@ -199,7 +193,7 @@ class _Planner:
                 return found
             tries += 1
             more = max(more, found.peak_bytes - expected)
-        return self._made(least.streamed, lookahead, reach)
+        return self._made(smallest.streamed, lookahead, reach)
 
     def _spread(self, best: StreamPlan, lookahead: int, reach: int) -> StreamPlan:
         """Streams others of the same size instead, where a run is shorter then.
@@ -208,7 +202,7 @@ class _Planner:
         """
         cost = self.cost if self.has_cost else replace(
             self.cost, bytes_per_second=best.bytes_per_run / max(self.steps, 1))
-        shortest = self._timeline(best, cost).total
+        shortest = self._run_seconds(best, cost)
         family = self._family(lookahead)
         alike = defaultdict(list)
         for position, c in enumerate(self.candidates):
@@ -225,22 +219,22 @@ class _Planner:
                 found = self._made(choice.streamed, lookahead, reach)
                 if found.peak_bytes > self.budget or found.bytes_per_run > best.bytes_per_run:
                     continue
-                seconds = self._timeline(found, cost).total
+                seconds = self._run_seconds(found, cost)
                 if seconds < shortest:
                     best, shortest = found, seconds
         return best
 
-    def _least(self, lookahead: int) -> tuple[Choice, int]:
+    def _minimum(self, lookahead: int) -> tuple[Choice, int]:
         """The set of weights that needs the smallest budget, and that budget."""
         if lookahead not in self._minima:
-            least = self._family(lookahead).everything()
-            self._minima[lookahead] = least, min(
+            smallest = self._family(lookahead).everything()
+            self._minima[lookahead] = smallest, min(
                 self._made(streamed, lookahead, lookahead).peak_bytes
-                for streamed in (least.streamed, ()))
+                for streamed in (smallest.streamed, ()))
         return self._minima[lookahead]
 
-    def _too_small(self, least: Choice, lookahead: int, minimum: int) -> str:
-        plan = self._made(least.streamed, lookahead, lookahead)
+    def _too_small(self, smallest: Choice, lookahead: int, minimum: int) -> str:
+        plan = self._made(smallest.streamed, lookahead, lookahead)
         parts = (f"{plan.fixed_bytes:,} for everything but weights, {plan.resident_bytes:,} of "
                  f"weights that stay, {plan.pool_bytes:,} of a pool for {len(plan.streamed)} "
                  f"weights at a look-ahead of {lookahead}")
@@ -253,10 +247,10 @@ class _Planner:
             self._families[lookahead] = Family(self.candidates, lookahead)
         return self._families[lookahead]
 
-    def _timeline(self, plan: StreamPlan, cost: Cost) -> Timeline:
+    def _run_seconds(self, plan: StreamPlan, cost: Cost) -> float:
         return simulate_run(plan, cost.section_seconds(plan.sections),
                             {w: cost.weight_seconds(self.catalog[w].nbytes)
-                             for w in plan.streamed})
+                             for w in plan.streamed}).total
 
     def _made(self, streamed: Sequence[int], lookahead: int, reach: int) -> StreamPlan:
         """The plan that streams these candidates."""
@@ -285,5 +279,6 @@ class _Planner:
                          f"{arrangement.lookahead + 1} sections wait for weights")
         if arrangement.late:
             notes.append(f"{arrangement.late} of {len(arrangement.tenancies)} reloads start later "
-                         f"than {arrangement.lookahead} layers ahead, when their places are free")
+                         f"than {arrangement.lookahead} wait points ahead, when their places are "
+                         "free")
         return tuple(notes)

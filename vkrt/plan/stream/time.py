@@ -18,51 +18,21 @@ RUNS = 4
 
 
 @dataclass(frozen=True)
-class Timeline:
+class Estimate:
     """A run in the middle of many, in seconds.
 
     Attributes:
-        total: from the end of the run before to its own end.
-        compute: of all sections.
-        transfer: of all reloads.
-        exposed: the time in which nothing is computed because a weight has not arrived.
-        waits: the part of `exposed` in front of each section.
-
-    `total` is `compute` + `exposed`, which is at least `compute` and at least `transfer`.
-
-    What is hidden of the transfers is `transfer` - `exposed`. More than `hideable` =
-    min(`transfer`, `compute`) cannot be: of transfers that take longer than computing, the
-    difference is exposed whatever is done. Hence
-
-        hidden share = (transfer - exposed) / min(transfer, compute)
-
-    which is 0 where transfers and computing take turns, and 1 where `total` is the longer of the
-    two. An example: computing takes 30 ms, transfers 40 ms, a run 44 ms; exposed are 44 - 30 = 14
-    ms, hidden 40 - 14 = 26 of the 30 that could be, a share of 0.87.
+        total: from the end of the run before to its own end: what all sections compute, and the
+            time in which nothing is computed because a weight has not arrived.
+        waits: that time in front of each section.
     """
 
     total: float
-    compute: float
-    transfer: float
-    exposed: float
     waits: tuple[float, ...]
-
-    @property
-    def hideable(self) -> float:
-        """Seconds of the transfers that could be hidden at best."""
-        return min(self.transfer, self.compute)
-
-    @property
-    def hidden_share(self) -> float:
-        """The part of `hideable` that is hidden, 0 to 1; 1 where there is nothing to hide."""
-        if not self.hideable:
-            return 1.0
-        # Rounding may leave a little less than nothing.
-        return max((self.transfer - self.exposed) / self.hideable, 0.0)
 
 
 def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
-                 weight_seconds: Mapping[int, float]) -> Timeline:
+                 weight_seconds: Mapping[int, float]) -> Estimate:
     """What a run takes in steady state.
 
     Args:
@@ -100,6 +70,4 @@ def simulate_run(plan: StreamPlan, section_seconds: Sequence[float],
         for reload in todo[here:]:
             transferred = max(transferred, complete[reload.after]) + weight_seconds[reload.weight]
             arrived[reload.weight] = transferred
-    return Timeline(total=computed - begin, compute=sum(section_seconds),
-                    transfer=sum(weight_seconds[weight] for weight in plan.streamed),
-                    exposed=sum(waits), waits=tuple(waits))
+    return Estimate(computed - begin, tuple(waits))

@@ -1,4 +1,4 @@
-"""Ways: how each weight gets from the file to where the kernels read it.
+"""Placements: how each weight gets from the file to where the kernels read it.
 
 * `map`: the kernels read the file's own bytes, through an import of its mapping. No device memory,
   no copy; the pages are the system's cache of the file.
@@ -13,24 +13,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import UnsupportedError
 from vkrt.work.records import WorkList
-from vkrt.work.weights import Weight, catalog_of
+from vkrt.work.weights import Weight
 
 # What `weights=` of vkrt.load may be.
 WEIGHTS = ("auto", "map", "direct", "copy", "stream")
 KINDS = ("map", "direct", "staged", "shared", "stream")
 
 LIES_AS_READ = "lies in the file as the kernels read it"
-HELD = "another method of the program has it on the device, in the same layout"
+SHARED = "another method of the program has it on the device, in the same layout"
 SHARED_MEMORY = "the host writes the device's memory"
 
 
 @dataclass(frozen=True)
-class Way:
+class Placement:
     """One of `KINDS`, and why it is that one, in words for the user."""
 
     kind: str
@@ -38,26 +38,27 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Placement:
-    """Every weight of a work list and its way.
+class Placements:
+    """The placement of every weight of a work list.
 
     Attributes:
         catalog: the weights, in the order of the file.
-        ways: one for each.
+        each: the placement of each.
     """
 
     catalog: tuple[Weight, ...]
-    ways: tuple[Way, ...]
+    each: tuple[Placement, ...]
 
     @classmethod
-    def staged(cls, work: WorkList) -> Placement:
+    def staged(cls, work: WorkList) -> Placements:
         """Every weight through staging."""
-        catalog = catalog_of(work)
-        return cls(catalog, (Way("staged", "nothing else was asked for"),) * len(catalog))
+        return cls(work.catalog,
+                   (Placement("staged", "nothing else was asked for"),) * len(work.catalog))
 
     def weights(self, *kinds: str) -> tuple[Weight, ...]:
-        """The weights that go one of these ways."""
-        return tuple(weight for weight, way in zip(self.catalog, self.ways) if way.kind in kinds)
+        """The weights that are placed in one of these kinds."""
+        return tuple(weight for weight, placement in zip(self.catalog, self.each)
+                     if placement.kind in kinds)
 
     def storages(self, *kinds: str) -> frozenset[int]:
         """Ids of their storages."""
@@ -68,20 +69,10 @@ class Placement:
         return tuple(weight.prepack for weight in self.weights(*kinds))
 
 
-def check_weights(weights: str) -> str:
-    """The value of `weights=`, if it is one.
-
-    Raises:
-        InputError: it is not.
-    """
-    if weights not in WEIGHTS:
-        raise InputError(f"weights={weights!r}: expected one of {', '.join(WEIGHTS)}")
-    return weights
-
-
-def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified: bool,
-            cannot_map: Callable[[Weight], str], held: Container[int] = ()) -> tuple[Way, ...]:
-    """The way of each weight of the catalog, before any budget.
+def placements_of(work: WorkList, weights: str, *, unified: bool,
+                  cannot_map: Callable[[Weight], str],
+                  shared: Container[int] = ()) -> tuple[Placement, ...]:
+    """The placement of each weight of a work list, before any budget.
 
     Args:
         weights: one of `WEIGHTS`. "auto" maps what can be mapped where the memory is shared, and
@@ -93,38 +84,38 @@ def ways_of(work: WorkList, catalog: Sequence[Weight], weights: str, *, unified:
         unified: the host sees the device's memory.
         cannot_map: why a weight cannot be mapped, "" when it can. Asked only for weights that lie
             in the file as the kernels read them.
-        held: ids of the storages that another method of the program has on the device.
+        shared: ids of the storages that another method of the program has on the device.
 
     Raises:
         UnsupportedError: "map", and no weight can be.
     """
-    ways = tuple(Way("shared", HELD) if weight.storage in held else
-                 _way(work, weight, check_weights(weights), unified, cannot_map)
-                 for weight in catalog)
-    if weights == "map" and ways and not any(way.kind in ("map", "shared") for way in ways):
-        reasons = sorted({way.why for way in ways})
+    found = tuple(Placement("shared", SHARED) if weight.storage in shared else
+                  _placement(work, weight, weights, unified, cannot_map)
+                  for weight in work.catalog)
+    if weights == "map" and found and not any(p.kind in ("map", "shared") for p in found):
+        reasons = sorted({placement.why for placement in found})
         raise UnsupportedError(f"weights='map': no weight can be mapped ({'; '.join(reasons)})")
-    return ways
+    return found
 
 
-def _way(work: WorkList, weight: Weight, weights: str, unified: bool,
-         cannot_map: Callable[[Weight], str]) -> Way:
+def _placement(work: WorkList, weight: Weight, weights: str, unified: bool,
+         cannot_map: Callable[[Weight], str]) -> Placement:
     if weights == "copy":
-        return Way("staged", "weights='copy'")
+        return Placement("staged", "weights='copy'")
     why = f"weights={weights!r}"
     if weights == "map" or (weights == "auto" and unified):
         why = _cannot_map(weight) or cannot_map(weight)
         if not why:
-            return Way("map", LIES_AS_READ)
+            return Placement("map", LIES_AS_READ)
     if weight.layout == "image":
-        return Way("staged", "an image, which only a shader can write")
+        return Placement("staged", "an image, which only a shader can write")
     if not unified:
-        return Way("staged", "the device has memory of its own")
+        return Placement("staged", "the device has memory of its own")
     record = work.prepacks[weight.prepack]
     if record.constant.dtype != record.target.dtype:
-        return Way("staged", f"{record.constant.dtype} in the file, {record.target.dtype} on the "
-                             "device: a shader converts it")
-    return Way("direct", f"{SHARED_MEMORY}; not mapped: {why}")
+        return Placement("staged", f"{record.constant.dtype} in the file, {record.target.dtype} on "
+                                   "the device: a shader converts it")
+    return Placement("direct", f"{SHARED_MEMORY}; not mapped: {why}")
 
 
 def _cannot_map(weight: Weight) -> str:

@@ -1,4 +1,4 @@
-"""Timeline: how long the parts of a load take, one after the other."""
+"""Stopwatch: how long the parts of a load take, one after the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Span:
 
 
 @dataclass
-class Timeline:
+class Stopwatch:
     """Spans that follow each other: `start`, and `mark` at the end of every part."""
 
     spans: list[Span] = field(default_factory=list)

@@ -88,18 +88,18 @@ def test_what_is_mapped_takes_no_device_memory(device):
     expected, copied = run(MODELS / "mlp.pte", device, weights="copy")
     same_bits(outputs, expected)
     aligned = device.info.limits["minTexelBufferOffsetAlignment"] <= 128
-    ways = {record.nbytes: record for record in memory.ways}
+    ways = {record.nbytes: record for record in memory.placements}
     packed = ways[7680]  # 64 rows of 30 elements: padded to whole texels
-    assert packed.way == "direct" and "padding" in packed.why
+    assert packed.placement == "direct" and "padding" in packed.why
     assert memory.staging == 0
     if aligned:  # the file's constants are at multiples of 128 bytes
-        assert [r.way for r in memory.ways if r is not packed] == ["map"] * 6
+        assert [r.placement for r in memory.placements if r is not packed] == ["map"] * 6
         assert memory.direct == 7680 and memory.weights == 8192
         assert memory.planned_peak == memory.weights + memory.activations
-        assert memory.mapped == sum(r.nbytes for r in memory.ways) - 7680
+        assert memory.mapped == sum(r.nbytes for r in memory.placements) - 7680
     assert copied.mapped == 0 and copied.planned_peak > memory.planned_peak
-    for record in memory.ways:
-        assert record.name and record.why and record.way in ("map", "direct")
+    for record in memory.placements:
+        assert record.name and record.why and record.placement in ("map", "direct")
     assert "lies in the file" in memory.weights_table()
 
 

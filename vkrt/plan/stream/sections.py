@@ -10,26 +10,25 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from vkrt.errors import UnsupportedError
+from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import Release, StreamPlan
-from vkrt.plan.ways import Placement
 from vkrt.work.records import HostCall, WorkList
-from vkrt.work.weights import catalog_of
 
 
-def sections_at(stream: StreamPlan, placement: Placement, base: WorkList,
+def sections_at(stream: StreamPlan, placements: Placements, base: WorkList,
                 work: WorkList) -> tuple[tuple[int, int], ...]:
     """(first step, end) of each section of a plan, in a work list at other sizes.
 
     Args:
         stream: the plan, made for `base`.
-        placement: of the weights of `base`.
+        placements: of the weights of `base`.
         base, work: work lists of one method that have their weights in the same storages.
 
     Raises:
         UnsupportedError: a weight would be read while its place is another's.
     """
-    users = {weight.storage: weight.users for weight in catalog_of(work)}
-    users_of = {i: users.get(placement.catalog[i].storage, ()) for i in stream.streamed}
+    users = {weight.storage: weight.users for weight in work.catalog}
+    users_of = {i: users.get(placements.catalog[i].storage, ()) for i in stream.streamed}
     calls = [i for i, step in enumerate(work.steps) if isinstance(step, HostCall)]
     behind = {i + 1 for i, step in enumerate(base.steps) if isinstance(step, HostCall)}
     starts: list[int] = []
@@ -50,7 +49,7 @@ def sections_at(stream: StreamPlan, placement: Placement, base: WorkList,
         found = [bisect_right(starts, step) - 1 for step in users_of[i]]
         if found and not needed[i] <= found[0] <= found[-1] <= released[i]:
             raise UnsupportedError(
-                f"{placement.catalog[i].name} is read in section {found[0]} to {found[-1]} of "
+                f"{placements.catalog[i].name} is read in section {found[0]} to {found[-1]} of "
                 f"{len(starts)} at these sizes, and on the device in {needed[i]} to "
                 f"{released[i]}: it cannot be streamed. Load the program with a larger "
                 "memory_budget, so that it need not be")

@@ -1,0 +1,268 @@
+"""Loaded: what a method has on a device, and how it comes there.
+
+The order is that of the memory contract: the work list and the plan (no device memory), pipelines
+(none), weights with one staging buffer, then activations. With dynamic shapes activations wait for
+the first run, which says how many are needed; other sizes are prepared when they are run first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from vkrt.device.policy import policy_of
+from vkrt.errors import DeviceMemoryError, InputError, VulkanError
+from vkrt.graph.graph import Graph
+from vkrt.memory.reader import Reader
+from vkrt.method.instances import Instance, Instances, Shape
+from vkrt.method.prepare import Prepared, prepare, prepare_sizes, prepare_weights
+from vkrt.ops.lowering import lower
+from vkrt.packed.sidecar import Sidecar
+from vkrt.plan.options import LoadOptions
+from vkrt.report import debug
+from vkrt.report.memory import MemoryReport
+from vkrt.runtime.arena import Arena
+from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.weight_store import WeightStore
+from vkrt.runtime.weights import Weights
+from vkrt.vk.memory import Allocator, trim
+from vkrt.work.records import WorkList
+
+# Weights placed so leave the file while the method is loaded.
+COPIED = ("direct", "staged")
+
+
+class Loaded:
+    """A method on a device; the arguments are those of `vkrt.method.method.Method`.
+
+    One thread at a time. Nothing stays allocated where loading fails.
+
+    Attributes:
+        prepared: at the sizes it was loaded for, with dynamic shapes those that need the most.
+        reader: of streamed weights; None where nothing is streamed.
+        allocator: whose account the memory is on.
+        instances: of the sizes run lately.
+    """
+
+    def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
+                 report: MemoryReport, specialize: bool | None, packed: Sidecar | None,
+                 store: WeightStore | None, allocator: Allocator | None):
+        self.graph = graph
+        self.options = options
+        self.report = report
+        self.reader: Reader | None = None
+        self._device = device
+        self._owned: list[Any] = []
+        # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
+        self._weights: list[Weights] = []
+        self._extra_bytes = 0
+        self._prepared: Prepared | None = None
+        if specialize is None:
+            specialize = policy_of(device.info).specialize and not graph.is_dynamic
+        try:
+            self._pipelines = self._own(Pipelines(device, specialize))
+            self.prepared = self._prepared = prepare(graph, device, sources, options, packed, store,
+                                                     self._lowered)
+            report.stopwatch.mark("plan memory")
+            self.allocator = allocator or self._own(Allocator(device))
+            self._load(store)
+        except BaseException as error:
+            if isinstance(error, DeviceMemoryError) and self._prepared is not None:
+                error.breakdown = self._prepared.plan.summary()
+            self.release()
+            raise
+
+    def _own(self, thing: Any) -> Any:
+        self._owned.append(thing)
+        return thing
+
+    def _lowered(self, work: WorkList) -> None:
+        """Begins with pipelines: threads create them while the memory is planned."""
+        self.report.stopwatch.mark("lower")
+        self._pipelines.begin(work)
+
+    def _load(self, store: WeightStore | None) -> None:
+        prepared, report = self.prepared, self.report
+        work, plan = prepared.work, prepared.plan
+        arena = Arena(self.allocator, self._own(Allocator(self._device)))
+        weights = Weights(self._device, self.allocator, self._pipelines, work, plan,
+                          prepared.mapper, prepared.shared.places)
+        self._weights.append(weights)
+        # Bytes of activations that the report expects
+        self._expected = kept = plan.activation_bytes + plan.host_bytes
+        if self.options.budget is not None:
+            kept += self.options.budget - plan.weight_bytes - plan.run_bytes
+        self.instances = self._own(Instances(arena, self._weights, kept))
+        debug.describe(self.graph, work, plan)
+        report.planned(plan)
+        report.notes += [note for note in work.notes if note not in report.notes]
+        for source in prepared.sources:
+            source.check_unchanged()
+        reader = self._own(self._new_reader())
+        self._read_ahead(reader, *COPIED)
+        weights.prepare()
+        shape = Shape.of_graph(prepared.graph, self.graph.reads)
+        instance = self._instance(shape, prepared)
+        self._pipelines.save()
+        report.stopwatch.mark("pipelines")
+        self.phase("graph built")
+        weights.allocate_early()
+        if self.options.order == "eager":
+            arena.reserve(plan)
+        self.phase("prepack start")
+        weights.prepack(reader)
+        report.stopwatch.mark("weights")
+        self.phase("after prepack")
+        weights.allocate_pool()
+        weights.reset_states(reader)
+        # What is mapped is read by the first run; until then the system may.
+        self._read_ahead(reader, "map")
+        reader.close()
+        if plan.streams:
+            # The processors may be those that the device computes on, and mapping the file's pages
+            # and giving them back takes nearly twice the time of the system's own copy.
+            strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
+            self.reader = self._own(self._new_reader(strategy))
+            weights.stream(self.reader)
+        if not self.graph.is_dynamic:
+            self.instances.bind(instance)
+        report.stopwatch.mark("allocate and record")
+        if displaced := self.allocator.displaced_bytes:
+            report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
+                                "has no more of its own: kernels may be slower")
+        trim()
+        self.phase("before execute")
+        if store is not None:
+            store.offer(weights, work, plan)
+
+    def _new_reader(self, strategy: str | None = None) -> Reader:
+        return Reader(self.prepared.sources, strategy or self.options.prefetch,
+                      keep_cached=self.options.keep_cached)
+
+    def _read_ahead(self, reader: Reader, *kinds: str) -> None:
+        """Asks the system to begin reading the weights that are placed so: of what is copied a
+        window, of what is mapped everything."""
+        left = reader.window if kinds == COPIED else 1 << 62
+        for weight in self.prepared.plan.placements.weights(*kinds):
+            reader.start_ahead(weight.source, weight.offset, min(weight.nbytes, left))
+            left -= weight.nbytes
+            if left <= 0:
+                break
+
+    def phase(self, name: str) -> None:
+        """Notes a checkpoint in the report."""
+        self.report.phase(name, self.allocator)
+        debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
+
+    # Sizes
+
+    def ready(self, shape: Shape) -> Instance:
+        """The instance of a shape, ready to run. See `Method.execute` for what is raised."""
+        self.instances.settle()
+        instance = self.instances.get(shape) or self._new_sizes(shape)
+        if self.instances.bind(instance):
+            plan = instance.prepared.plan
+            self.report.shape(str(shape), plan.run_bytes - plan.state_bytes,
+                              self.instances.arena.nbytes, self.allocator)
+        return instance
+
+    def _instance(self, shape: Shape, prepared: Prepared) -> Instance:
+        """A new instance, its pipelines created."""
+        compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
+        compute.prepare()
+        self._pipelines.drop_modules()
+        instance = Instance(prepared, compute)
+        self.instances.add(shape, instance)
+        return instance
+
+    def _new_sizes(self, shape: Shape) -> Instance:
+        """The instance of sizes that are new, or were not run for long."""
+        base = self.prepared.base
+        graph = shape.resolve(self.graph)
+        work = lower(graph, base.target, base)
+        if len(work.prepacks) > len(base.prepacks):
+            self._load_extra(graph, work)
+        prepared = prepare_sizes(graph, work, self.prepared, self._device, self.options,
+                                 self._extra_bytes)
+        debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.run_bytes:,} bytes of "
+                     "activations")
+        self._expect(shape, prepared)
+        return self._instance(shape, prepared)
+
+    def _expect(self, shape: Shape, prepared: Prepared) -> None:
+        """Corrects the prediction where sizes need more than those of which it was made."""
+        needed = prepared.plan.activation_bytes + prepared.plan.host_bytes
+        more = needed - self._expected
+        if more > 0:
+            self._expected = needed
+            self.report.grew(more, f"method '{self.graph.name}' at {shape} needs {more:,} bytes "
+                                   "more than any sizes tried when it was loaded")
+
+    def _load_extra(self, graph: Graph, work: WorkList) -> None:
+        """Loads constants that new sizes read in another layout than all before, for good."""
+        base = self.prepared.base
+        extra = [p for p in work.prepacks if p.target.storage.id >= len(base.storages)]
+        found = prepare_weights(graph, work, extra, self.prepared, self._device, self.options)
+        weights = None
+        try:
+            # They come as the others did: while there are no activations.
+            self.instances.unbind()
+            self.instances.arena.release()
+            used = self.allocator.statistics()["allocation_bytes"]
+            needed, budget = found.plan.peak_bytes, self.options.budget
+            if budget is not None and used + needed > budget:
+                raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights "
+                                 f"in another layout, {needed:,} bytes beside {used:,}")
+            weights = Weights(self._device, self.allocator, self._pipelines, found.work, found.plan,
+                              found.mapper)
+            with self._new_reader() as reader:
+                weights.prepare()
+                weights.allocate_early()
+                weights.prepack(reader)
+        except BaseException:
+            (weights or found).close()
+            raise
+        self._weights.append(weights)
+        self._extra_bytes += found.plan.weight_bytes
+        self.instances.max_bytes -= found.plan.weight_bytes
+        self.prepared = replace(self.prepared, base=replace(
+            base, storages=work.storages, prepacks=work.prepacks,
+            memo=replace(base.memo, weights=work.memo.weights)))
+
+    def reset_state(self) -> None:
+        """See `Method.reset_state`."""
+        if not self.prepared.work.states:
+            return
+        self.instances.settle()
+        for source in self.prepared.sources:
+            source.check_unchanged()
+        with Reader(self.prepared.sources, self.options.prefetch) as reader:
+            self._weights[0].reset_states(reader)
+
+    # The end
+
+    def abandon(self) -> None:
+        """Lets go of what is another process's, see `Method.close`."""
+        self._owned, self._weights, self._prepared = [], [], None
+
+    def close(self) -> None:
+        """Releases everything; may be called twice. Interrupted while it waits for a run, it leaves
+        everything there for another call."""
+        if self._owned:
+            with suppress(VulkanError):
+                self.instances.settle()
+        self.release()
+
+    def release(self) -> None:
+        """Instances before the weights they read, those before what they are made of. Each of them
+        once: weights may have other users."""
+        owned, self._owned = self._owned, []
+        weights, self._weights = self._weights, []
+        prepared, self._prepared = self._prepared, None
+        instances = [thing for thing in owned if isinstance(thing, Instances)]
+        for thing in (*instances, *weights, prepared, *reversed(owned)):
+            if thing is not None:
+                thing.close()
