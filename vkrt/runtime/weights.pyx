@@ -67,7 +67,7 @@ cdef class Weights:
             for weight in plan.placements.weights("map"):
                 self.resources.place(weight.storage, *mapper.place(weight))
             for weight in plan.placements.weights("stream"):
-                self.resources.share(weight.storage)
+                self.resources.allow_uploads(weight.storage)
         except BaseException:
             self.close()
             raise
