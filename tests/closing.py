@@ -13,9 +13,9 @@ from pathlib import Path
 from support import NOT_HERE, model_folders
 
 # Causes that are shown in full, lines of the first failure of each, and tests that are named.
-MOST_CAUSES = 20
-MOST_LINES = 60
-MOST_TESTS = 3
+MAX_CAUSES = 20
+MAX_LINES = 60
+MAX_TESTS = 3
 
 
 def pytest_addoption(parser):
@@ -67,16 +67,16 @@ def show_failures(failed, file: str, terminal) -> None:
     terminal.section(f"failures: {len(failed)}, causes: {len(causes)}")
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     for index, (cause, reports) in enumerate(ordered):
-        names = ", ".join(report.nodeid for report in reports[:MOST_TESTS])
-        more = f" and {len(reports) - MOST_TESTS} more" if len(reports) > MOST_TESTS else ""
+        names = ", ".join(report.nodeid for report in reports[:MAX_TESTS])
+        more = f" and {len(reports) - MAX_TESTS} more" if len(reports) > MAX_TESTS else ""
         terminal.write_line(f"---- {len(reports)} x {cause}", bold=True)
         terminal.write_line(f"in {names}{more}")
-        if index < MOST_CAUSES:
+        if index < MAX_CAUSES:
             lines = reports[0].longreprtext.splitlines()
-            if len(lines) > MOST_LINES:
-                left = len(lines) - MOST_LINES
-                lines = [*lines[:MOST_LINES // 2], f".. {left} lines are left out ..",
-                         *lines[-MOST_LINES // 2:]]
+            if len(lines) > MAX_LINES:
+                left = len(lines) - MAX_LINES
+                lines = [*lines[:MAX_LINES // 2], f".. {left} lines are left out ..",
+                         *lines[-MAX_LINES // 2:]]
             terminal.write("\n".join([*lines, "", ""]))
     terminal.write_line(f"every failure in full: {file}")
 

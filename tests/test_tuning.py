@@ -128,7 +128,7 @@ def test_idle_lanes_cost_nothing():
     few, many = Tuning(lanes=1), Tuning(lanes=100_000)
     assert tiles.choose(few, 64, 64, 64) == (8, 8)
     assert tiles.choose(many, 64, 64, 64) == (1, 4)
-    assert tiles.choose(many, 64, 64, 64, least=2) == (2, 4)
+    assert tiles.choose(many, 64, 64, 64, minimum=2) == (2, 4)
 
 
 def test_width_of_depthwise():

@@ -9,7 +9,7 @@ import pytest
 from vkrt.errors import FormatError, InputError
 from vkrt.graph.graph import Graph, node_of
 from vkrt.graph.symbols import Read, Symbol, size_of
-from vkrt.ops.extremes import MOST_POINTS, largest_and_near, live_bytes
+from vkrt.ops.extremes import MAX_POINTS, largest_and_near, live_bytes
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.resolving import resolve
@@ -201,7 +201,7 @@ def test_ranges_too_large_to_try_all(monkeypatch):
     monkeypatch.setattr(vkrt.ops.extremes, "resolve",
                         lambda *args: tried.append(args[1]) or resolve(*args))
     found = max(largest_and_near(graph), key=live_bytes)
-    assert len(tried) < 2 * MOST_POINTS
+    assert len(tried) < 2 * MAX_POINTS
     assert [t.sizes[0] for t in found.inputs] in ([900, 2], [1, 1100])
 
 

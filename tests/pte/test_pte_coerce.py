@@ -5,34 +5,13 @@ from math import inf
 import pytest
 
 from vkrt.errors import FormatError
-from vkrt.pte import (
-    BoolList,
-    DoubleList,
-    IntList,
-    SymInt,
-    ValueList,
-    as_bool,
-    as_bool_list,
-    as_float,
-    as_float_list,
-    as_int,
-    as_int_list,
-    as_str,
-    optional,
-    plan,
-)
+from vkrt.pte import SymInt, as_bool, as_float, as_int, as_str
 
 
 def test_accepted():
     assert as_int(3) == 3 and as_int(3.0) == 3 and type(as_int(0.0)) is int
     assert as_float(1) == 1.0 and type(as_float(1)) is float and as_float(-0.5) == -0.5
     assert as_bool(True) is True and as_str("tanh") == "tanh"
-    assert optional(as_int, None) is None and optional(as_float, 2, "scale") == 2.0
-    assert as_int_list(IntList((1, 2))) == (1, 2) and as_int_list(DoubleList((1.0,))) == (1,)
-    assert as_int_list(ValueList((1, 0)), [5, 6.0]) == (6, 5)
-    assert as_int_list(plan.IntList((0,)), [7]) == (7,)
-    assert as_int_list(BoolList(())) == () and as_float_list(IntList((2,))) == (2.0,)
-    assert as_bool_list(BoolList((True,))) == (True,)
 
 
 def test_infinite_where_float32_is():
@@ -47,16 +26,8 @@ def test_infinite_where_float32_is():
 @pytest.mark.parametrize("read, value", [
     (as_int, 0.5), (as_int, inf), (as_int, float("nan")), (as_int, True), (as_int, None),
     (as_int, SymInt(0)), (as_int, "1"), (as_float, False), (as_float, None), (as_bool, 1),
-    (as_bool, 0.0), (as_str, 1), (as_int_list, 3), (as_int_list, None),
-    (as_int_list, DoubleList((0.5,))), (as_int_list, BoolList((True,))),
-    (as_int_list, ValueList((0,))), (as_int_list, plan.IntList((0,))), (as_float_list, 1.0),
-    (as_bool_list, IntList((1,))),
+    (as_bool, 0.0), (as_str, 1),
 ])
 def test_refused(read, value):
     with pytest.raises(FormatError, match="expected .* got"):
         read(value)
-
-
-def test_symbolic_items_are_refused():
-    with pytest.raises(FormatError, match="sizes: expected an Int, got SymInt"):
-        as_int_list(ValueList((0,)), [SymInt(0)], "sizes")

@@ -439,7 +439,7 @@ class Lowering:
                 "at once (maxTexelBufferElements)")
         return operand
 
-    def room(self) -> int:
+    def scratch_budget(self) -> int:
         """Bytes of scratch memory that the current node may use to be faster."""
         if self.target.scratch == "any":
             return UNLIMITED

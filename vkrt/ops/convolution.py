@@ -279,7 +279,7 @@ def _general(cx, conv: Convolution, source: Operand) -> None:
     if conv.suits_winograd and out.dtype == "float32" and width * rows:
         layer = winograd.Layer(conv.inputs, conv.channels, width, _height(out),
                                rows // _height(out))
-        strip = winograd.choose(layer, cx.room(), cx.target)
+        strip = winograd.choose(layer, cx.scratch_budget(), cx.target)
         if strip:
             winograd.convolve(cx, layer, strip, result, source, matrix, conv.bias,
                               has_bias=conv.has_bias, limits=conv.limits, padding=conv.padding,

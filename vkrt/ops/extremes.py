@@ -21,8 +21,8 @@ from vkrt.ops.resolving import resolve
 from vkrt.work.tensor import Tensor, itemsize
 
 # So many sizes are resolved at the most, and so many of one dimension where not all can be.
-MOST_POINTS = 256
-MOST_VALUES = 24
+MAX_POINTS = 256
+MAX_VALUES = 24
 # Graphs with so many nodes all together are compared by planning them, but of these many at least;
 # of those whose estimate is less than this part of the largest none may need more.
 PLANNED_NODES = 200
@@ -88,7 +88,7 @@ class _Search:
 
     def run(self) -> list[Graph]:
         """The graphs that need the most by estimate, those first."""
-        if math.prod(map(len, self.ranges)) <= MOST_POINTS:
+        if math.prod(map(len, self.ranges)) <= MAX_POINTS:
             for point in itertools.product(*self.ranges):
                 self._estimate(point)
         else:
@@ -114,7 +114,7 @@ class _Search:
         for corner in [*corners, [len(numbers) // 2 for numbers in few]]:
             best = tuple(numbers[place] for numbers, place in zip(few, corner))
             before = None
-            while best != before and len(self.bytes) < MOST_POINTS:
+            while best != before and len(self.bytes) < MAX_POINTS:
                 before = best
                 for axis, numbers in enumerate(few):
                     tried = [(*best[:axis], n, *best[axis + 1:]) for n in numbers]
@@ -122,7 +122,7 @@ class _Search:
 
     def _estimate(self, point: Point) -> int:
         if point not in self.bytes:
-            graph = self._at(point) if len(self.bytes) < MOST_POINTS else None
+            graph = self._at(point) if len(self.bytes) < MAX_POINTS else None
             self.bytes[point] = -1 if graph is None else live_bytes(graph)
         return self.bytes[point]
 
@@ -137,11 +137,11 @@ class _Search:
 
 
 def _some(numbers: list[int]) -> list[int]:
-    """At most `MOST_VALUES` of them, evenly spread, both ends among them."""
-    if len(numbers) <= MOST_VALUES:
+    """At most `MAX_VALUES` of them, evenly spread, both ends among them."""
+    if len(numbers) <= MAX_VALUES:
         return numbers
-    return [numbers[place * (len(numbers) - 1) // (MOST_VALUES - 1)]
-            for place in range(MOST_VALUES)]
+    return [numbers[place * (len(numbers) - 1) // (MAX_VALUES - 1)]
+            for place in range(MAX_VALUES)]
 
 
 def live_bytes(graph: Graph) -> int:

@@ -42,7 +42,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         shader, loops = "gemv", 4 * (texels + 1)
         count = tiles.invocations((1, 4), 1, columns, batches)
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, least=2)
+        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2)
         shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, batches)
     vector = bias or cx.vector(None, result.dtype)

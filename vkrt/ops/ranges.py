@@ -18,7 +18,7 @@ from vkrt.work.tensor import Tensor
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.
 STEPS = (1, 2, 4, 8, 16, 32, 64)
 # Sizes tried in search of the dynamic dimensions of a method
-MOST_TRIES = 200
+MAX_TRIES = 200
 # Values tried for what decides sizes, where 0 does not do
 VALUES = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
 
@@ -68,7 +68,7 @@ def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[Read, in
             if sizes is not None:
                 yield sizes, dict.fromkeys(graph.reads, 0)
                 tries += 1
-            if tries == MOST_TRIES:
+            if tries == MAX_TRIES:
                 return
 
 
@@ -89,7 +89,7 @@ class _Search:
         self.inputs: set[Place] = set()
         self.outputs: set[Place] = set()
         self.axes: list[tuple[Place, ...]] = []
-        self.tries = MOST_TRIES
+        self.tries = MAX_TRIES
 
     def run(self) -> None:
         for place in self.places:

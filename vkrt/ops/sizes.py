@@ -66,20 +66,20 @@ def need_sizes(sizes: Sizes | None, expected: Sequence[int], name: str) -> None:
         fail(name, f"expected sizes {list(expected)}, got {list(sizes)}")
 
 
-def at_least(value: int, least: int, name: str) -> int:
+def at_least(value: int, minimum: int, name: str) -> int:
     """Refuses a smaller number."""
-    if value < least:
-        fail(name, f"expected at least {least}, got {value}")
+    if value < minimum:
+        fail(name, f"expected at least {minimum}, got {value}")
     return value
 
 
-def spread(values: Sequence[int], count: int, name: str, least: int) -> Sizes:
-    """One number per spatial dimension, each at least `least`; a single one counts for all."""
+def spread(values: Sequence[int], count: int, name: str, minimum: int) -> Sizes:
+    """One number per spatial dimension, each at least `minimum`; a single one counts for all."""
     if len(values) == 1:
         values = (values[0],) * count
     if len(values) != count:
         fail(name, f"expected {count} numbers, got {list(values)}")
-    return tuple(at_least(value, least, name) for value in values)
+    return tuple(at_least(value, minimum, name) for value in values)
 
 
 def broadcast(*shapes: Sizes) -> Sizes:

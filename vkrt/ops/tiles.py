@@ -14,12 +14,12 @@ def invocations(tile: Tile, width: int, channels: int, count: int = 1) -> int:
     return -(-width // tile[0]) * -(-channels // tile[1]) * count
 
 
-def choose(tuning: Tuning, width: int, channels: int, count: int = 1, least: int = 1) -> Tile:
+def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: int = 1) -> Tile:
     """The fastest tile for `count` rows of `width` pixels with so many channels.
 
     Args:
         tuning: the driver's.
-        least: leaves out tiles of fewer pixels.
+        minimum: leaves out tiles of fewer pixels.
     """
 
     def cost(entry: tuple[Tile, float]) -> float:
@@ -27,7 +27,7 @@ def choose(tuning: Tuning, width: int, channels: int, count: int = 1, least: int
         work = tile[0] * tile[1] / rate
         return max(invocations(tile, width, channels, count), tuning.lanes) * work
 
-    return min((entry for entry in tuning.tiles if entry[0][0] >= least), key=cost)[0]
+    return min((entry for entry in tuning.tiles if entry[0][0] >= minimum), key=cost)[0]
 
 
 # Rows are split where fewer than this many would be walked at a time, into parts of at least this

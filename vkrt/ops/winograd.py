@@ -3,7 +3,7 @@
 Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
 weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
 made of it and of the pixels is scratch memory, alive in one node only. The pixels are done in
-strips of rows of tiles, as many at a time as there is room for.
+strips of rows of tiles, as many at a time as the scratch budget allows.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class Layer:
         """Texels of one pixel of the result."""
         return -(-self.channels // 4)
 
-    def strip(self, room: int, target: Target) -> int:
-        """The most rows of tiles for which scratch memory is possible within `room` bytes; or 0."""
+    def strip(self, budget: int, target: Target) -> int:
+        """The most rows of tiles whose scratch memory has at most `budget` bytes; or 0."""
         weights = self.channels * self.input_texels
         inputs, outputs = self.tiles_x * self.input_texels, self.tiles_x * self.texels
-        left = room - _bytes(weights, target)
+        left = budget - _bytes(weights, target)
         most = target.max_buffer_range
         if left < 0 or _bytes(max(weights, inputs, outputs), target) > most:
             return 0
@@ -92,7 +92,7 @@ class Layer:
     def time(self, tuning: Tuning, strip: int) -> float:
         """What it takes by strips of so many rows of tiles."""
         count = strip * self.tiles_x
-        each = (self.input_texels * _time(tuning, count, self.channels, POINTS, least=2)
+        each = (self.input_texels * _time(tuning, count, self.channels, POINTS, minimum=2)
                 + POINTS_TIME * count * (self.input_texels + self.texels) + 3 * DISPATCH_TIME)
         return (WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
                 + each * -(-self.rows // strip))
@@ -104,20 +104,20 @@ def _bytes(texels: int, target: Target | None = None) -> int:
     return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
-def _time(tuning: Tuning, width: int, channels: int, count: int, least: int = 1) -> float:
+def _time(tuning: Tuning, width: int, channels: int, count: int, minimum: int = 1) -> float:
     """The time of the tiles for one texel of the summed dimension."""
-    tile = tiles.choose(tuning, width, channels, count, least)
+    tile = tiles.choose(tuning, width, channels, count, minimum)
     invocations = max(tiles.invocations(tile, width, channels, count), tuning.lanes)
     return invocations * tile[0] * tile[1] / dict(tuning.tiles)[tile]
 
 
-def choose(layer: Layer, room: int, target: Target) -> int:
-    """Rows of tiles to do at a time; 0 where the direct sum is better or the room too small.
+def choose(layer: Layer, budget: int, target: Target) -> int:
+    """Rows of tiles to do at a time; 0 where the direct sum is better or the budget too small.
 
     Args:
-        room: bytes of scratch memory that may be used.
+        budget: bytes of scratch memory that may be used.
     """
-    strip = layer.strip(room, target)
+    strip = layer.strip(budget, target)
     if not strip:
         return 0
     strip = -(-layer.rows // -(-layer.rows // strip))  # strips of about the same length

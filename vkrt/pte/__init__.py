@@ -6,16 +6,7 @@ bytes of weights. Whatever the bytes are, only FormatError or UnsupportedError i
 `IntList` here is a delegate's list of literals; a program's list of value ids is `plan.IntList`.
 """
 
-from vkrt.pte.coerce import (
-    as_bool,
-    as_bool_list,
-    as_float,
-    as_float_list,
-    as_int,
-    as_int_list,
-    as_str,
-    optional,
-)
+from vkrt.pte.coerce import as_bool, as_float, as_int, as_str
 from vkrt.pte.container import Program, read_program
 from vkrt.pte.delegate import (
     Constant,
@@ -52,6 +43,6 @@ __all__ = [
     "ExecutionPlan", "External", "ExternalData", "FreeCall", "Instruction", "IntList",
     "JumpFalseCall", "KernelCall", "MoveCall", "OperatorCall", "OptionalTensorList", "Program",
     "Span", "SymInt", "TensorList", "TensorMeta", "ValueList", "VkGraph", "VkTensor", "as_bool",
-    "as_bool_list", "as_float", "as_float_list", "as_int", "as_int_list", "as_str", "optional",
-    "read_delegate", "read_external", "read_externals", "read_program",
+    "as_float", "as_int", "as_str", "read_delegate", "read_external", "read_externals",
+    "read_program",
 ]

@@ -97,10 +97,10 @@ def number_below(table: Table, slot: int, field: str, limit: int) -> int:
 
 
 def ids_below(table: Table, slot: int, field: str, code: str, limit: int,
-              least: int = 0) -> tuple[int, ...]:
-    """A vector of ids, each at least `least` and below `limit`."""
+              minimum: int = 0) -> tuple[int, ...]:
+    """A vector of ids, each at least `minimum` and below `limit`."""
     ids = table.numbers(slot, field, code)
-    if ids and (min(ids) < least or max(ids) >= limit):
-        wrong = next(item for item in ids if not least <= item < limit)
-        table.fail(slot, field, f"ids of {least} to {limit - 1}", wrong)
+    if ids and (min(ids) < minimum or max(ids) >= limit):
+        wrong = next(item for item in ids if not minimum <= item < limit)
+        table.fail(slot, field, f"ids of {minimum} to {limit - 1}", wrong)
     return ids
