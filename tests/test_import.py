@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import sys
+from pathlib import Path
 
 import pytest
 from support import run_python
 
 import vkrt
+from vkrt.extensions import MODULES
 
 
 @pytest.mark.parametrize("name", vkrt.__all__)
@@ -45,3 +47,9 @@ def test_extension_modules_of_a_room_share_an_object():
     assert len(files) == 3
     with pytest.raises(ImportError):
         import vkrt.vk.nothing  # noqa: F401
+
+
+@pytest.mark.parametrize("room", MODULES)
+def test_every_extension_module_is_named(room):
+    folder = Path(__file__).parent.parent / "vkrt" / room
+    assert set(MODULES[room].split()) == {path.stem for path in folder.glob("*.pyx")}

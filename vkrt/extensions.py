@@ -7,34 +7,47 @@ every one of them, which the usual loader of extension modules looks up by the m
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
-# Room -> the module after which its shared object is named
-SHARED_OBJECTS = {f"vkrt.{room}": f"vkrt.{room}._{room}" for room in ("memory", "runtime", "vk")}
+# Room -> its extension modules, as the room's meson.build has them
+MODULES = {
+    "memory": "packing pieces read_batch reader scratch source strategies",
+    "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources streaming "
+                "submission uploaders weights"),
+    "vk": ("check command device imported loader memory messages physical pipeline pipeline_batch "
+           "pipeline_cache process resource table timeline_semaphore timestamps"),
+}
+# Module -> the module after which its shared object is named
+_SHARED_OBJECTS = {f"vkrt.{room}.{name}": f"vkrt.{room}._{room}"
+                   for room, names in MODULES.items() for name in names.split()}
 
 
 class _Finder:
-    """Finds what no other finder does: a module of a room without a file of its own."""
+    """Finds the extension modules, before the finder of an editable install looks for long."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None,
                   ) -> ModuleSpec | None:
-        shared_object = SHARED_OBJECTS.get(name.rpartition(".")[0])
-        if shared_object is None or name == shared_object:
+        shared_object = _SHARED_OBJECTS.get(name)
+        file = _file_of(shared_object) if shared_object is not None else None
+        if file is None:
             return None
-        # Asked of the other finders: in an editable install it lies elsewhere than the room.
-        for finder in sys.meta_path:
-            found = finder.find_spec(shared_object, path)  # type: ignore[arg-type]
-            if found is not None and found.origin is not None:
-                spec = ModuleSpec(name, ExtensionFileLoader(name, found.origin),
-                                  origin=found.origin)
-                spec.has_location = True
-                return spec
-        return None
+        spec = ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
+        spec.has_location = True
+        return spec
+
+
+@cache
+def _file_of(shared_object: str) -> str | None:
+    """Where a shared object is: in an editable install it lies elsewhere than the room."""
+    found = find_spec(shared_object)
+    return None if found is None else found.origin
 
 
 def install() -> None:
     """Lets the import system find the extension modules; may be called twice."""
     if _Finder not in sys.meta_path:
-        sys.meta_path.append(_Finder)
+        sys.meta_path.insert(0, _Finder)
