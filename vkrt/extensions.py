@@ -15,8 +15,8 @@ from types import ModuleType
 # Room -> its extension modules, as the room's meson.build has them
 MODULES = {
     "memory": "packing pieces read_batch reader scratch source strategies",
-    "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources streaming "
-                "submission uploaders weights"),
+    "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources "
+                "streaming submission uploaders weights"),
     "vk": ("check command device imported loader memory messages physical pipeline pipeline_batch "
            "pipeline_cache process resource table timeline_semaphore timestamps"),
 }
