@@ -2,7 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i32
 #extension GL_GOOGLE_include_directive : require
-// Functions of one element.
+// Functions of one element: arithmetic and activations. What else floats have is elementary.comp.
 #include "tensor.glsl"
 #include "params.glsl"
 #include "math.glsl"
@@ -63,15 +63,12 @@ vec4 apply(vec4 v) {
     case ABS: return abs(v);
     case NEG: return -v;
     case CLAMP: return limit(v, low, high);
-    case COS: return cos_(v);
-    case SIN: return sin_(v);
     case EXP: return exp_(v);
     case SIGMOID: return sigmoid_(v);
     case SQRT: return sqrt(v);
     case RSQRT: return 1.0 / sqrt(v);
     case TANH: return tanh_(v);
     case ROUND: return roundEven(v);
-    case LOG10: return log10_(v);
     case HARDSWISH: return hardswish_(v);
     case HARDSIGMOID: return limit(v * (1.0 / 6.0) + 0.5, 0.0, 1.0);
     case GELU: return gelu_(v);
@@ -79,7 +76,6 @@ vec4 apply(vec4 v) {
     case HARDSHRINK: return mix(v, vec4(0), lessThanEqual(abs(v), vec4(low)));
     case LEAKY_RELU: return mix(v * low, v, greaterThan(v, vec4(0)));
     case FLOOR: return floor(v);
-    case LOG: return log_(v);
     case WHOLE_POWER: return whole_power(v);
     case POWER: return pow_(v, vec4(low));
     case SILU: return v * sigmoid_(v);
@@ -92,7 +88,6 @@ vec4 apply(vec4 v) {
     case FMOD_BY: return fmod_(v, vec4(low));
     case REMAINDER_BY: return remainder_(v, vec4(low));
     case SIGN: return mix(sign(v), v, isnan(v));
-    case ERF: return erf_(v);
     case FROM: return low - high * v;
   }
   return v;

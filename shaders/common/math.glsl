@@ -1,13 +1,18 @@
 // Elementary functions to within 2 to 3 units in the last place of fp32, whatever the driver's own
 // are (Vulkan allows exp an error that grows with its argument, and tanh to overflow).
 //
-// Sources: the polynomials of the Cephes library (expf, logf, sinf, cosf, tanhf) and the rational
-// Chebyshev fit of erfc in Numerical Recipes, section 6.2.
+// Sources: the polynomials of the Cephes library (expf, logf, sinf, cosf, tanhf and the others of
+// these names) and the rational Chebyshev fit of erfc in Numerical Recipes, section 6.2.
 
 // Written so that a NaN stays one.
 vec4 limit(vec4 v, float least, float most) {
   v = mix(v, vec4(least), lessThan(v, vec4(least)));
   return mix(v, vec4(most), greaterThan(v, vec4(most)));
+}
+
+// v, negated where x has a minus, a zero too: for odd functions.
+vec4 signed_as(vec4 v, vec4 x) {
+  return intBitsToFloat(floatBitsToInt(v) ^ (floatBitsToInt(x) & 0x80000000));
 }
 
 vec4 hardswish_(vec4 v) {
@@ -21,27 +26,39 @@ vec4 scale_by_power(vec4 v, vec4 n) {
   return v * intBitsToFloat((half_ + 127) << 23) * intBitsToFloat((whole - half_ + 127) << 23);
 }
 
-// e^r for |r| <= log(2) / 2.
-vec4 exp_near_zero(vec4 r) {
+// e^r - 1 for |r| <= log(2) / 2.
+vec4 expm1_near_zero(vec4 r) {
   vec4 p = vec4(1.9875691500e-4);
   p = p * r + 1.3981999507e-3;
   p = p * r + 8.3334519073e-3;
   p = p * r + 4.1665795894e-2;
   p = p * r + 1.6666665459e-1;
   p = p * r + 5.0000001201e-1;
-  return p * r * r + r + 1.0;
+  return p * r * r + r;
 }
 
-vec4 exp_(vec4 x) {
+vec4 exp_near_zero(vec4 r) { return expm1_near_zero(r) + 1.0; }
+
+// x = n * log(2) + r with a whole n and |r| <= log(2) / 2; n = 0 of a NaN.
+vec4 exp_remainder(vec4 x, out vec4 n) {
+  n = floor(x * 1.44269504088896341 + 0.5);
+  vec4 r = x - n * 0.693359375;
+  r -= n * -2.12194440e-4;
+  n = mix(n, vec4(0), isnan(x));
+  return r;
+}
+
+// e^x * 2^power, which may be finite where e^x is not.
+vec4 exp_times(vec4 x, float power) {
   // Beyond these the result is inf or 0 anyhow; a NaN passes both comparisons.
   vec4 v = mix(x, vec4(100.0), greaterThan(x, vec4(100.0)));
   v = mix(v, vec4(-110.0), lessThan(v, vec4(-110.0)));
-  vec4 n = floor(v * 1.44269504088896341 + 0.5);
-  vec4 r = v - n * 0.693359375;
-  r -= n * -2.12194440e-4;
-  n = mix(n, vec4(0), isnan(x));
-  return scale_by_power(exp_near_zero(r), n);
+  vec4 n;
+  vec4 r = exp_remainder(v, n);
+  return scale_by_power(exp_near_zero(r), n + power);
 }
+
+vec4 exp_(vec4 x) { return exp_times(x, 0.0); }
 
 // x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for x > 0.
 void split_exponent(vec4 x, out vec4 m, out vec4 e) {
@@ -97,16 +114,22 @@ vec4 log10_(vec4 x) {
   return log_edges(x, v + e * 3.00781250e-1);
 }
 
-// sin (quarter 0) or cos (quarter 1): the argument less a multiple of pi / 2, in four parts of
-// which the first three have 8 bits, so that their products with up to 2^16 are exact.
-vec4 sin_quarter(vec4 x, int quarter) {
-  vec4 n = floor(x * 0.636619772367581343 + 0.5);
+// The argument less n * pi / 2, in four parts of which the first three have 8 bits, so that their
+// products with up to 2^16 are exact.
+vec4 quarter_remainder(vec4 x, out vec4 n) {
+  n = floor(x * 0.636619772367581343 + 0.5);
   vec4 r = x - n * 1.5703125;
   r -= n * 4.82559204101562500e-4;
   r -= n * 1.26659870147705078e-6;
   r -= n * 9.92093518448e-10;
   // Beyond 1e5 the products are not exact any more: far beyond, nothing is left to be right.
-  r = mix(r, vec4(0), greaterThan(abs(r), vec4(1)));
+  return mix(r, vec4(0), greaterThan(abs(r), vec4(1)));
+}
+
+// sin (quarter 0) or cos (quarter 1).
+vec4 sin_quarter(vec4 x, int quarter) {
+  vec4 n;
+  vec4 r = quarter_remainder(x, n);
   vec4 z = r * r;
   vec4 s = (-1.9515295891e-4 * z + 8.3321608736e-3) * z - 1.6666654611e-1;
   s = s * z * r + r;

@@ -1,6 +1,7 @@
 """Element-wise arithmetic: functions of one element, binary operators, choice and conversion.
 
-A function of one element that torch calls `name` is `case NAME:` in shaders/unary.comp.
+A function of one element that torch calls `name` is `case NAME:` in shaders/unary.comp, or in
+shaders/elementary.comp where only floats have it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,21 @@ def compute_dtype(dtype: str) -> str:
     return dtype if is_float(dtype) else "int32"
 
 
-def unary(cx, out: Tensor, function: str, x: Tensor, low: float = 0.0, high: float = 0.0) -> None:
-    """Makes a tensor a function, a kind of unary.comp, of each element of another."""
+def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: str = "unary"
+          ) -> None:
+    """Makes a tensor a function, a kind of unary.comp, of each element of another.
+
+    Args:
+        numbers: that the function takes, up to three.
+        shader: of which the function is a kind.
+    """
     dtype = compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
     direct = out.dtype == dtype
     result = (cx.write(out, source.order, over=(source,)) if direct
               else cx.temporary(out.sizes, dtype, source.order))
-    cx.dispatch("unary", [*result.grid, result.packed, kind("unary", function), low, high],
+    numbers = (*numbers, 0.0, 0.0, 0.0)[:3]
+    cx.dispatch(shader, [*result.grid, result.packed, kind(shader, function), *numbers],
                 [result], [source], result.texels,
                 loops=16 if function in ("FMOD_BY", "REMAINDER_BY") else 0)
     if not direct:
@@ -45,14 +53,20 @@ def _function(cx, node, x):
     unary(cx, node.outs[0], node.op.split(".")[1].upper(), x)
 
 
-def _functions(names: str, dtypes, **others) -> None:
+def _elementary(cx, node, *args):
+    """A kind of elementary.comp with the numbers behind the tensor."""
+    unary(cx, node.outs[0], node.op.split(".")[1].upper(), *args, shader="elementary")
+
+
+def _functions(names: str, dtypes, function=_function, **others) -> None:
     """Declares functions of one element without other arguments."""
     for name in names.split():
         op(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes, kernels="aten::{}.out",
-           **others)(_function)
+           **others)(function)
 
 
-_functions("cos sin exp log log10 reciprocal rsqrt sqrt erf", FLOAT)
+_functions("exp reciprocal rsqrt sqrt", FLOAT)
+_functions("cos sin log log10 erf", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")
 _functions("hardsigmoid silu", ONE_FLOAT)

@@ -42,6 +42,17 @@ UNARY = {
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10}
 
+
+def numbers(least, most):
+    return np.linspace(least, most, 999, dtype=np.float32)
+
+
+# Where rounding shows: function, where, numbers
+RANGES = [
+    ("log", "near 1", 1 + normal(500, scale=0.01)), ("tanh", "small", normal(500, scale=1e-3)),
+    ("exp", "range", numbers(-87, 88)),
+]
+
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
 DIVIDENDS = np.array([5.5, -5.5, 0, 3, -3, 1e10, -7e18, 0.1, math.inf, 2.9999998, 1e-30],
                      np.float32)
@@ -86,10 +97,9 @@ SAMPLES = [
       if name not in ("sin", "cos", "hardswish", "silu")),
     *(Sample(f"aten.{name}.default", [normal(4000, scale=2000.0)], UNARY[name], name="far",
              half=False) for name in ("sin", "cos")),
-    Sample("aten.log.default", [1 + normal(500, scale=0.01)], np.log, name="near 1", half=False),
-    Sample("aten.tanh.default", [normal(500, scale=1e-3)], np.tanh, name="small"),
-    Sample("aten.exp.default", [np.linspace(-87, 88, 999, dtype=np.float32)], np.exp, name="range",
-           half=False),
+    # Halves have few numbers near 1, and many of these ranges end beyond the largest.
+    *(Sample(f"aten.{name}.default", [x], {**UNARY, **POSITIVE}[name], name=where,
+             half=where == "small") for name, where, x in RANGES),
     *(Sample(f"aten.{name}.default", [integers(3, 4, 5)], UNARY[name], name="int32")
       for name in ("abs", "neg", "relu")),
     Sample("aten.round.default", [integers(7)], lambda x: x, name="int32"),

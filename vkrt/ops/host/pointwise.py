@@ -11,22 +11,13 @@ from vkrt.ops.elementwise import div_mode_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import broadcast, fail, same, together, wrap
 
-# aten::NAME.out
-UNARY: dict[str, Callable] = {
-    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
-    "atan": np.arctan, "atanh": np.arctanh, "cosh": np.cosh, "exp2": np.exp2, "expm1": np.expm1,
-    "isinf": np.isinf, "isnan": np.isnan, "log1p": np.log1p, "log2": np.log2, "sinh": np.sinh,
-    "tan": np.tan,
-}
 BINARY: dict[str, Callable] = {
-    "atan2.out": np.arctan2, "floor_divide.out": np.floor_divide,
+    "floor_divide.out": np.floor_divide,
     "bitwise_left_shift.Tensor_out": np.left_shift,
     "bitwise_right_shift.Tensor_out": np.right_shift,
 }
 BITWISE: dict[str, Callable] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
-for _name, _function in UNARY.items():
-    host_kernel(f"aten::{_name}.out", "self:T", sizes=same, dtypes=ANY)(_function)
 for _name, _function in BINARY.items():
     host_kernel(f"aten::{_name}", "self:T other:T", sizes=together, dtypes=ANY)(_function)
 for _name, _function in BITWISE.items():
@@ -70,12 +61,6 @@ def gated_sizes(x, dim):
 def gated(x, dim=-1):
     value, gate = np.split(x, 2, int(dim))
     return value / (1 + np.exp(-gate))
-
-
-@host_kernel("aten::elu.out", "self:T alpha:n? scale:n? input_scale:n?", sizes=same, dtypes=ANY)
-def elu(x, alpha=1, scale=1, input_scale=1):
-    below = np.expm1(np.minimum(x, 0) * np.float32(input_scale)) * np.float32(alpha)
-    return np.where(x > 0, x, below) * np.float32(scale)
 
 
 @host_kernel("aten::masked_fill.Scalar_out", "self:T mask:T.bool value:n",

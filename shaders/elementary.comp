@@ -1,0 +1,38 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Elementary functions of one element. Drivers compile a module with all of its cases: those of
+// unary.comp, which more programs have, do not wait for these.
+#include "tensor.glsl"
+#include "params.glsl"
+#include "math.glsl"
+
+OUT(0, result)
+IN(1, source)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+PARAM(3, size)
+CASE(4, kind)
+PARAM_FLOAT(5, first)
+PARAM_FLOAT(6, second)
+PARAM_FLOAT(7, third)
+
+vec4 apply(vec4 v) {
+  switch (kind) {
+    case COS: return cos_(v);
+    case SIN: return sin_(v);
+    case LOG: return log_(v);
+    case LOG10: return log10_(v);
+    case ERF: return erf_(v);
+  }
+  return v;
+}
+
+void main() {
+  int i = invocation();
+  if (i >= X * Y * Z) return;
+  vec4 v = apply(LOAD(source, AT_LINEAR(i, X, Y, Z)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+}
