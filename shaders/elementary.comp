@@ -26,6 +26,7 @@ vec4 apply(vec4 v) {
     case LOG: return log_(v);
     case LOG10: return log10_(v);
     case ERF: return erf_(v);
+    case LOG1P: return log1p_(v);
   }
   return v;
 }

@@ -126,6 +126,18 @@ vec4 quarter_remainder(vec4 x, out vec4 n) {
   return mix(r, vec4(0), greaterThan(abs(r), vec4(1)));
 }
 
+vec4 log1p_(vec4 x) {
+  precise vec4 sum = 1.0 + x;
+  precise vec4 lost = x - (sum - 1.0);
+  vec4 m, e;
+  split_exponent(sum, m, e);
+  // Where 1 + x is in [sqrt(1/2), sqrt(2)] nothing has to be added up.
+  bvec4 near = lessThan(abs(x - 0.0606601718), vec4(0.353553391));
+  vec4 v = log_near_one(mix(m - 1.0, x, near));
+  vec4 far = v + (e * -2.12194440e-4 + lost / sum) + e * 0.693359375;
+  return log_edges(sum, mix(far, v, near));
+}
+
 // sin (quarter 0) or cos (quarter 1).
 vec4 sin_quarter(vec4 x, int quarter) {
   vec4 n;
