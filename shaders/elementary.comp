@@ -27,6 +27,7 @@ vec4 apply(vec4 v) {
     case LOG10: return log10_(v);
     case ERF: return erf_(v);
     case LOG1P: return log1p_(v);
+    case EXPM1: return expm1_(v);
   }
   return v;
 }

@@ -60,6 +60,15 @@ vec4 exp_times(vec4 x, float power) {
 
 vec4 exp_(vec4 x) { return exp_times(x, 0.0); }
 
+vec4 expm1_(vec4 x) {
+  vec4 n;
+  // Beyond these the result is inf or -1 anyhow.
+  vec4 r = exp_remainder(limit(x, -30.0, 89.0), n);
+  vec4 half_power = intBitsToFloat((ivec4(n) + 126) << 23);
+  vec4 v = 2.0 * (half_power * expm1_near_zero(r) + (half_power - 0.5));
+  return mix(v, x, lessThan(abs(x), vec4(1e-8)));
+}
+
 // x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for x > 0.
 void split_exponent(vec4 x, out vec4 m, out vec4 e) {
   bvec4 tiny = lessThan(x, vec4(1.17549435e-38));

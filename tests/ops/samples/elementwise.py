@@ -40,6 +40,7 @@ UNARY = {
     "round": np.round, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
     "reciprocal": lambda x: 1 / x,
     "log1p": np.log1p,
+    "expm1": np.expm1,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10}
 
@@ -53,6 +54,7 @@ RANGES = [
     ("log", "near 1", 1 + normal(500, scale=0.01)), ("tanh", "small", normal(500, scale=1e-3)),
     ("exp", "range", numbers(-87, 88)),
     ("log1p", "small", normal(500, scale=1e-3)),
+    ("expm1", "small", normal(500, scale=1e-3)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
