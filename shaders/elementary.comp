@@ -28,6 +28,7 @@ vec4 apply(vec4 v) {
     case ERF: return erf_(v);
     case LOG1P: return log1p_(v);
     case EXPM1: return expm1_(v);
+    case EXP2: return exp2_(v);
   }
   return v;
 }

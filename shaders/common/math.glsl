@@ -69,6 +69,13 @@ vec4 expm1_(vec4 x) {
   return mix(v, x, lessThan(abs(x), vec4(1e-8)));
 }
 
+vec4 exp2_(vec4 x) {
+  vec4 v = limit(x, -200.0, 200.0);
+  vec4 n = floor(v + 0.5);
+  vec4 r = (v - n) * 0.693147180559945309;
+  return scale_by_power(exp_near_zero(r), mix(n, vec4(0), isnan(x)));
+}
+
 // x = m * 2^e with m in [sqrt(1/2), sqrt(2)), for x > 0.
 void split_exponent(vec4 x, out vec4 m, out vec4 e) {
   bvec4 tiny = lessThan(x, vec4(1.17549435e-38));

@@ -41,6 +41,7 @@ UNARY = {
     "reciprocal": lambda x: 1 / x,
     "log1p": np.log1p,
     "expm1": np.expm1,
+    "exp2": np.exp2,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10}
 
@@ -55,6 +56,7 @@ RANGES = [
     ("exp", "range", numbers(-87, 88)),
     ("log1p", "small", normal(500, scale=1e-3)),
     ("expm1", "small", normal(500, scale=1e-3)),
+    ("exp2", "range", numbers(-126, 127)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
