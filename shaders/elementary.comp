@@ -29,6 +29,7 @@ vec4 apply(vec4 v) {
     case LOG1P: return log1p_(v);
     case EXPM1: return expm1_(v);
     case EXP2: return exp2_(v);
+    case LOG2: return log2_(v);
   }
   return v;
 }

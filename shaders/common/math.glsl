@@ -154,6 +154,14 @@ vec4 log1p_(vec4 x) {
   return log_edges(sum, mix(far, v, near));
 }
 
+vec4 log2_(vec4 x) {
+  vec4 m, e;
+  split_exponent(x, m, e);
+  vec4 l = log_near_one(m - 1.0);
+  // log2(e) = 1 + 0.44
+  return log_edges(x, l * 0.442695040888963407 + l + e);
+}
+
 // sin (quarter 0) or cos (quarter 1).
 vec4 sin_quarter(vec4 x, int quarter) {
   vec4 n;

@@ -43,7 +43,8 @@ UNARY = {
     "expm1": np.expm1,
     "exp2": np.exp2,
 }
-POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10}
+POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
+            "log2": np.log2}
 
 
 def numbers(least, most):
@@ -57,6 +58,7 @@ RANGES = [
     ("log1p", "small", normal(500, scale=1e-3)),
     ("expm1", "small", normal(500, scale=1e-3)),
     ("exp2", "range", numbers(-126, 127)),
+    ("log2", "near 1", 1 + normal(500, scale=0.01)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
