@@ -30,6 +30,7 @@ vec4 apply(vec4 v) {
     case EXPM1: return expm1_(v);
     case EXP2: return exp2_(v);
     case LOG2: return log2_(v);
+    case TAN: return tan_(v);
   }
   return v;
 }

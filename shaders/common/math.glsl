@@ -179,6 +179,21 @@ vec4 sin_quarter(vec4 x, int quarter) {
 vec4 sin_(vec4 x) { return sin_quarter(x, 0); }
 vec4 cos_(vec4 x) { return sin_quarter(x, 1); }
 
+vec4 tan_(vec4 x) {
+  vec4 n;
+  vec4 r = quarter_remainder(abs(x), n);
+  vec4 z = r * r;
+  vec4 p = vec4(9.38540185543e-3);
+  p = p * z + 3.11992232697e-3;
+  p = p * z + 2.44301354525e-2;
+  p = p * z + 5.34112807005e-2;
+  p = p * z + 1.33387994085e-1;
+  p = p * z + 3.33331568548e-1;
+  vec4 v = p * z * r + r;
+  v = mix(v, -1.0 / v, notEqual(ivec4(n) & 1, ivec4(0)));
+  return signed_as(v, x);
+}
+
 vec4 sigmoid_(vec4 x) {
   return 1.0 / (1.0 + exp_(-x));
 }

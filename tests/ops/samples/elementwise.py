@@ -42,6 +42,7 @@ UNARY = {
     "log1p": np.log1p,
     "expm1": np.expm1,
     "exp2": np.exp2,
+    "tan": np.tan,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -59,6 +60,7 @@ RANGES = [
     ("expm1", "small", normal(500, scale=1e-3)),
     ("exp2", "range", numbers(-126, 127)),
     ("log2", "near 1", 1 + normal(500, scale=0.01)),
+    ("tan", "range", numbers(-1.5, 1.5)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
