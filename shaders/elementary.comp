@@ -31,6 +31,7 @@ vec4 apply(vec4 v) {
     case EXP2: return exp2_(v);
     case LOG2: return log2_(v);
     case TAN: return tan_(v);
+    case SINH: return sinh_(v);
   }
   return v;
 }

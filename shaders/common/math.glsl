@@ -212,6 +212,18 @@ vec4 tanh_(vec4 x) {
   return mix(large, small, lessThan(a, vec4(0.625)));
 }
 
+vec4 sinh_(vec4 x) {
+  vec4 a = abs(x);
+  vec4 z = x * x;
+  vec4 p = vec4(2.03721912945e-4);
+  p = p * z + 8.33028376239e-3;
+  p = p * z + 1.66667160211e-1;
+  vec4 small = p * z * a + a;
+  vec4 half_ = exp_times(a, -1.0);
+  vec4 large = half_ - 0.25 / half_;
+  return signed_as(mix(large, small, lessThan(a, vec4(1))), x);
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -43,6 +43,7 @@ UNARY = {
     "expm1": np.expm1,
     "exp2": np.exp2,
     "tan": np.tan,
+    "sinh": np.sinh,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -61,6 +62,8 @@ RANGES = [
     ("exp2", "range", numbers(-126, 127)),
     ("log2", "near 1", 1 + normal(500, scale=0.01)),
     ("tan", "range", numbers(-1.5, 1.5)),
+    ("sinh", "small", normal(500, scale=1e-3)),
+    ("sinh", "range", numbers(-89.4, 89.4)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
