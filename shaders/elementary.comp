@@ -32,6 +32,7 @@ vec4 apply(vec4 v) {
     case LOG2: return log2_(v);
     case TAN: return tan_(v);
     case SINH: return sinh_(v);
+    case COSH: return cosh_(v);
   }
   return v;
 }

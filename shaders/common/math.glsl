@@ -224,6 +224,11 @@ vec4 sinh_(vec4 x) {
   return signed_as(mix(large, small, lessThan(a, vec4(1))), x);
 }
 
+vec4 cosh_(vec4 x) {
+  vec4 half_ = exp_times(abs(x), -1.0);
+  return half_ + 0.25 / half_;
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -44,6 +44,7 @@ UNARY = {
     "exp2": np.exp2,
     "tan": np.tan,
     "sinh": np.sinh,
+    "cosh": np.cosh,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -64,6 +65,7 @@ RANGES = [
     ("tan", "range", numbers(-1.5, 1.5)),
     ("sinh", "small", normal(500, scale=1e-3)),
     ("sinh", "range", numbers(-89.4, 89.4)),
+    ("cosh", "range", numbers(-89.4, 89.4)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
