@@ -33,6 +33,7 @@ vec4 apply(vec4 v) {
     case TAN: return tan_(v);
     case SINH: return sinh_(v);
     case COSH: return cosh_(v);
+    case ASIN: return asin_(v);
   }
   return v;
 }

@@ -229,6 +229,24 @@ vec4 cosh_(vec4 x) {
   return half_ + 0.25 / half_;
 }
 
+// For 0 <= a <= 1/2 asin(a), for a up to 1 (pi / 2 - asin(a)) / 2, beyond NaN.
+vec4 asin_folded(vec4 a) {
+  vec4 x = mix(a, sqrt(0.5 - 0.5 * a), greaterThan(a, vec4(0.5)));
+  vec4 z = x * x;
+  vec4 p = vec4(4.2163199048e-2);
+  p = p * z + 2.4181311049e-2;
+  p = p * z + 4.5470025998e-2;
+  p = p * z + 7.4953002686e-2;
+  p = p * z + 1.6666752422e-1;
+  return mix(p * z * x + x, vec4(NOT_A_NUMBER), greaterThan(a, vec4(1)));
+}
+
+vec4 asin_(vec4 x) {
+  vec4 a = abs(x);
+  vec4 v = asin_folded(a);
+  return signed_as(mix(v, 1.57079632679489662 - 2.0 * v, greaterThan(a, vec4(0.5))), x);
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -45,6 +45,7 @@ UNARY = {
     "tan": np.tan,
     "sinh": np.sinh,
     "cosh": np.cosh,
+    "asin": np.arcsin,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -66,6 +67,7 @@ RANGES = [
     ("sinh", "small", normal(500, scale=1e-3)),
     ("sinh", "range", numbers(-89.4, 89.4)),
     ("cosh", "range", numbers(-89.4, 89.4)),
+    ("asin", "range", numbers(-1, 1)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
