@@ -34,6 +34,7 @@ vec4 apply(vec4 v) {
     case SINH: return sinh_(v);
     case COSH: return cosh_(v);
     case ASIN: return asin_(v);
+    case ACOS: return acos_(v);
   }
   return v;
 }

@@ -247,6 +247,13 @@ vec4 asin_(vec4 x) {
   return signed_as(mix(v, 1.57079632679489662 - 2.0 * v, greaterThan(a, vec4(0.5))), x);
 }
 
+vec4 acos_(vec4 x) {
+  vec4 a = abs(x);
+  vec4 v = asin_folded(a);
+  vec4 far = mix(2.0 * v, 3.14159265358979324 - 2.0 * v, lessThan(x, vec4(0)));
+  return mix(1.57079632679489662 - signed_as(v, x), far, greaterThan(a, vec4(0.5)));
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -46,6 +46,7 @@ UNARY = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "asin": np.arcsin,
+    "acos": np.arccos,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -68,6 +69,7 @@ RANGES = [
     ("sinh", "range", numbers(-89.4, 89.4)),
     ("cosh", "range", numbers(-89.4, 89.4)),
     ("asin", "range", numbers(-1, 1)),
+    ("acos", "range", numbers(-1, 1)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
