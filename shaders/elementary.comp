@@ -35,6 +35,7 @@ vec4 apply(vec4 v) {
     case COSH: return cosh_(v);
     case ASIN: return asin_(v);
     case ACOS: return acos_(v);
+    case ATAN: return atan_(v);
   }
   return v;
 }

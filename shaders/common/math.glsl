@@ -254,6 +254,22 @@ vec4 acos_(vec4 x) {
   return mix(1.57079632679489662 - signed_as(v, x), far, greaterThan(a, vec4(0.5)));
 }
 
+// atan(a) for a >= 0: of what the angle is from 0, pi / 4 or pi / 2.
+vec4 atan_positive(vec4 a) {
+  bvec4 middle = greaterThan(a, vec4(0.414213562)), large = greaterThan(a, vec4(2.41421356));
+  vec4 from = mix(mix(vec4(0), vec4(0.785398185), middle), vec4(1.57079637), large);
+  vec4 x = mix(mix(a, (a - 1.0) / (a + 1.0), middle), -1.0 / a, large);
+  vec4 z = x * x;
+  vec4 p = vec4(8.05374449538e-2);
+  p = p * z - 1.38776856032e-1;
+  p = p * z + 1.99777106478e-1;
+  p = p * z - 3.33329491539e-1;
+  // Both angles have been rounded up by the same part of them.
+  return p * z * x - from * 2.78275342e-8 + x + from;
+}
+
+vec4 atan_(vec4 x) { return signed_as(atan_positive(abs(x)), x); }
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -47,6 +47,7 @@ UNARY = {
     "cosh": np.cosh,
     "asin": np.arcsin,
     "acos": np.arccos,
+    "atan": np.arctan,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -70,6 +71,7 @@ RANGES = [
     ("cosh", "range", numbers(-89.4, 89.4)),
     ("asin", "range", numbers(-1, 1)),
     ("acos", "range", numbers(-1, 1)),
+    ("atan", "small", normal(500, scale=1e-3)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
