@@ -270,6 +270,17 @@ vec4 atan_positive(vec4 a) {
 
 vec4 atan_(vec4 x) { return signed_as(atan_positive(abs(x)), x); }
 
+// The angle of the point (x, y), zeros and infinities with their signs.
+vec4 atan2_(vec4 y, vec4 x) {
+  vec4 a = abs(x), b = abs(y);
+  vec4 least = min(a, b), most = max(a, b);
+  vec4 q = mix(least / most, vec4(1), equal(least, most));
+  vec4 v = atan_positive(mix(q, vec4(0), equal(most, vec4(0))));
+  v = mix(v, 1.57079632679489662 - v, greaterThan(b, a));
+  v = mix(v, 3.14159265358979324 - v, lessThan(floatBitsToInt(x), ivec4(0)));
+  return signed_as(v, y);
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -231,6 +231,7 @@ def _activation(cx) -> tuple[int, float, float]:
     kernels="aten::pow.Tensor_Tensor_out")
 @op("aten.minimum.default aten.maximum.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
     kernels="aten::{}.out")
+@op("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out")
 @op("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out",
     takes_activation=True)
 @op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",

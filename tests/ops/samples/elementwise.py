@@ -14,6 +14,8 @@ EDGES = np.array([0, -1, 1, 0.5, 1.5, 2.5, -2.5, 3, -3, 6, 20, -20, 100, -100, I
                  np.float32)
 
 
+# For two arguments, zeros and infinities of either sign among them
+SIGNS = np.array([0, -0.0, 1, -2, INF, -INF, 1e30, -1e30, NAN], np.float32)
 # The ends of what int32 holds
 INT_ENDS = np.array([-2**31, 1 - 2**31, 0, 2**31 - 1], np.int32)
 
@@ -191,6 +193,8 @@ SAMPLES += [
     binary("mul.Tensor", np.multiply, integers(5, 7), integers(7, seed=3), name="int32"),
     binary("mul.Tensor", np.logical_and, booleans(5, 7), booleans(5, 7, seed=3), name="bool"),
     binary("div.Tensor", np.divide, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
+    binary("atan2.default", np.arctan2, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
+    binary("atan2.default", np.arctan2, SIGNS, SIGNS[:, None].copy(), name="edges", half=False),
     binary("minimum.default", np.minimum, normal(2, 6, 5, 7), normal(2, 6, 5, 7, seed=1)),
     binary("minimum.default", np.minimum, EDGES, EDGES[::-1].copy(), name="edges"),
     binary("minimum.default", np.minimum, integers(6, 7), integers(7, seed=1), name="int32"),
