@@ -36,6 +36,7 @@ vec4 apply(vec4 v) {
     case ASIN: return asin_(v);
     case ACOS: return acos_(v);
     case ATAN: return atan_(v);
+    case ASINH: return asinh_(v);
   }
   return v;
 }

@@ -281,6 +281,15 @@ vec4 atan2_(vec4 y, vec4 x) {
   return signed_as(v, y);
 }
 
+vec4 asinh_(vec4 x) {
+  vec4 a = abs(x);
+  bvec4 large = greaterThan(a, vec4(1e9));
+  // log(a + sqrt(a^2 + 1)), far out log(2 a)
+  vec4 z = a * a;
+  vec4 v = log1p_(mix(a + z / (1.0 + sqrt(z + 1.0)), a, large));
+  return signed_as(mix(v, v + 0.693147180559945309, large), x);
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -50,6 +50,7 @@ UNARY = {
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
+    "asinh": np.arcsinh,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -74,6 +75,7 @@ RANGES = [
     ("asin", "range", numbers(-1, 1)),
     ("acos", "range", numbers(-1, 1)),
     ("atan", "small", normal(500, scale=1e-3)),
+    ("asinh", "small", normal(500, scale=1e-3)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
