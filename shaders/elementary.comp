@@ -37,6 +37,7 @@ vec4 apply(vec4 v) {
     case ACOS: return acos_(v);
     case ATAN: return atan_(v);
     case ASINH: return asinh_(v);
+    case ACOSH: return acosh_(v);
   }
   return v;
 }

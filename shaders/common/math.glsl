@@ -290,6 +290,15 @@ vec4 asinh_(vec4 x) {
   return signed_as(mix(v, v + 0.693147180559945309, large), x);
 }
 
+vec4 acosh_(vec4 x) {
+  vec4 t = x - 1.0;
+  bvec4 large = greaterThan(x, vec4(1e9));
+  // log(x + sqrt(x^2 - 1)), far out log(2 x)
+  vec4 v = log1p_(mix(t + sqrt(t * (t + 2.0)), t, large));
+  v = mix(v, v + 0.693147180559945309, large);
+  return mix(v, vec4(NOT_A_NUMBER), not(greaterThanEqual(x, vec4(1))));
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

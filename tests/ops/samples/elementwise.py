@@ -51,6 +51,7 @@ UNARY = {
     "acos": np.arccos,
     "atan": np.arctan,
     "asinh": np.arcsinh,
+    "acosh": np.arccosh,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -76,6 +77,7 @@ RANGES = [
     ("acos", "range", numbers(-1, 1)),
     ("atan", "small", normal(500, scale=1e-3)),
     ("asinh", "small", normal(500, scale=1e-3)),
+    ("acosh", "range", numbers(1, 9)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
