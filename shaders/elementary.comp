@@ -38,6 +38,7 @@ vec4 apply(vec4 v) {
     case ATAN: return atan_(v);
     case ASINH: return asinh_(v);
     case ACOSH: return acosh_(v);
+    case ATANH: return atanh_(v);
   }
   return v;
 }

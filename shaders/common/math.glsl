@@ -299,6 +299,13 @@ vec4 acosh_(vec4 x) {
   return mix(v, vec4(NOT_A_NUMBER), not(greaterThanEqual(x, vec4(1))));
 }
 
+vec4 atanh_(vec4 x) {
+  vec4 a = abs(x);
+  // log((1 + a) / (1 - a)) / 2
+  vec4 v = 0.5 * log1p_(2.0 * a / (1.0 - a));
+  return signed_as(mix(v, vec4(INFINITY), equal(a, vec4(1))), x);
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

@@ -66,8 +66,8 @@ def _functions(names: str, dtypes, function=_function, **others) -> None:
 
 
 _functions("exp reciprocal rsqrt sqrt", FLOAT)
-_functions("cos sin log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos atan asinh "
-           "acosh", FLOAT, _elementary)
+_functions("cos sin log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos atan asinh acosh "
+           "atanh", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")
 _functions("hardsigmoid silu", ONE_FLOAT)

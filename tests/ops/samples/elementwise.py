@@ -52,6 +52,7 @@ UNARY = {
     "atan": np.arctan,
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
+    "atanh": np.arctanh,
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -78,6 +79,7 @@ RANGES = [
     ("atan", "small", normal(500, scale=1e-3)),
     ("asinh", "small", normal(500, scale=1e-3)),
     ("acosh", "range", numbers(1, 9)),
+    ("atanh", "range", numbers(-1, 1)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
