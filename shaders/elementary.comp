@@ -39,6 +39,7 @@ vec4 apply(vec4 v) {
     case ASINH: return asinh_(v);
     case ACOSH: return acosh_(v);
     case ATANH: return atanh_(v);
+    case MISH: return mish_(v);
   }
   return v;
 }

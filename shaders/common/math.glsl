@@ -306,6 +306,13 @@ vec4 atanh_(vec4 x) {
   return signed_as(mix(v, vec4(INFINITY), equal(a, vec4(1))), x);
 }
 
+// x * tanh(log(1 + e^x))
+vec4 mish_(vec4 x) {
+  vec4 e = exp_(limit(x, -INFINITY, 20.0));
+  vec4 w = e * e + (e + e);
+  return x * (w / (w + 2.0));
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

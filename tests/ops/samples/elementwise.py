@@ -53,6 +53,7 @@ UNARY = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
             "log2": np.log2}
@@ -80,6 +81,7 @@ RANGES = [
     ("asinh", "small", normal(500, scale=1e-3)),
     ("acosh", "range", numbers(1, 9)),
     ("atanh", "range", numbers(-1, 1)),
+    ("mish", "range", numbers(-20, 20)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
