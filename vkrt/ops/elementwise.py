@@ -135,6 +135,9 @@ def _leaky_relu(cx, node, x, slope):
     unary(cx, node.outs[0], "LEAKY_RELU", x, slope)
 
 
+op("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT,
+   kernels="aten::{}.out")(_elementary)
+
 GELU = {"none": "GELU", "tanh": "GELU_TANH"}
 
 

@@ -156,6 +156,11 @@ SAMPLES = [
            lambda x, a: np.where(np.abs(x) <= a, 0, x)),
     Sample("aten.leaky_relu.default", [normal(4, 50), 0.125],
            lambda x, a: np.where(x < 0, x * a, x)),
+    *(Sample("aten.elu.default", [x, alpha, scale, input_scale],
+             lambda x, a, s, i: s * np.where(x > 0, x, a * np.expm1(i * x)),
+             name=f"{len(x)} {alpha}", half=x is not EDGES)
+      for x in (normal(40, 11, scale=3.0), EDGES)
+      for alpha, scale, input_scale in ((1, 1, 1), (1.6732632423543772, 1.0507009873554805, 0.5))),
     *(Sample("aten.pow.Tensor_Scalar", [normal(6, 11), n], lambda x, n: x ** n, name=str(n))
       for n in (0, 1, 2, 3.0, 5)),
     *(Sample("aten.pow.Tensor_Scalar", [np.abs(normal(6, 11)) + 0.5, n], lambda x, n: x ** n,
