@@ -42,6 +42,8 @@ vec4 apply(vec4 v) {
     case MISH: return mish_(v);
     case ELU:
       return mix(first * second * expm1_(v * third), v * second, greaterThan(v, vec4(0)));
+    case SOFTPLUS:
+      return mix(softplus_(v * first) / first, v, greaterThan(v * first, vec4(second)));
   }
   return v;
 }

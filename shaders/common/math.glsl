@@ -313,6 +313,11 @@ vec4 mish_(vec4 x) {
   return x * (w / (w + 2.0));
 }
 
+// log(1 + e^x)
+vec4 softplus_(vec4 x) {
+  return max(x, 0.0) + log1p_(exp_(-abs(x)));
+}
+
 // 1 - erf(x) for x >= 0, with a relative error of 1.2e-7 however small it is.
 vec4 erfc_positive(vec4 x) {
   vec4 t = 1.0 / (1.0 + 0.5 * x);

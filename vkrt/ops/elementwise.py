@@ -137,6 +137,8 @@ def _leaky_relu(cx, node, x, slope):
 
 op("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT,
    kernels="aten::{}.out")(_elementary)
+op("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT,
+   kernels="aten::{}.out")(_elementary)
 
 GELU = {"none": "GELU", "tanh": "GELU_TANH"}
 

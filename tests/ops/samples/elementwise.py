@@ -161,6 +161,10 @@ SAMPLES = [
              name=f"{len(x)} {alpha}", half=x is not EDGES)
       for x in (normal(40, 11, scale=3.0), EDGES)
       for alpha, scale, input_scale in ((1, 1, 1), (1.6732632423543772, 1.0507009873554805, 0.5))),
+    *(Sample("aten.softplus.default", [x, beta, threshold],
+             lambda x, b, t: np.where(x * b > t, x, np.log1p(np.exp(x * b)) / b),
+             name=f"{len(x)} {beta}", half=x is not EDGES)
+      for x in (normal(40, 11, scale=9.0), EDGES) for beta, threshold in ((1, 20), (2.5, 8))),
     *(Sample("aten.pow.Tensor_Scalar", [normal(6, 11), n], lambda x, n: x ** n, name=str(n))
       for n in (0, 1, 2, 3.0, 5)),
     *(Sample("aten.pow.Tensor_Scalar", [np.abs(normal(6, 11)) + 0.5, n], lambda x, n: x ** n,
