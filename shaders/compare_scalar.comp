@@ -19,6 +19,9 @@ PARAM_FLOAT(5, scalar)
 PARAM(5, scalar)
 #endif
 
+// The bits of |u|: a device may do arithmetic as if there were neither NaN nor infinities.
+uvec4 magnitude(T4 u) { return floatBitsToUint(vec4(u)) & 0x7fffffffu; }
+
 bvec4 apply(T4 u, T4 v) {
   switch (kind) {
     case EQ: return equal(u, v);
@@ -27,6 +30,7 @@ bvec4 apply(T4 u, T4 v) {
     case LE: return lessThanEqual(u, v);
     case GT: return greaterThan(u, v);
     case GE: return greaterThanEqual(u, v);
+    case ISNAN: return greaterThan(magnitude(u), uvec4(0x7f800000u));
   }
   return bvec4(false);
 }

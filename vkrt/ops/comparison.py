@@ -84,6 +84,11 @@ def _compare_scalar(cx, node, x, number):
     compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, as_float(number))
 
 
+@op("aten.isnan.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
+def _is(cx, node, x):
+    compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, 0)
+
+
 @op("aten.logical_and.default aten.logical_or.default aten.logical_xor.default", "self:T other:T",
     sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
 @op("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor", "self:T other:T",
