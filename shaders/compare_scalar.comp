@@ -31,6 +31,7 @@ bvec4 apply(T4 u, T4 v) {
     case GT: return greaterThan(u, v);
     case GE: return greaterThanEqual(u, v);
     case ISNAN: return greaterThan(magnitude(u), uvec4(0x7f800000u));
+    case ISINF: return equal(magnitude(u), uvec4(0x7f800000u));
   }
   return bvec4(false);
 }

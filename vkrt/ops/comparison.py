@@ -84,7 +84,8 @@ def _compare_scalar(cx, node, x, number):
     compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, as_float(number))
 
 
-@op("aten.isnan.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
+@op("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
+    kernels="aten::{}.out")
 def _is(cx, node, x):
     compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, 0)
 

@@ -37,7 +37,8 @@ SAMPLES = [
       for number in (-2**31, 2**31 - 1, -math.inf, math.nan)),
     bool_sample("aten.eq.Scalar", [booleans(3, 9), 0], np.equal, name="bool"),
     bool_sample("aten.gt.Scalar", [booleans(3, 9), -1], np.greater, name="bool"),
-    *(bool_sample("aten.isnan.default", [x], np.isnan, name=str(x.dtype))
+    *(bool_sample(f"aten.{name}.default", [x], function, name=str(x.dtype))
+      for name, function in (("isnan", np.isnan), ("isinf", np.isinf))
       for x in (np.append(normal(3, 5, 9), SPECIAL), INT_ENDS, booleans(3, 9))),
     *(bool_sample(f"aten.logical_{name}.default", [booleans(2, 5, 6, 7),
                                                    booleans(5, 1, 7, seed=1)], function)
