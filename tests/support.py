@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ import pytest
 MODELS = Path(__file__).parent / "models"
 # How skips begin for want of a program; its name follows.
 NOT_HERE = "not in VKRT_MODELS: "
+
+
+# For further drivers, when one has run everything: fewer cases, and the seed says which.
+QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
+SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
+
+
+def in_turn(cases: Iterable[Any]) -> list[Any]:
+    """The cases; where tests are quick every second one."""
+    return list(cases)[SEED % 2::2] if QUICK else list(cases)
 
 
 def model_folders() -> list[Path]:

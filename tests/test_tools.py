@@ -1,4 +1,4 @@
-"""Every tool runs once with its defaults on a small program."""
+"""Every tool runs once with its defaults on a small program, on the first of the drivers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 from support import MODELS
-
-pytestmark = pytest.mark.driver
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ROOT / "tools"

@@ -7,11 +7,10 @@ fast enough for every storage, precision and memory order on every driver.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from harness import Variant, check, grouped, is_finite, merged, variants
+from support import QUICK, SEED
 
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
@@ -30,16 +29,13 @@ def _groups() -> list:
     VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts
     every second one: for further drivers, when one has run them all. VKRT_TEST_SEED says which.
     """
-    quick = os.environ.get("VKRT_TEST_DEPTH") == "quick"
-    seed = int(os.environ.get("VKRT_TEST_SEED", "0"))
-
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
 
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
-            for number, key in enumerate(GROUPS, seed) for storage in STORAGES
-            if (storage == STORAGES[number % 3] and not (number % 2 and varied(key)) if quick
+            for number, key in enumerate(GROUPS, SEED) for storage in STORAGES
+            if (storage == STORAGES[number % 3] and not (number % 2 and varied(key)) if QUICK
                 else storage != "buffer" or not varied(key))]
 
 
