@@ -45,7 +45,6 @@ NOT_RUN = {
     "fresh-system": "makes a whole system; test_scripts.py has its parts",
     "measure/fresh.py": "what the tools beside it share",
     "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
-    "measure/plot.py": "a part of streaming.py and memory_over_time.py",
     "quickstart": "installs packages",
     "quietly.sh": "a part of the scripts that install",
     "setup-python": "installs packages",
