@@ -156,55 +156,6 @@ class Vit(nn.Module):
         return self.head(self.norm(x)[:, 0])
 
 
-class WindowBlock(nn.Module):
-    """A Swin block: attention inside windows shifted by half of their side, masked at the rim."""
-
-    def __init__(self, width, heads, side, window, shift):
-        super().__init__()
-        self.heads, self.side, self.window, self.shift = heads, side, window, shift
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
-                                 nn.Linear(4 * width, width))
-        self.bias = nn.Parameter(torch.randn(heads, window * window, window * window) * 0.5)
-        # Tokens that only the roll made neighbours do not see each other.
-        part = torch.zeros(side, dtype=torch.long)
-        if shift:
-            part[-window:-shift] = 1
-            part[-shift:] = 2
-        parts = self.windows((part[:, None] * 3 + part)[None, :, :, None].float())[..., 0]
-        apart = parts[:, None, :, None] != parts[:, None, None, :]
-        self.register_buffer("mask", apart * -100.0)
-
-    @staticmethod
-    def roll(x, shift):
-        """Both sides rolled by slices: torch.roll becomes kernels outside of the delegate."""
-        x = torch.cat((x[:, shift:], x[:, :shift]), 1)
-        return torch.cat((x[:, :, shift:], x[:, :, :shift]), 2)
-
-    def windows(self, x):
-        """(B, side, side, C) -> (B * windows, tokens, C)"""
-        n, w = self.side // self.window, self.window
-        x = x.view(-1, n, w, n, w, x.shape[-1]).transpose(2, 3)
-        return x.reshape(-1, w * w, x.shape[-1])
-
-    def forward(self, x):
-        n, w, shift = self.side // self.window, self.window, self.shift
-        y = self.norm1(x)
-        if shift:
-            y = self.roll(y, shift)
-        y = self.windows(y)
-        q, k, v = (t.reshape(*y.shape[:2], self.heads, -1).transpose(1, 2)
-                   for t in self.qkv(y).chunk(3, -1))
-        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + self.bias + self.mask
-        y = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(y.shape)
-        y = self.out(y).view(-1, n, n, w, w, y.shape[-1]).transpose(2, 3).reshape(x.shape)
-        if shift:
-            y = self.roll(y, self.side - shift)
-        x = x + y
-        return x + self.mlp(self.norm2(x))
-
-
 def randomize(module):
     """Give norms and layer scales parameters that are not the initial zeros, ones or 1e-6."""
     for child in module.modules():
@@ -232,12 +183,6 @@ def vision(name, side=224, **arguments):
     from torchvision import models
 
     return getattr(models, name)(**arguments), (torch.randn(1, 3, side, side),)
-
-
-def swin_blocks():
-    """A pair of Swin blocks on 16x16 tokens, the second one shifted."""
-    blocks = (WindowBlock(48, 3, 16, 4, shift) for shift in (0, 2))
-    return nn.Sequential(*blocks), (torch.randn(1, 16, 16, 48),)
 
 
 def swin():
@@ -268,7 +213,6 @@ NETWORKS = {
     "mnasnet": lambda: vision("mnasnet0_5"),
     "regnet_y": lambda: vision("regnet_y_400mf"),
     "convnext_tiny": lambda: vision("convnext_tiny", 128),
-    "swin_blocks": swin_blocks,
     "swin": swin,
     "vit_sdpa": lambda: (Vit(), (torch.randn(1, 3, 112, 112),)),
     "unet": lambda: (Unet(), (torch.rand(1, 3, 96, 96),)),
