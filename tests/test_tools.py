@@ -35,7 +35,6 @@ NOT_RUN = {
     "check/expectations.py": "needs PyTorch",
     "check/mutations.py": "a part of fuzz.py",
     "export/cases.py": "needs PyTorch and ExecuTorch",
-    "export/dynamic.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
     "export/models.py": "needs PyTorch and ExecuTorch",
     "export/realesr.py": "needs PyTorch and ExecuTorch",

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Make programs of well-known networks, to try vkrt on what people export.
 
-    python tools/export/zoo.py [NAME...] [--out FOLDER] [--dtype fp16] [--list]
+    python tools/export/zoo.py [NAME...] [--out FOLDER] [--list]
 
-Each program NAME-base.pte (NAME-fp16.pte) gets a .npz with the inputs in0.. and the outputs out0..
-of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get the statistics
-of random input, so that the numbers keep their size.  ``tools/check/results.py``
+Each program NETWORK-base.pte, or NETWORK-fp16.pte, gets a .npz with the inputs in0.. and the
+outputs out0.. of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get
+the statistics of random input, so that the numbers keep their size.  ``tools/check/results.py``
 runs the programs and compares.
 
 Needs Python 3.10 to 3.12 with
@@ -167,7 +167,7 @@ def randomize(module):
 
 
 def calibrate(module, inputs):
-    """Let batch norms see random batches; returns the module in evaluation mode."""
+    """Let batch norms see random batches."""
     norms = [child for child in module.modules() if isinstance(child, nn.BatchNorm2d)]
     for child in norms:
         child.momentum = None  # the mean over all batches
@@ -175,7 +175,6 @@ def calibrate(module, inputs):
     with torch.no_grad():
         for _ in range(2 if norms else 0):
             module(*(torch.cat((x, torch.randn_like(x))) for x in inputs))
-    return module.eval()
 
 
 def vision(name, side=224, **arguments):
@@ -223,13 +222,17 @@ NETWORKS = {
 }
 
 
-def make(path, dtype):
+PROGRAMS = [f"{name}-{dtype}" for dtype in ("base", "fp16") for name in NETWORKS]
+
+
+def make(name):
     """Export one network; `vkrt info` shows what the program is made of."""
-    module, inputs = NETWORKS[path.stem]()
+    network, _, dtype = name.rpartition("-")
+    module, inputs = NETWORKS[network]()
     randomize(module)
-    path = path.with_stem(f"{path.stem}-{'base' if dtype == 'fp32' else dtype}")
-    export(path, calibrate(module, inputs), inputs, force_fp16=dtype == "fp16")
+    calibrate(module, inputs)
+    return export(module, inputs, force_fp16=dtype == "fp16")
 
 
 if __name__ == "__main__":
-    run_tool("Make programs of well-known networks.", NETWORKS, make, dtype=("fp32", "fp16"))
+    run_tool("Make programs of well-known networks.", PROGRAMS, make)
