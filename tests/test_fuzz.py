@@ -96,8 +96,8 @@ def test_findings_are_kept(tmp_path, monkeypatch, capsys):
     assert len(list(tmp_path.glob("mlp-1-*.pte"))) == len(list(tmp_path.glob("*.json"))) == 2
 
 
-def _broken(pipe, paths, seed, specialize):
+def _broken(pipe, paths, seed):
     while (index := pipe.recv()) is not None:
         if index == 0:
             os.kill(os.getpid(), 9)
-        pipe.send((index, ("ran", "FINDING ValueError")[index % 2], "ValueError: of no kind"))
+        pipe.send((("ran", "FINDING ValueError")[index % 2], "ValueError: of no kind"))

@@ -27,7 +27,7 @@ LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "co
          "realesr-animevideov3-fp16", "efficientnet-lite0", "mobilenet_v2-base",
          "mobilenet_v3_large-base", "resnet18-base", "resnet50-base", "efficientnet_b0-base",
          "shufflenet_v2-base", "squeezenet-base", "mnasnet-base", "regnet_y-base", "edsr-base",
-         "edsr-fp16", "wavenet-base", "wavenet-fp16", "swin_blocks-base", "unet-base",
+         "edsr-fp16", "wavenet-base", "wavenet-fp16", "unet-base",
          "dcgan-base", "densenet121-base", "convnext_tiny-base", "vit_sdpa-base", "swin-base"]
 STORAGES = ["texel", "buffer", "texture3d"]
 

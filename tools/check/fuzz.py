@@ -20,16 +20,16 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing.connection import wait
+from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from random import Random
 from typing import Any
 
@@ -41,9 +41,8 @@ MAX_BYTES = 1 << 30
 # Of all invocations, loops counted: about a second of a slow driver.
 MAX_WORK = 100_000_000
 MAX_MODEL_BYTES = 200_000
-# CPU seconds of one file; and seconds that may pass, since a process can wait for nothing too.
-CPU_SECONDS = 60
-SECONDS = 600
+# One file may take so long, and the start of a process with it.
+SECONDS = 300
 
 
 def models_in(paths: list[str]) -> list[Model]:
@@ -135,151 +134,99 @@ def _array(info: Any, random: np.random.Generator) -> np.ndarray:
 
 
 @contextmanager
-def _opened(specialize: bool) -> Iterator[Any]:
-    """A device. Sizes are pushed by default, so that programs share compiled shaders."""
-    from dataclasses import replace
-
+def _opened() -> Iterator[Any]:
+    """A device. Sizes are pushed, so that programs share compiled shaders."""
     from vkrt.device.policy import overridden, policy_of
     from vkrt.vk.device import Device
 
     with Device.open(None) as device, overridden(replace(policy_of(device.info),
-                                                         specialize=specialize)):
+                                                         specialize=False)):
         yield device
 
 
-def _work(pipe: Any, paths: list[str], seed: int, specialize: bool) -> None:
+def _work(pipe: Any, paths: list[str], seed: int) -> None:
     """A worker: takes numbers of files, gives outcomes."""
     models = models_in(paths)
-    with _opened(specialize) as device, tempfile.TemporaryDirectory() as folder:
+    with _opened() as device, tempfile.TemporaryDirectory() as folder:
         while (index := pipe.recv()) is not None:
             _, data, _, rng = damaged(models, seed, index)
             try:
                 outcome, finding = attempt(data, rng, device, Path(folder)), ""
             except BaseException as error:  # whatever it is, it is what we look for
                 outcome, finding = f"FINDING {type(error).__name__}", traceback.format_exc()
-            pipe.send((index, outcome, finding))
+            pipe.send((outcome, finding))
 
 
 class Worker:
-    """A process that tries files one after another, and what it is at."""
+    """A process that tries files one after another, and ends with this one."""
 
     def __init__(self, options: argparse.Namespace):
         self.pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.get_context("spawn").Process(
-            target=_work, args=(theirs, options.models, options.seed, options.specialize))
+            target=_work, args=(theirs, options.models, options.seed), daemon=True)
         self.process.start()
         theirs.close()
-        self.index: int | None = None
-        self.cpu = self.since = 0.0
 
-    def give(self, index: int) -> None:
-        self.index, self.cpu, self.since = index, self._cpu_seconds(), time.monotonic()
-        self.pipe.send(index)
-
-    def _cpu_seconds(self) -> float:
+    def attempt(self, index: int) -> tuple[str, str]:
+        """The outcome of a file, and what is to be said about it."""
         try:
-            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def takes_too_long(self) -> bool:
-        return (self._cpu_seconds() - self.cpu > CPU_SECONDS
-                or time.monotonic() - self.since > SECONDS)
-
-    def stop(self) -> None:
-        if self.process.is_alive():
+            self.pipe.send(index)
+            if self.pipe.poll(SECONDS):
+                return self.pipe.recv()
             self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-
-class Campaign:
-    """All files of a run, over some workers."""
-
-    def __init__(self, options: argparse.Namespace):
-        self.options = options
-        self.outcomes: Counter[str] = Counter()
-        self.models = models_in(options.models)
-        self.out = Path(options.out)
-        self.left = iter(range(options.first, options.first + options.count))
-        self.workers: list[Worker] = []
-
-    def run(self) -> int:
-        """Tries all files; the number of findings."""
-        findings, start = 0, time.monotonic()
-        try:
-            for _ in range(self.options.jobs):
-                self._start()
-            while self.workers:
-                ready = wait([worker.pipe for worker in self.workers], 1.0)
-                for worker in list(self.workers):
-                    if worker.pipe in ready:
-                        findings += self._take(worker)
-                    elif worker.takes_too_long():
-                        findings += self._end(worker, "FINDING took too long", "")
-                done = sum(self.outcomes.values())
-                if ready and done % 500 == 0:
-                    print(f"{done} files, {findings} findings, {time.monotonic() - start:.0f} s",
-                          file=sys.stderr, flush=True)
-        finally:
-            for worker in self.workers:
-                worker.stop()
-        return findings
-
-    def _start(self) -> None:
-        index = next(self.left, None)
-        if index is not None:
-            worker = Worker(self.options)
-            worker.give(index)
-            self.workers.append(worker)
-
-    def _take(self, worker: Worker) -> int:
-        """An answer of a worker, and its next file."""
-        try:
-            index, outcome, finding = worker.pipe.recv()
+            outcome = "FINDING took too long"
         except (EOFError, ConnectionError):
-            worker.process.join()
-            return self._end(worker, f"FINDING ended with code {worker.process.exitcode}", "")
-        self._note(index, outcome, finding)
-        following = next(self.left, None)
-        if following is not None:
-            worker.give(following)
-        else:
-            worker.pipe.send(None)
-            worker.process.join()
-            self.workers.remove(worker)
-        return outcome.startswith("FINDING")
+            self.process.join()
+            outcome = f"FINDING ended with code {self.process.exitcode}"
+        self.pipe.close()
+        return outcome, ""
 
-    def _end(self, worker: Worker, outcome: str, finding: str) -> int:
-        """A worker that will not answer makes room for another."""
-        worker.stop()
-        self.workers.remove(worker)
-        assert worker.index is not None
-        self._note(worker.index, outcome, finding)
-        self._start()
-        return 1
+    def end(self) -> None:
+        self.pipe.send(None)
+        self.process.join()
 
-    def _note(self, index: int, outcome: str, finding: str) -> None:
-        self.outcomes[outcome] += 1
-        if not outcome.startswith("FINDING"):
-            return
-        name, data, done, _ = damaged(self.models, self.options.seed, index)
-        self.out.mkdir(parents=True, exist_ok=True)
-        path = self.out / f"{Path(name).stem}-{self.options.seed}-{index}"
-        path.with_suffix(".pte").write_bytes(data)
-        path.with_suffix(".json").write_text(json.dumps(
-            {"model": name, "seed": self.options.seed, "index": index, "done": done,
-             "outcome": outcome, "finding": finding}, indent=2) + "\n", encoding="utf-8")
-        last = finding.strip().splitlines()[-1:] or [""]
-        print(f"{index} {Path(name).name}: {outcome} {last[0]}\n    {'; '.join(done)}", flush=True)
+
+def outcomes_of(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The outcomes of all files, in their order, by some workers."""
+    idle: SimpleQueue[Worker | None] = SimpleQueue()
+    for _ in range(options.jobs):
+        idle.put(None)  # started with its first file, and anew where the former one ended
+
+    def outcome_of(index: int) -> tuple[str, str]:
+        worker = idle.get() or Worker(options)
+        found = worker.attempt(index)
+        idle.put(None if worker.pipe.closed else worker)
+        return found
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            yield from pool.map(outcome_of, range(options.count))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            while not idle.empty():
+                if (worker := idle.get()) is not None:
+                    worker.end()
+
+
+def keep(options: argparse.Namespace, models: list[Model], index: int, outcome: str,
+         finding: str) -> None:
+    """Writes a finding to its folder, and a line about it."""
+    name, data, done, _ = damaged(models, options.seed, index)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / f"{Path(name).stem}-{options.seed}-{index}"
+    path.with_suffix(".pte").write_bytes(data)
+    path.with_suffix(".json").write_text(json.dumps(
+        {"model": name, "seed": options.seed, "index": index, "done": done,
+         "outcome": outcome, "finding": finding}, indent=2) + "\n", encoding="utf-8")
+    last = finding.strip().splitlines()[-1:] or [""]
+    print(f"{index} {Path(name).name}: {outcome} {last[0]}\n    {'; '.join(done)}", flush=True)
 
 
 def again(options: argparse.Namespace) -> int:
     """One file in this process, with everything said about it."""
     name, data, done, rng = damaged(models_in(options.models), options.seed, options.index)
     print(f"{name}: {'; '.join(done)}", flush=True)
-    with _opened(options.specialize) as device, tempfile.TemporaryDirectory() as folder:
+    with _opened() as device, tempfile.TemporaryDirectory() as folder:
         print(attempt(data, rng, device, Path(folder)))
     return 0
 
@@ -289,21 +236,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="*", default=[str(ROOT / "tests" / "models")],
                         help="programs and folders of them (default: tests/models)")
     parser.add_argument("--count", type=int, default=10_000, help="files (default: 10000)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first (default: 0)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--index", type=int, help="only this file, in this process")
-    parser.add_argument("--specialize", action="store_true",
-                        help="sizes as specialization constants: slower, each is compiled anew")
-    parser.add_argument("--out", default="fuzz-findings", help="where findings go")
+    parser.add_argument("--out", type=Path, default="fuzz-findings", help="where findings go")
     options = parser.parse_args(arguments)
     if options.index is not None:
         return again(options)
-    campaign = Campaign(options)
-    findings = campaign.run()
-    for outcome, count in campaign.outcomes.most_common():
+    models = models_in(options.models)
+    outcomes: Counter[str] = Counter()
+    findings = 0
+    for index, (outcome, finding) in enumerate(outcomes_of(options)):
+        outcomes[outcome] += 1
+        if outcome.startswith("FINDING"):
+            findings += 1
+            keep(options, models, index, outcome, finding)
+        if index % 500 == 499:
+            print(f"{index + 1} files, {findings} findings", file=sys.stderr, flush=True)
+    for outcome, count in outcomes.most_common():
         print(f"{count:>8}  {outcome}")
-    print(f"{sum(campaign.outcomes.values()):>8}  files, {findings} findings")
+    print(f"{options.count:>8}  files, {findings} findings")
     return 1 if findings else 0
 
 

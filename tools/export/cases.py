@@ -16,8 +16,6 @@ import torch.nn as nn
 import torch.nn.functional as F
 from exporting import export, run_tool
 
-MAX_BYTES = 60_000  # the limit for one program or one .npz file
-
 
 class Module(nn.Module):
     """A module of one function and the layers it uses."""
@@ -268,11 +266,6 @@ PROGRAMS = {
 }
 
 
-def make(path):
-    """Export one program."""
-    module, inputs = PROGRAMS[path.stem]()
-    export(path, module.eval(), inputs, MAX_BYTES)
-
-
 if __name__ == "__main__":
-    run_tool("Make the programs of tests/models/cases.", PROGRAMS, make, "tests/models/cases")
+    run_tool("Make the programs of tests/models/cases.", PROGRAMS,
+             lambda name: export(*PROGRAMS[name]()), "tests/models/cases")

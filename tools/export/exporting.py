@@ -1,10 +1,7 @@
-"""What the tools that export programs share: exporting, looking inside, the command line."""
+"""What the tools that export programs share: exporting, saving, the command line."""
 
 import argparse
-import json
 import logging
-import re
-import sys
 import warnings
 from pathlib import Path
 
@@ -43,59 +40,6 @@ def lower_methods(methods, dynamic_shapes=None, **options):
     return edge.to_executorch().buffer
 
 
-class JsonWithInfinities:
-    """What the exporter's serializer uses of ``json``; reads ``inf`` and ``nan`` too."""
-
-    dumps = json.dumps
-
-    @staticmethod
-    def load(file):
-        text = file.read()
-        text = text if isinstance(text, str) else text.decode()
-        return json.loads(re.sub(r"(?<=[\s:,\[])(-?)inf(?=[\s,\]}])", r"\1Infinity", text))
-
-
-def describe(pte):
-    """Return the steps of a .pte file, given as bytes, in the order in which they run.
-
-    Each step is ``(name, operators)``: for a delegate call the delegate's name and the list of the
-    operators in it, for a CPU kernel its name and None.
-    """
-    from executorch.backends.vulkan.serialization import vulkan_graph_serialize as serialize
-    from executorch.exir._serialize._program import deserialize_pte_binary
-
-    # It goes by way of JSON, in which its tool writes infinities as Python does not read them.
-    serialize.json = JsonWithInfinities
-    program = deserialize_pte_binary(bytes(pte)).program
-    plan = program.execution_plan[0]
-    steps = []
-    for instruction in plan.chains[0].instructions:
-        call = instruction.instr_args
-        kind = type(call).__name__
-        if kind == "KernelCall":
-            op = plan.operators[call.op_index]
-            steps.append((f"{op.name}.{op.overload}", None))
-        elif kind == "DelegateCall":
-            delegate = plan.delegates[call.delegate_index]
-            blob = bytes(program.backend_delegate_data[delegate.processed.index].data)
-            graph = serialize.flatbuffer_to_vk_graph(serialize.extract_vk_flatbuffer(blob))
-            steps.append((delegate.id, [node.name for node in graph.chain]))
-    return steps
-
-
-def print_steps(steps, file=sys.stdout):
-    """Print what ``describe`` returned, with equal operators of a delegate counted."""
-    for name, operators in steps:
-        if operators is None:
-            print(f"    CPU kernel {name}", file=file)
-            continue
-        counted = []
-        for op in dict.fromkeys(operators):
-            times = operators.count(op)
-            counted.append(f"{op} x{times}" if times > 1 else op)
-        print(f"    {name}: {', '.join(counted)}", file=file)
-
-
 def run_eager(module, inputs):
     """Run the module with eager PyTorch and return its outputs as a flat list of arrays."""
     with torch.no_grad():
@@ -111,44 +55,30 @@ def arrays_of(inputs, outputs, prefix=""):
             **{f"{prefix}out{i}": a for i, a in enumerate(outputs)}}
 
 
-def save(path, pte, arrays, max_bytes=None):
-    """Write a program and its arrays beside it; none of them may be larger than ``max_bytes``."""
-    path.write_bytes(pte)
-    np.savez_compressed(path.with_suffix(".npz"), **arrays)
-    sizes = len(pte), path.with_suffix(".npz").stat().st_size
-    print(f"{path.stem}: program {sizes[0]} bytes, arrays {sizes[1]} bytes")
-    if max_bytes and max(sizes) > max_bytes:
-        raise SystemExit(f"{path.stem}: larger than {max_bytes} bytes")
-
-
-def export(path, module, inputs, max_bytes=None, **options):
-    """Export a module and what eager PyTorch makes of its inputs; return the program's bytes."""
+def export(module, inputs, **options):
+    """Export a module; return the program's bytes, and the arrays of eager PyTorch's run."""
+    module.eval()
     outputs = run_eager(module, inputs)
     if not all(np.isfinite(a).all() for a in outputs):
-        raise SystemExit(f"{path.stem}: an output is not finite")
-    pte = lower(module, inputs, **options)
-    save(path, pte, arrays_of(inputs, outputs), max_bytes)
-    return pte
+        raise SystemExit("an output is not finite")
+    return lower(module, inputs, **options), arrays_of(inputs, outputs)
 
 
-def run_tool(what, programs, make, folder=None, **choices):
+def run_tool(what, programs, make, folder=None):
     """Read the command line of a tool that makes programs, and make them.
 
     Args:
         what: the tool's description.
-        programs: by name.
-        make: called with the path that a program of a name is to have, always after the same seed.
+        programs: their names.
+        make: called with a name, always after the same seed; returns the program's bytes and the
+            arrays to be saved beside it.
         folder: of this repository's programs, such as "tests/models"; the current one by default.
-        choices: further options and their values, the first of which is the default; they are
-            passed on to ``make``.
     """
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("name", nargs="*", help="programs to make (default: all)")
     parser.add_argument("--out", type=Path, default=Path(ROOT / folder if folder else "."),
                         help=f"folder for the files (default: {folder or 'the current one'})")
     parser.add_argument("--list", action="store_true", help="print the programs' names and stop")
-    for name, values in choices.items():
-        parser.add_argument(f"--{name}", choices=values, default=values[0])
     options = parser.parse_args()
     if options.list:
         print("\n".join(programs))
@@ -159,5 +89,7 @@ def run_tool(what, programs, make, folder=None, **choices):
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.name or programs:
         torch.manual_seed(SEED)
-        make(options.out / f"{name}.pte", **{choice: getattr(options, choice)
-                                             for choice in choices})
+        pte, arrays = make(name)
+        (options.out / f"{name}.pte").write_bytes(pte)
+        np.savez_compressed(options.out / f"{name}.npz", **arrays)
+        print(f"{name}: {len(pte)} bytes")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make the super-resolution program of tools/demo/ and its pictures.
 
-    python tools/export/realesr.py [--size 128x128] [--dtype fp16] [--out tools/demo]
+    python tools/export/realesr.py [--size 128 128] [--dtype fp16] [--out tools/demo]
                                    [--program-only]
 
 The network is realesr-animevideov3 of Real-ESRGAN: 18 convolutions with PReLU between them, then a
@@ -30,7 +30,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import ROOT, describe, lower, print_steps, run_eager
+from exporting import ROOT, lower, run_eager
 from PIL import Image
 
 SCALE = 4
@@ -187,18 +187,10 @@ def write_pictures(network, height, width, folder):
     (folder / "NOTICE").write_text(notice, encoding="utf-8")
 
 
-def parse_size(text):
-    """Read a size like 128x96 (height x width)."""
-    height, width = (int(part) for part in text.lower().split("x"))
-    if height < 1 or width < 1:
-        raise ValueError
-    return height, width
-
-
 def main():
     """Read the command line and make the files."""
     parser = argparse.ArgumentParser(description="Make the super-resolution demo.")
-    parser.add_argument("--size", type=parse_size, default=(128, 128), metavar="HxW")
+    parser.add_argument("--size", type=int, nargs=2, default=(128, 128), metavar=("H", "W"))
     parser.add_argument("--dtype", choices=("fp16", "fp32"), default="fp16")
     parser.add_argument("--out", type=Path, default=ROOT / "tools" / "demo",
                         help="folder for the files (default: tools/demo)")
@@ -213,7 +205,6 @@ def main():
     path = options.out / f"realesr-animevideov3-{options.dtype}.pte"
     path.write_bytes(pte)
     print(f"{path}: {len(pte)} bytes")
-    print_steps(describe(pte))
     if not options.program_only:
         write_pictures(network, height, width, options.out)
 

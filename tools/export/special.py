@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Make the test programs of tests/models/ that are not one method without a memory.
+"""Make the test programs of tests/models/ that are not one method, without a memory, of one size.
 
     python tools/export/special.py [NAME...] [--out tests/models]
 
+NAME-dyn: dynamic shapes. The NAME.npz has the calls 0, 1, ... of other sizes: the inputs call0_in0,
+call0_in1, ... and the outputs call0_out0, ... that eager PyTorch computes in float32.
 buffers, buffers_dynamic: change buffers in place (Vulkan option ``alias_buffer_mutations``), the
 second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ... and the outputs
 step0_out0, ... of runs one after another.
@@ -12,10 +14,123 @@ NAME.npz has the arrays encode_in0, encode_out0, decode_in0, ...
 Needs the same as tools/export/models.py.
 """
 
+from functools import partial
+
 import torch
 import torch.nn as nn
-from exporting import arrays_of, lower, lower_methods, run_eager, run_tool, save
-from models import MAX_BYTES
+import torch.nn.functional as F
+from exporting import arrays_of, lower, lower_methods, run_eager, run_tool
+from torch.export import Dim
+
+
+class ConvDyn(nn.Module):
+    """Convolutions with stride, pooling and shuffling on pictures of any even sizes.
+
+    What is halved has odd sizes too. The exporter leaves the mean to a CPU kernel; the second
+    output, and what makes it from the mean, has fixed sizes.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.down = nn.Conv2d(8, 12, 3, stride=2, padding=1)
+        self.depth = nn.Conv2d(12, 12, 3, padding=1, groups=12)
+        self.again = nn.Conv2d(12, 12, 3, stride=2, padding=1)
+        self.back = nn.Conv2d(12, 32, 1)
+        self.last = nn.Conv2d(16, 4, 3, padding=1)
+        self.shuffle = nn.PixelShuffle(2)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        y = F.relu(self.first(x))
+        z = F.relu(self.down(y))
+        z = F.hardswish(self.depth(z))
+        up = self.shuffle(self.back(z))
+        picture = self.shuffle(self.last(torch.cat([y, up], 1)))
+        return picture, self.head(F.max_pool2d(self.again(z), 2).mean((2, 3)))
+
+
+class AttentionDyn(nn.Module):
+    """A layer of a transformer over sequences of any length, with a table of positions.
+
+    Symbolic sizes stand in views, in the slice of the table, and in that of the token in front.
+    """
+
+    def __init__(self, width=24, heads=3, most=40):
+        super().__init__()
+        self.heads = heads
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.positions = nn.Parameter(torch.randn(1, most, width))
+        self.norm = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        x = torch.cat([self.token, x], 1)
+        length, width = x.shape[1:]
+        x = x + self.positions[:, :length]
+        q, k, v = (self.qkv(self.norm(x)).view(length, 3, self.heads, width // self.heads)
+                   .permute(1, 2, 0, 3).unbind(0))
+        weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.35, -1)
+        mixed = torch.bmm(weights, v).permute(1, 0, 2).reshape(1, length, width)
+        x = x + self.out(mixed)
+        x = x + self.down(F.gelu(self.up(x)))
+        return x[:, 1:]
+
+
+class PairDyn(nn.Module):
+    """Two inputs of one dynamic size that is a multiple of 2; rows are joined two by two."""
+
+    def __init__(self):
+        super().__init__()
+        self.left = nn.Linear(6, 8)
+        self.both = nn.Linear(28, 7)
+        self.scale = nn.Linear(4, 8)
+
+    def forward(self, x, y, z):
+        a = torch.cat([F.relu(self.left(x)), y], 1)
+        a = a.view(a.shape[0] // 2, 28)
+        # Of fixed sizes: nothing of this depends on those of the others.
+        gate = torch.sigmoid(self.scale(z))
+        return self.both(a) * 2.0, F.relu(self.left(x)) * gate
+
+
+class ShrinkingDyn(nn.Module):
+    """Sizes that become smaller as the input grows.
+
+    A range that begins at the input's size, the rest of a table, its part by a division, pooling of
+    the rest, a padding that fills up, and the input with the rest behind it, which is always as
+    long. A CPU kernel between two delegates sums up the rest.
+    """
+
+    def __init__(self, rows=32, width=6):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(rows, width))
+        self.linear = nn.Linear(width, 5)
+
+    def forward(self, x):
+        size = x.shape[0]
+        rest = self.table[size:]
+        numbers = torch.arange(size, 32, 2, dtype=torch.float32)
+        pooled = F.max_pool2d(rest[None, None], 2)
+        filled = F.pad(x, (0, 0, 0, 28 - size)) + torch.cat([x, self.table[size:28]])
+        return (numbers * 0.5, F.gelu(self.linear(rest)), self.table[:32 // size] * 2.0,
+                pooled, filled, torch.cumsum(rest * 3.0, 0) * 0.5)
+
+
+class BetweenDyn(nn.Module):
+    """Two inputs of sizes that have nothing to do with each other; one takes away from a table."""
+
+    def __init__(self, rows=24, width=6):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(rows, width))
+
+    def forward(self, x, y):
+        rest = self.table[y.shape[0]:]
+        return (torch.sigmoid(x @ rest.t()), torch.cat([x, rest]) * 2.0,
+                self.table[x.shape[0]:] @ y.t())
 
 
 class Buffers(nn.Module):
@@ -61,10 +176,10 @@ class Coder(nn.Module):
 
     def encode(self, x):
         hidden = torch.tanh(self.middle(x))
-        return self.first(torch.relu(nn.functional.linear(hidden, self.words)))
+        return self.first(torch.relu(F.linear(hidden, self.words)))
 
     def decode(self, x):
-        return nn.functional.linear(torch.relu(self.middle(self.last(x))), self.words)
+        return F.linear(torch.relu(self.middle(self.last(x))), self.words)
 
 
 class Method(nn.Module):
@@ -79,29 +194,68 @@ class Method(nn.Module):
         return getattr(self.module, self.method)(x)
 
 
-def run_in_turn(module, runs):
+def run_in_turn(module, runs, prefix):
     """The arrays of runs one after another."""
     arrays = {}
-    for step, inputs in enumerate(runs):
+    for number, inputs in enumerate(runs):
         outputs = [output.copy() for output in run_eager(module, inputs)]
-        arrays |= arrays_of(inputs, outputs, f"step{step}_")
+        arrays |= arrays_of(inputs, outputs, f"{prefix}{number}_")
     return arrays
+
+
+def conv_inputs(height, width):
+    return (torch.randn(1, 3, height, width),)
+
+
+def pair_inputs(rows):
+    return torch.randn(rows, 6), torch.randn(rows, 6), torch.randn(1, 4)
+
+
+def between_inputs(rows, columns):
+    return torch.randn(rows, 6), torch.randn(columns, 6)
+
+
+EVEN = 2 * Dim("pairs", min=2, max=16)
+# name: (module, inputs for sizes, sizes to export with, dynamic shapes, sizes of the calls)
+DYNAMIC = {
+    "conv-dyn": (ConvDyn, conv_inputs, (30, 40),
+                 ({2: 2 * Dim("rows", min=8, max=15), 3: 2 * Dim("columns", min=8, max=20)},),
+                 [(30, 40), (16, 16), (18, 22), (28, 38), (26, 18), (16, 40)]),
+    "attention-dyn": (AttentionDyn, lambda length: (torch.randn(1, length, 24),), (32,),
+                      ({1: Dim("length", min=2, max=32)},), [(32,), (3,), (17,), (31,), (2,)]),
+    "pair-dyn": (PairDyn, pair_inputs, (32,), ({0: EVEN}, {0: EVEN}, None),
+                 [(32,), (4,), (18,), (30,), (6,)]),
+    "shrinking-dyn": (ShrinkingDyn, lambda size: (torch.randn(size, 6),), (12,),
+                      ({0: Dim("size", min=2, max=16)},),
+                      [(size,) for size in (16, *range(2, 16, 2), 9)]),
+    "between-dyn": (BetweenDyn, between_inputs, (9, 11),
+                    ({0: Dim("rows", min=2, max=9)}, {0: Dim("columns", min=2, max=11)}),
+                    [(9, 11), (2, 2), (2, 11), (9, 2), (5, 6), (8, 3), (7, 10)]),
+}
+
+
+def make_dynamic(name):
+    """The program's bytes and its arrays."""
+    make_module, inputs_of, example, dynamic_shapes, calls = DYNAMIC[name]
+    module = make_module().eval()
+    pte = lower(module, inputs_of(*example), dynamic_shapes=dynamic_shapes)
+    return pte, run_in_turn(module, (inputs_of(*sizes) for sizes in calls), "call")
 
 
 def make_buffers():
     """The program's bytes and its arrays."""
     module = Buffers().eval()
     runs = [(torch.randn(1, 6),) for _ in range(4)]
-    return lower(module, runs[0], alias_buffer_mutations=True), run_in_turn(module, runs)
+    return lower(module, runs[0], alias_buffer_mutations=True), run_in_turn(module, runs, "step")
 
 
 def make_buffers_dynamic():
     """The program's bytes and its arrays."""
     module = Average().eval()
     runs = [(torch.randn(rows, 6),) for rows in (8, 3, 1, 8, 5)]
-    rows = torch.export.Dim("rows", min=1, max=8)
+    rows = Dim("rows", min=1, max=8)
     pte = lower(module, runs[0], dynamic_shapes=({0: rows},), alias_buffer_mutations=True)
-    return pte, run_in_turn(module, runs)
+    return pte, run_in_turn(module, runs, "step")
 
 
 def make_coder():
@@ -115,9 +269,9 @@ def make_coder():
     return pte, arrays
 
 
-PROGRAMS = {"buffers": make_buffers, "buffers_dynamic": make_buffers_dynamic,
-            "coder": make_coder}
+PROGRAMS = {**{name: partial(make_dynamic, name) for name in DYNAMIC}, "buffers": make_buffers,
+            "buffers_dynamic": make_buffers_dynamic, "coder": make_coder}
 
 if __name__ == "__main__":
-    run_tool("Make the special test programs.", PROGRAMS,
-             lambda path: save(path, *PROGRAMS[path.stem](), MAX_BYTES), "tests/models")
+    run_tool("Make the special test programs.", PROGRAMS, lambda name: PROGRAMS[name](),
+             "tests/models")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Make programs of well-known networks, to try vkrt on what people export.
 
-    python tools/export/zoo.py [NAME...] [--out FOLDER] [--dtype fp16] [--list]
+    python tools/export/zoo.py [NAME...] [--out FOLDER] [--list]
 
-Each program NAME-base.pte (NAME-fp16.pte) gets a .npz with the inputs in0.. and the outputs out0..
-of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get the statistics
-of random input, so that the numbers keep their size.  ``tools/check/results.py``
+Each program NETWORK-base.pte, or NETWORK-fp16.pte, gets a .npz with the inputs in0.. and the
+outputs out0.. of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get
+the statistics of random input, so that the numbers keep their size.  ``tools/check/results.py``
 runs the programs and compares.
 
 Needs Python 3.10 to 3.12 with
@@ -156,55 +156,6 @@ class Vit(nn.Module):
         return self.head(self.norm(x)[:, 0])
 
 
-class WindowBlock(nn.Module):
-    """A Swin block: attention inside windows shifted by half of their side, masked at the rim."""
-
-    def __init__(self, width, heads, side, window, shift):
-        super().__init__()
-        self.heads, self.side, self.window, self.shift = heads, side, window, shift
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
-                                 nn.Linear(4 * width, width))
-        self.bias = nn.Parameter(torch.randn(heads, window * window, window * window) * 0.5)
-        # Tokens that only the roll made neighbours do not see each other.
-        part = torch.zeros(side, dtype=torch.long)
-        if shift:
-            part[-window:-shift] = 1
-            part[-shift:] = 2
-        parts = self.windows((part[:, None] * 3 + part)[None, :, :, None].float())[..., 0]
-        apart = parts[:, None, :, None] != parts[:, None, None, :]
-        self.register_buffer("mask", apart * -100.0)
-
-    @staticmethod
-    def roll(x, shift):
-        """Both sides rolled by slices: torch.roll becomes kernels outside of the delegate."""
-        x = torch.cat((x[:, shift:], x[:, :shift]), 1)
-        return torch.cat((x[:, :, shift:], x[:, :, :shift]), 2)
-
-    def windows(self, x):
-        """(B, side, side, C) -> (B * windows, tokens, C)"""
-        n, w = self.side // self.window, self.window
-        x = x.view(-1, n, w, n, w, x.shape[-1]).transpose(2, 3)
-        return x.reshape(-1, w * w, x.shape[-1])
-
-    def forward(self, x):
-        n, w, shift = self.side // self.window, self.window, self.shift
-        y = self.norm1(x)
-        if shift:
-            y = self.roll(y, shift)
-        y = self.windows(y)
-        q, k, v = (t.reshape(*y.shape[:2], self.heads, -1).transpose(1, 2)
-                   for t in self.qkv(y).chunk(3, -1))
-        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + self.bias + self.mask
-        y = (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(y.shape)
-        y = self.out(y).view(-1, n, n, w, w, y.shape[-1]).transpose(2, 3).reshape(x.shape)
-        if shift:
-            y = self.roll(y, self.side - shift)
-        x = x + y
-        return x + self.mlp(self.norm2(x))
-
-
 def randomize(module):
     """Give norms and layer scales parameters that are not the initial zeros, ones or 1e-6."""
     for child in module.modules():
@@ -216,7 +167,7 @@ def randomize(module):
 
 
 def calibrate(module, inputs):
-    """Let batch norms see random batches; returns the module in evaluation mode."""
+    """Let batch norms see random batches."""
     norms = [child for child in module.modules() if isinstance(child, nn.BatchNorm2d)]
     for child in norms:
         child.momentum = None  # the mean over all batches
@@ -224,7 +175,6 @@ def calibrate(module, inputs):
     with torch.no_grad():
         for _ in range(2 if norms else 0):
             module(*(torch.cat((x, torch.randn_like(x))) for x in inputs))
-    return module.eval()
 
 
 def vision(name, side=224, **arguments):
@@ -232,12 +182,6 @@ def vision(name, side=224, **arguments):
     from torchvision import models
 
     return getattr(models, name)(**arguments), (torch.randn(1, 3, side, side),)
-
-
-def swin_blocks():
-    """A pair of Swin blocks on 16x16 tokens, the second one shifted."""
-    blocks = (WindowBlock(48, 3, 16, 4, shift) for shift in (0, 2))
-    return nn.Sequential(*blocks), (torch.randn(1, 16, 16, 48),)
 
 
 def swin():
@@ -268,7 +212,6 @@ NETWORKS = {
     "mnasnet": lambda: vision("mnasnet0_5"),
     "regnet_y": lambda: vision("regnet_y_400mf"),
     "convnext_tiny": lambda: vision("convnext_tiny", 128),
-    "swin_blocks": swin_blocks,
     "swin": swin,
     "vit_sdpa": lambda: (Vit(), (torch.randn(1, 3, 112, 112),)),
     "unet": lambda: (Unet(), (torch.rand(1, 3, 96, 96),)),
@@ -279,13 +222,17 @@ NETWORKS = {
 }
 
 
-def make(path, dtype):
+PROGRAMS = [f"{name}-{dtype}" for dtype in ("base", "fp16") for name in NETWORKS]
+
+
+def make(name):
     """Export one network; `vkrt info` shows what the program is made of."""
-    module, inputs = NETWORKS[path.stem]()
+    network, _, dtype = name.rpartition("-")
+    module, inputs = NETWORKS[network]()
     randomize(module)
-    path = path.with_stem(f"{path.stem}-{'base' if dtype == 'fp32' else dtype}")
-    export(path, calibrate(module, inputs), inputs, force_fp16=dtype == "fp16")
+    calibrate(module, inputs)
+    return export(module, inputs, force_fp16=dtype == "fp16")
 
 
 if __name__ == "__main__":
-    run_tool("Make programs of well-known networks.", NETWORKS, make, dtype=("fp32", "fp16"))
+    run_tool("Make programs of well-known networks.", PROGRAMS, make)

@@ -4,9 +4,8 @@ Every variant is measured in a fresh process.
 
     python tools/measure/footprint.py MODEL.pte ...                 a table per model
     python tools/measure/footprint.py MODEL.pte --variants map,copy these variants
-    python tools/measure/footprint.py MODEL.pte --repeat 300        growth over repeated inferences
-    python tools/measure/footprint.py MODEL.pte --growth            the same, 300 behind 50; exits 1
-                                                                    on 1 kB or more in each
+    python tools/measure/footprint.py MODEL.pte --growth            growth over 300 inferences;
+                                                                    exits 1 on 1 kB or more in each
     python tools/measure/footprint.py --update BASELINE.json MODEL ..   write a baseline
     python tools/measure/footprint.py --check BASELINE.json [MODEL ..]  compare; exits 1 on growth
 
@@ -48,9 +47,9 @@ VARIANTS: dict[str, dict[str, str]] = {
     "stream": {"weights": "stream"},
 }
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Inferences before growth is measured (what drivers and allocators set up, they have by then), and
-# the bytes that each of the following may add.
-WARM = 50
+# Inferences before growth is measured (what drivers and allocators set up, they have by then),
+# those over which it is, and the bytes that each of these may add.
+WARM, RUNS = 50, 300
 MAX_GROWTH = 1000
 
 
@@ -71,39 +70,33 @@ def main() -> int:
     if not models:
         print("footprint: no model given", file=sys.stderr)
         return 2
-    repeat, warm = (301, WARM) if options.growth else (options.repeat, 1)
+    if options.growth:
+        return _check_growth(models, variants)
     results: dict[str, Any] = {}
     for model in models:
         # Compiling shaders takes memory too, where the driver's cache does not have them yet.
         for _ in range(2 if options.check or options.update else 1):
-            results[_name(model)] = {
-                variant: fresh.measure(measure, model, variant, options.storage, repeat, warm)
-                for variant in variants}
-    if options.json:
-        print(json.dumps(results, indent=2))
-    elif not options.check and not options.growth:
-        for name, found in results.items():
-            print("\n".join([name, *_table(found)]))
+            results[_name(model)] = {variant: fresh.measure(measure, model, variant)
+                                     for variant in variants}
     if options.update:
         text = json.dumps({"models": {n: {w: _kept(r) for w, r in found.items()}
                                       for n, found in results.items()}}, indent=2)
         Path(options.update).write_text(text + "\n", encoding="utf-8")
     if options.check:
         return _check(baseline, results)
-    return _growth(results) if options.growth else 0
+    for name, found in results.items():
+        print("\n".join([name, *_table(found)]))
+    return 0
 
 
-def _growth(results: dict[str, Any]) -> int:
-    """Prints what each inference adds to the process; 1 if that is too much anywhere.
-
-    Pages of files do not count: the system takes them back when it needs them.
-    """
+def _check_growth(models: list[str], variants: list[str]) -> int:
+    """Prints what each inference adds to the process; 1 if that is too much anywhere."""
     bad = 0
-    for name, variants in results.items():
-        for variant, result in variants.items():
-            each = result["private_growth"] / (result["repeat"] - 1)
+    for model in models:
+        for variant in variants:
+            each = fresh.measure(growth, model, variant)
             bad += each >= MAX_GROWTH
-            print(f"{name} ({variant}): {each:,.1f} B for each of {result['repeat'] - 1} inferences"
+            print(f"{_name(model)} ({variant}): {each:,.1f} B for each of {RUNS} inferences"
                   + (f", expected less than {MAX_GROWTH:,}" if each >= MAX_GROWTH else ""))
     return 1 if bad else 0
 
@@ -112,11 +105,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*")
     parser.add_argument("--variants", help="default: map,copy,stream, or all that the baseline has")
-    parser.add_argument("--storage", default="auto")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="inferences")
     parser.add_argument("--growth", action="store_true",
                         help="only say what each of 300 inferences adds to the process")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", metavar="BASELINE")
     parser.add_argument("--update", metavar="BASELINE")
     return parser.parse_args()
@@ -127,31 +117,35 @@ def _name(model: str) -> str:
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
 
 
-def measure(model: str, variant: str, storage: str, repeat: int, warm: int = 1) -> dict[str, Any]:
-    """Loads and runs a program in this process; returns its figures in bytes.
-
-    Args:
-        repeat: inferences; growth is measured from the first one on.
-        warm: how often the first one is done.
-    """
+def _load(model: str, variant: str) -> tuple[vkrt.Program, list[np.ndarray]]:
+    """The program as a variant has it, and inputs."""
     name, _, budget = variant.partition(":")
-    with vkrt.load(model, storage=storage, memory_budget=budget or None,
-                   **VARIANTS[name]) as program:
-        inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
-        for _ in range(warm):
+    program = vkrt.load(model, memory_budget=budget or None, **VARIANTS[name])
+    return program, [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
+
+
+def measure(model: str, variant: str) -> dict[str, Any]:
+    """Loads and runs a program in this process; its figures in bytes."""
+    program, inputs = _load(model, variant)
+    with program:
+        program.run(*inputs)
+        return {**program.memory.as_dict(), "smaps": _smaps(model)}
+
+
+def growth(model: str, variant: str) -> float:
+    """The bytes that each inference adds to this process.
+
+    Pages of files do not count: the system takes them back when it needs them.
+    """
+    program, inputs = _load(model, variant)
+    with program:
+        for _ in range(WARM):
             program.run(*inputs)
-        first = resident()
-        for _ in range(repeat - 1):
+        before = resident()
+        for _ in range(RUNS):
             program.run(*inputs)
-        last = resident()
-        result = program.memory.as_dict()
-        result["smaps"] = _smaps(model)
-        result["device"] = program.device.info.name
-        result["repeat"] = repeat
-        result["growth"] = last.get("VmRSS", 0) - first.get("VmRSS", 0)
-        result["private_growth"] = sum(last.get(kind, 0) - first.get(kind, 0)
-                                       for kind in ("RssAnon", "RssShmem"))
-    return result
+        after = resident()
+    return sum(after.get(kind, 0) - before.get(kind, 0) for kind in ("RssAnon", "RssShmem")) / RUNS
 
 
 def _smaps(model: str) -> dict[str, int]:
@@ -192,8 +186,6 @@ def _table(variants: dict[str, Any]) -> list[str]:
     for key, title in (("model", "the model's file, resident"), ("Anonymous", "anonymous"),
                        ("AnonHugePages", "in huge pages")):
         add(title, (r["smaps"][key] for r in results))
-    if results[0]["repeat"] > 1:
-        add(f"growth over {results[0]['repeat'] - 1} runs", (r["growth"] for r in results))
     return ["  " + line for line in columns(rows)]
 
 

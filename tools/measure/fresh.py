@@ -17,16 +17,12 @@ print(json.dumps(function(*json.loads(sys.argv[4]))))
 """
 
 
-def command(function: Callable[..., Any], *arguments: Any) -> list[str]:
-    """The command that calls a tool's function; it prints what that returns last, as JSON."""
-    path = Path(function.__code__.co_filename)
-    return [sys.executable, "-c", CHILD, str(path.parent), path.stem, function.__name__,
-            json.dumps(arguments)]
-
-
 def measure(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a tool's function returns in a process of its own."""
-    done = subprocess.run(command(function, *arguments), stdout=subprocess.PIPE, check=False)
+    path = Path(function.__code__.co_filename)
+    done = subprocess.run([sys.executable, "-c", CHILD, str(path.parent), path.stem,
+                           function.__name__, json.dumps(arguments)],
+                          stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise SystemExit(f"{function.__name__}{arguments} failed with exit code {done.returncode}")
     return json.loads(done.stdout)

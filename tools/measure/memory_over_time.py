@@ -13,13 +13,12 @@ Variants, the panels of the picture:
                smallest possible where that is more): the rest of the weights passes through a pool
                in every run
 
-Sampled about every millisecond: RssAnon (with RssShmem) and RssFile of the process, from
-/proc/PID/status by the parent; and the bytes allocated on the device, from the allocator by a
-thread of the child. Both stamp their samples with the same monotonic clock. 0 ms is where the
+Sampled about every millisecond, by a thread of the process: RssAnon (with RssShmem) and RssFile
+from /proc/self/status, and the bytes allocated on the device from the allocator. 0 ms is where the
 driver has been started and the file's first bytes are still to be read, so that what a Python
 process and a driver take by themselves is in every first sample; the table has it in a column of
-its own. The file and the driver's shader cache are warm: the first process, which nobody watches,
-sees to that.
+its own. The file and the driver's shader cache are warm: the first process, whose figures are not
+shown, sees to that. --plot needs matplotlib.
 
 On a driver that computes on the processor, device memory is memory of the process: part of anon.
 Growth beyond the device's bytes is compiled code and what Python has for the program.
@@ -28,9 +27,6 @@ Growth beyond the device's bytes is compiled code and what Python has for the pr
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
 import sys
 import threading
 import time
@@ -74,7 +70,7 @@ def main() -> int:
     print(f"{options.model.name}, {options.model.stat().st_size / 1e6:.1f} MB, on {warm.name}\n")
     print("\n".join(table(runs)))
     if options.plot:
-        print(f"\n{options.plot}: {draw(options.model, runs, options.plot):,} bytes")
+        draw(options.model, runs, options.plot)
     return 0
 
 
@@ -83,20 +79,19 @@ class Run:
     """What a process took; times in ms from the start of its load, memory in bytes.
 
     Attributes:
-        name: of the device.
         settings: options of `vkrt.load`.
-        device: (time, bytes allocated) wherever that changed.
-        process: (time, anon, file), every sample.
-        phases: (time, name) of the checkpoints of `MemoryReport`.
+        name: of the device.
+        samples: (time, bytes on the device, anonymous pages, pages of files) up to the end.
+        loaded, end: when the load and the first inference were over.
         device_peak, planned_peak: of the device.
         high: VmHWM at the end.
     """
 
-    name: str
     settings: dict[str, Any]
-    device: list[tuple[float, int]]
-    process: list[tuple[float, int, int]]
-    phases: list[tuple[float, str]]
+    name: str
+    samples: list[tuple[float, int, int, int]]
+    loaded: float
+    end: float
     device_peak: int
     planned_peak: int
     high: int
@@ -108,127 +103,67 @@ class Run:
                          else f'{name}="{value}"' for name, value in self.settings.items())
 
     @property
-    def end(self) -> float:
-        """When the first inference was over."""
-        return self.phases[-1][0]
-
-    @property
-    def loaded(self) -> float:
-        """When the load was."""
-        return next(at for at, name in self.phases if name == "before execute")
-
-    @property
     def growth(self) -> int:
         """How far the resident bytes rose above those at the start."""
-        totals = [anon + file for _, anon, file in self.process]
+        totals = [anon + file for *_, anon, file in self.samples]
         return max(totals) - totals[0]
 
 
-# In the child
+def watch(model: Path, settings: dict[str, Any], device: str | None) -> Run:
+    """A load and a run in a process of its own."""
+    return Run(settings, **fresh.measure(measure, str(model), settings, device))
 
 
-def child(model: str, settings: dict[str, Any], device_name: str | None) -> dict[str, Any]:
-    """Loads and runs a program in this process, sampling the device; returns its part of a `Run`,
-    with times of the monotonic clock."""
-    options = vkrt.LoadOptions(**settings)
-    samples: list[tuple[float, int]] = []
-    phases: list[tuple[float, str]] = []
+def measure(model: str, settings: dict[str, Any], device_name: str | None) -> dict[str, Any]:
+    """Loads and runs a program in this process while a thread samples it; the fields of a `Run`."""
+    samples: list[tuple[float, int, int, int]] = []
+    accounts: list[Any] = []
     done = threading.Event()
 
-    def sample(compute: Any) -> None:
+    def note() -> None:
+        device = accounts[-1].statistics()["block_bytes"] if accounts else 0
+        sizes = resident()
+        samples.append((time.perf_counter(), device, sizes["RssAnon"] + sizes["RssShmem"],
+                        sizes["RssFile"]))
+
+    def sample() -> None:
         while not done.wait(PERIOD):
-            samples.append((time.monotonic(), compute.statistics()["block_bytes"]))
+            note()
 
     class Report(vkrt.MemoryReport):
-        """Starts the sampling at the first checkpoint, before anything is allocated."""
+        """Finds whose bytes are on the device, and has a sample at every checkpoint."""
 
-        def phase(self, name: str, compute: Any) -> None:
-            super().phase(name, compute)
-            phases.append((time.monotonic(), name))
-            samples.append((phases[-1][0], self.phases[-1].blocks))
-            if len(phases) == 1:
-                threading.Thread(target=sample, args=(compute,), daemon=True).start()
+        def phase(self, name: str, account: Any) -> None:
+            super().phase(name, account)
+            accounts.append(account)
+            note()
 
     # Python hands over to the sampling thread after 5 ms by itself.
     sys.setswitchinterval(PERIOD / 2)
     report = Report()
+    sampler = threading.Thread(target=sample)
     with vkrt.Device.open(device_name) as device:
-        print("ready", flush=True)
-        sys.stdin.readline()
-        start = time.monotonic()
-        # What Program does, but with a report that looks on.
-        description = Description(model)
-        description.source.prefetch(0, DEFAULT_WINDOW)
-        method = vkrt.Method(description.graph(description.method_names[0]),
-                             [description.source], device, options=options, report=report)
-        inputs = [np.zeros(i.sizes, i.dtype) for i in method.metadata.inputs]
-        method.execute(inputs)
-        time.sleep(0.01)
-        done.set()
-        high = resident().get("VmHWM", 0)
+        start = time.perf_counter()
+        note()
+        sampler.start()
+        try:
+            # What Program does, but with a report that looks on.
+            description = Description(model)
+            description.source.prefetch(0, DEFAULT_WINDOW)
+            method = vkrt.Method(description.graph(description.method_names[0]),
+                                 [description.source], device,
+                                 options=vkrt.LoadOptions(**settings), report=report)
+            method.execute([np.zeros(i.sizes, i.dtype) for i in method.metadata.inputs])
+        finally:
+            done.set()
+            sampler.join()
         method.close()
         description.close()
-    return {"start": start, "samples": samples, "phases": phases, "high": high,
-            "device_peak": report.measured_peak, "planned_peak": report.planned_peak,
-            "name": device.info.name}
-
-
-# In the parent
-
-
-def watch(model: Path, settings: dict[str, Any], device: str | None) -> Run:
-    """Runs a child and samples its memory meanwhile."""
-    command = fresh.command(child, str(model), settings, device)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdout.readline()
-        samples: list[tuple[float, int, int]] = []
-        done = threading.Event()
-        sampler = threading.Thread(target=_sample, args=(process.pid, samples, done))
-        sampler.start()
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        answer = process.stdout.read()
-        done.set()
-        sampler.join()
-    if process.returncode:
-        raise SystemExit(f"memory_over_time: {model.name} with {settings} failed with exit code "
-                         f"{process.returncode}")
-    found = json.loads(answer)
-
-    def since(samples: Any) -> list[Any]:
-        """Samples with times in ms from the start."""
-        return [((at - found["start"]) * 1e3, *rest) for at, *rest in samples]
-
-    phases, sizes = since(found["phases"]), since(samples)
-    before = [s for s in sizes if s[0] <= 0][-1:]
-    process = [*((0.0, *s[1:]) for s in before), *(s for s in sizes if 0 < s[0] <= phases[-1][0])]
-    return Run(found["name"], settings, _changes(since(found["samples"])), process, phases,
-               found["device_peak"], found["planned_peak"], found["high"])
-
-
-def _sample(pid: int, samples: list[tuple[float, int, int]], done: threading.Event) -> None:
-    """Notes a process's anonymous and file pages until it is done or gone."""
-    with open(f"/proc/{pid}/status", "rb") as status:
-        while not done.wait(PERIOD):
-            try:
-                text = os.pread(status.fileno(), 4096, 0)
-            except ProcessLookupError:
-                return
-            sizes = {line.split(b":")[0]: int(line.split()[1]) * 1024
-                     for line in text.splitlines() if line.startswith(b"Rss")}
-            if sizes:  # not while it exits
-                samples.append((time.monotonic(), sizes[b"RssAnon"] + sizes[b"RssShmem"],
-                                sizes[b"RssFile"]))
-
-
-def _changes(samples: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """The samples that differ from the one before, in the order of time, and the last."""
-    samples = sorted(samples)
-    kept = [(0.0, 0)]
-    kept += [now for before, now in zip([kept[0], *samples], samples) if now[1] != before[1]]
-    return kept
+    times = {phase.name: (phase.at - start) * 1e3 for phase in report.phases}
+    since = [((at - start) * 1e3, *sizes) for at, *sizes in sorted(samples)]
+    return {"name": device.info.name, "samples": since, "loaded": times["before execute"],
+            "end": times["end of execute"], "device_peak": report.measured_peak,
+            "planned_peak": report.planned_peak, "high": resident().get("VmHWM", 0)}
 
 
 def table(runs: dict[str, Run]) -> list[str]:
@@ -236,8 +171,8 @@ def table(runs: dict[str, Run]) -> list[str]:
     rows = [("variant", "device, planned", "device", "anon", "file", "RSS at the start",
              "RSS sampled", "VmHWM", "load ms", "first run ms")]
     for name, run in runs.items():
-        _, anon, file = run.process[0]
-        tops = (max(s[1] for s in run.process), max(s[2] for s in run.process),
+        *_, anon, file = run.samples[0]
+        tops = (max(s[2] for s in run.samples), max(s[3] for s in run.samples),
                 anon + file + run.growth)
         cells = [f"{top / 1e6:.1f} (+{(top - start) / 1e6:.1f})"
                  for top, start in zip(tops, (anon, file, anon + file))]
@@ -247,31 +182,26 @@ def table(runs: dict[str, Run]) -> list[str]:
     return columns(rows)
 
 
-def draw(model: Path, runs: dict[str, Run], path: Path) -> int:
-    """A panel for each variant, with the same axes; returns the bytes of the PNG."""
-    from plot import LIGHT_BLUE, LIGHT_ORANGE, ORANGE, Panel, Picture, rounded_up
+def draw(model: Path, runs: dict[str, Run], path: Path) -> None:
+    """A panel for each variant, with the same axes."""
+    from matplotlib import pyplot
 
-    wide, high = 450, 265
-    picture = Picture(2 * wide, 60 + 2 * high, f"{model.name}: memory while it is loaded and first "
-                                               f"run, on {next(iter(runs.values())).name}")
-    picture.legend([("allocated on the device", ORANGE), ("the process: anonymous", LIGHT_BLUE),
-                    ("and on top pages of files", LIGHT_ORANGE)], 32)
-    end = rounded_up(max(run.end for run in runs.values()))
-    top = rounded_up(max(s[1] + s[2] for run in runs.values() for s in run.process) / 1e6)
-    for number, (name, run) in enumerate(runs.items()):
-        left, upper = number % 2 * wide, 60 + number // 2 * high
-        panel = Panel(picture, (left, upper, left + wide, upper + high), x=(0, end), y=(0, top),
-                      title=f"{name}: {run.what}", x_label="ms",
-                      y_label=f"MB; peaks: {run.device_peak / 1e6:.1f} on the device, process "
-                              f"+{run.growth / 1e6:.0f}")
-        anon = [(at, n / 1e6) for at, n, _ in run.process]
-        both = [(at, (n + file) / 1e6) for at, n, file in run.process]
-        panel.area(anon, LIGHT_BLUE)
-        panel.area(both, LIGHT_ORANGE, anon)
-        panel.steps([*((at, n / 1e6) for at, n in run.device),
-                     (run.end, run.device[-1][1] / 1e6)], ORANGE)
-        panel.mark(run.loaded, "loaded")
-    return picture.save(path)
+    figure, panels = pyplot.subplots(2, 2, sharex=True, sharey=True, figsize=(9, 6),
+                                     layout="constrained")
+    figure.suptitle(f"{model.name}: memory while it is loaded and first run, on "
+                    f"{next(iter(runs.values())).name}")
+    for panel, (name, run) in zip(panels.flat, runs.items()):
+        times, *sizes = zip(*run.samples)
+        device, anon, file = ([nbytes / 1e6 for nbytes in each] for each in sizes)
+        panel.stackplot(times, anon, file, colors=("#bfdcec", "#f6d6bf"),
+                        labels=("the process: anonymous", "and on top pages of files"))
+        panel.step(times, device, "#d55e00", where="post", label="allocated on the device")
+        panel.axvline(run.loaded, color="grey", linewidth=1, label="loaded")
+        panel.set_title(f"{name}: {run.what}\npeaks: {run.device_peak / 1e6:.1f} MB on the device, "
+                        f"process +{run.growth / 1e6:.0f} MB", loc="left", fontsize="medium")
+        panel.set(xlabel="ms", ylabel="MB")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=100)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python tools/measure/streaming.py MODEL.pte ...               a table per model
     python tools/measure/streaming.py MODEL.pte --cold            the file is read from the disk
-    python tools/measure/streaming.py MODEL.pte --plot CHART.png  also draws it
+    python tools/measure/streaming.py MODEL.pte --plot CHART.png  also draws it, with matplotlib
     LP_NUM_THREADS=1 python tools/measure/streaming.py ..         lavapipe leaves a core to these
 
 For budgets from the smallest possible to the one under which everything stays on the device, it
@@ -369,32 +369,26 @@ class Bench:
 
 def plot(bench: Bench, path: Path) -> None:
     """Budget against milliseconds, and against bytes read."""
-    from plot import BLUE, GREEN, GREY, ORANGE, Panel, Picture, rounded_up
+    from matplotlib import pyplot
 
+    figure, (times, reads) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 5.2),
+                                             height_ratios=(2, 1), layout="constrained")
+    figure.suptitle(f"{bench.path.name}: weights streamed under a memory budget, file "
+                    f"{'on the disk' if bench.cold else 'in the cache'}")
     full = bench.resident
-    picture = Picture(900, 520, f"{bench.path.name}: weights streamed under a memory budget, file "
-                                f"{'on the disk' if bench.cold else 'in the cache'}")
-    picture.legend([("look-ahead", BLUE), ("the same transfers, without overlap", ORANGE),
-                    ("stream_lookahead=0", GREEN), ("all weights resident", GREY)], 32)
-    lines = []
-    for name, colour in (("turns", ORANGE), ("n0", GREEN), ("ahead", BLUE)):
-        runners = [(row.budget / 1e6, getattr(row, name)) for row in bench.rows]
-        runners.append((full.peak / 1e6, full))
-        lines.append((colour, [(x, r.samples.wall) for x, r in runners],
-                      [(x, r.bytes_per_run / 1e6) for x, r in runners]))
-    across = (0.0, rounded_up(full.peak / 1e6))
-    top = rounded_up(max(y for _, walls, _ in lines for _, y in walls))
-    times = Panel(picture, (0, 58, 900, 340), x=across, y=(0, top),
-                  y_label="ms per inference, median")
-    times.line([(x, full.samples.wall) for x in across], GREY, width=1.5)
-    top = rounded_up(max(y for *_, read in lines for _, y in read))
-    reads = Panel(picture, (0, 340, 900, 520), x=across, y=(0, top),
-                  x_label="memory budget, MB", y_label="MB read per inference")
-    for colour, walls, read in lines:
-        times.line(walls, colour, marks=True)
-        if colour != ORANGE:  # reads what look-ahead does
-            reads.line(read, colour, marks=True)
-    print(f"{path}: {picture.save(path):,} bytes\n")
+    budgets = [*(row.budget / 1e6 for row in bench.rows), full.peak / 1e6]
+    for name, title, colour in (("turns", "the same transfers, without overlap", "#d55e00"),
+                                ("n0", "stream_lookahead=0", "#009e73"),
+                                ("ahead", "look-ahead", "#0072b2")):
+        runners = [*(getattr(row, name) for row in bench.rows), full]
+        times.plot(budgets, [r.samples.wall for r in runners], "o-", color=colour, label=title)
+        if name != "turns":  # reads what look-ahead does
+            reads.plot(budgets, [r.bytes_per_run / 1e6 for r in runners], "o-", color=colour)
+    times.axhline(full.samples.wall, color="grey", label="all weights resident")
+    times.set(xlim=(0, None), ylim=(0, None), ylabel="ms per inference, median")
+    reads.set(ylim=(0, None), xlabel="memory budget, MB", ylabel="MB read per inference")
+    figure.legend(loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=100)
 
 
 if __name__ == "__main__":
