@@ -109,6 +109,9 @@ def test_a_driver_that_refuses_the_import(unknown, monkeypatch):
     assert not map_trial.reads_files(unknown)
 
 
+@pytest.mark.skipif(os.environ.get("VKRT_VALIDATION") == "1",
+                    reason="at the end of a process the layer takes down what a thread of the "
+                           "driver still uses")
 def test_a_driver_that_does_not_answer(folder):
     """What the device may still be at work on is left alone: the process ends all the same."""
     code = f"""

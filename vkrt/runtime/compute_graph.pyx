@@ -28,7 +28,7 @@ from vkrt.shader import catalog
 
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
-from vkrt.runtime.profiling cimport HostClock, device_times
+from vkrt.runtime.profiling cimport HostClock, device_times, on_one_line
 from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of, write_set
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.streaming cimport Streamer
@@ -296,7 +296,7 @@ cdef class ComputeGraph:
         Returns:
             For each run, when it began and when its results were there (`time.perf_counter`), and
             (start, seconds) of every step on the same clock. Timestamps are put on it as if the
-            first step had begun with the run.
+            first step had begun with the run, and none before a step of the host that it follows.
 
         Raises:
             UnsupportedError: the queue has no timestamps, or steps cannot be submitted one by one
@@ -322,9 +322,8 @@ cdef class ComputeGraph:
                 if on_device:
                     self._run(sections, clock)
                     end = perf_counter()
-                    hosts = iter(clock.calls)
-                    times = [next(hosts) if time is None else (start + time[0], time[1])
-                             for time in device_times(self.device, queries, on_host)]
+                    times = on_one_line(start, clock.calls,
+                                        device_times(self.device, queries, on_host))
                 else:
                     times = clock.submit_each(self.submission, sections)
                     end = perf_counter()

@@ -13,3 +13,5 @@ cdef class HostClock:
 
 
 cdef list device_times(Device device, TimestampQueries queries, list on_host)
+
+cdef list on_one_line(double start, list calls, list times)

@@ -75,3 +75,26 @@ cdef list device_times(Device device, TimestampQueries queries, list on_host):
         # The counter may begin anew in between.
         times.append((((ticks[0] - first) & mask) * tick, ((ticks[1] - ticks[0]) & mask) * tick))
     return times
+
+
+cdef list on_one_line(double start, list calls, list times):
+    """The steps of a run on the host's clock; (start, seconds) of each.
+
+    Args:
+        start: of the run.
+        calls: (start, seconds) of the steps of the host.
+        times: those of the device, as `device_times` gives them.
+    """
+    cdef double offset = start
+    cdef double end = start
+    cdef list line = []
+    hosts = iter(calls)
+    for time in times:
+        if time is None:
+            line.append(next(hosts))
+            end = line[-1][0] + line[-1][1]
+            continue
+        # The first step began after the run did, nobody knows how long after.
+        offset = max(offset, end - <double>time[0])
+        line.append((offset + <double>time[0], time[1]))
+    return line
