@@ -1,4 +1,4 @@
-"""ArenaLayout tensors with lifetimes into one arena: offsets that make the arena small.
+"""Packing tensors with lifetimes into one arena: offsets that make the arena small.
 
 Two requests may share bytes when their lifetimes do not meet. Finding the smallest arena is
 NP-hard, but the bytes alive at once are a lower bound that simple greedy orders reach for most

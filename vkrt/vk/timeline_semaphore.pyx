@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""TimelineSemaphore semaphores."""
+"""Timeline semaphores: a number that only grows, which the device and the host wait for and set."""
 
 cimport cython
 from libc.stdint cimport uint64_t
