@@ -8,6 +8,7 @@ the trial begins, so that a process that does not survive it is the last one to 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import tempfile
@@ -16,7 +17,7 @@ from array import array
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
+from vkrt.errors import DeviceMemoryError, UnsupportedError, VkrtError, VulkanError
 from vkrt.memory.source import Source
 from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
@@ -96,7 +97,7 @@ def _read(device: Device, source: Source, content: array[int], alignment: int) -
         bench = _Bench(own, stack)
         result, fence = bench.submit(imported.buffer, alignment)
         if not fence.wait(SECONDS):
-            _leave(stack)
+            _leave(stack, fence)
             return False
     except BaseException:
         stack.close()
@@ -106,10 +107,17 @@ def _read(device: Device, source: Source, content: array[int], alignment: int) -
         return found.tolist() == content[start // 4:(start + alignment) // 4].tolist()
 
 
-def _leave(stack: ExitStack) -> None:
+def _leave(stack: ExitStack, fence: Fence) -> None:
     """Keeps what a device may still be at work on for as long as the process is there: closing it
-    would wait for that."""
+    would wait for that. A driver that is only slow gets the time to be done before its own threads
+    lose what they use at the end of the process."""
+    atexit.register(_await, fence)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(stack.pop_all()))
+
+
+def _await(fence: Fence) -> None:
+    with suppress(VkrtError):  # in a forked child the fence is the parent's
+        fence.wait(SECONDS)
 
 
 class _Bench:
