@@ -110,8 +110,8 @@ def test_a_driver_that_refuses_the_import(unknown, monkeypatch):
 
 
 def test_a_driver_that_does_not_answer(folder):
-    """What the device may still be at work on is left alone until the process ends; without a crash,
-    although the driver is only then done."""
+    """What the device may still be at work on is left alone until the process ends; that does not
+    crash, although the driver is only then done."""
     code = f"""
         from vkrt.runtime import map_trial
         from vkrt.vk.device import Device
