@@ -8,8 +8,6 @@ the trial begins, so that a process that does not survive it is the last one to 
 
 from __future__ import annotations
 
-import atexit
-import ctypes
 import os
 import tempfile
 import threading
@@ -17,10 +15,11 @@ from array import array
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from vkrt.errors import DeviceMemoryError, UnsupportedError, VkrtError, VulkanError
+from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.memory.source import Source
 from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
+from vkrt.runtime.submission import UNFINISHED
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file
 from vkrt.vk.command import CommandBuffer, CommandPool, Fence
@@ -97,7 +96,7 @@ def _read(device: Device, source: Source, content: array[int], alignment: int) -
         bench = _Bench(own, stack)
         result, fence = bench.submit(imported.buffer, alignment)
         if not fence.wait(SECONDS):
-            _leave(stack, fence)
+            UNFINISHED.add(_Unanswered(stack.pop_all(), fence))
             return False
     except BaseException:
         stack.close()
@@ -107,17 +106,24 @@ def _read(device: Device, source: Source, content: array[int], alignment: int) -
         return found.tolist() == content[start // 4:(start + alignment) // 4].tolist()
 
 
-def _leave(stack: ExitStack, fence: Fence) -> None:
-    """Keeps what a device may still be at work on for as long as the process is there: closing it
-    would wait for that. A driver that is only slow gets the time to be done before its own threads
-    lose what they use at the end of the process."""
-    atexit.register(_await, fence)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(stack.pop_all()))
+class _Unanswered:
+    """A trial that the device may still be at work on, for `vkrt.runtime.submission`.
 
+    Closing it would wait for the device without an end: it is closed when the device is done, or
+    left alone at the end of the process if it is not done soon.
+    """
 
-def _await(fence: Fence) -> None:
-    with suppress(VkrtError):  # in a forked child the fence is the parent's
-        fence.wait(SECONDS)
+    def __init__(self, stack: ExitStack, fence: Fence):
+        self._stack = stack
+        self._fence = fence
+
+    def is_done(self) -> bool:
+        return self._fence.wait(0)
+
+    def settle(self) -> None:
+        if self._fence.wait(SECONDS):
+            UNFINISHED.discard(self)
+            self._stack.close()
 
 
 class _Bench:

@@ -21,7 +21,7 @@ from vkrt.errors import VulkanError
 # So long, in nanoseconds, a signal may have to wait. Most runs are shorter than one slice.
 cdef uint64_t SLICE = 100_000_000
 
-# What `keep` holds
+# What `keep` holds: things with `is_done` and `settle`
 UNFINISHED = set()
 
 
@@ -100,13 +100,12 @@ def sweep():
 
 def settle_all():
     """Waits for everything that the device is still at work on."""
-    try:
+    with suppress(BaseException):  # interrupted again, the process ends without waiting
         for graph in tuple(UNFINISHED):
             graph.settle()
-    except BaseException:
-        # Interrupted again, the process ends without waiting: nothing may be released then.
-        for graph in UNFINISHED:
-            Py_INCREF(graph)
+    # What the device is not done with may not be released.
+    for graph in UNFINISHED:
+        Py_INCREF(graph)
 
 
 atexit.register(settle_all)
