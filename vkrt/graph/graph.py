@@ -43,6 +43,11 @@ class Node:
     kernel: str = ""
     formulas: tuple[Any, ...] | None = None
 
+    @property
+    def name(self) -> str:
+        """The operator's name without namespace and overload: "add"."""
+        return self.op.split(".")[1]
+
     def tensors(self) -> Iterator[Tensor]:
         """The tensors among the arguments, in order, lists flattened."""
         for arg in self.args:

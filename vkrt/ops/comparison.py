@@ -75,19 +75,19 @@ def _whole(relation: str, scalar: float) -> tuple[str, int]:
 @op("aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
     "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.Tensor_out", convert="common")
 def _compare(cx, node, x, y):
-    compare(cx, node.outs[0], node.op.split(".")[1].upper(), x, y)
+    compare(cx, node.outs[0], node.name.upper(), x, y)
 
 
 @op("aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
     "self:T other:n", sizes=same, dtypes=BOOL, kernels="aten::{}.Scalar_out")
 def _compare_scalar(cx, node, x, number):
-    compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, as_float(number))
+    compare_scalar(cx, node.outs[0], node.name.upper(), x, as_float(number))
 
 
 @op("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
     kernels="aten::{}.out")
 def _is(cx, node, x):
-    compare_scalar(cx, node.outs[0], node.op.split(".")[1].upper(), x, 0)
+    compare_scalar(cx, node.outs[0], node.name.upper(), x, 0)
 
 
 @op("aten.logical_and.default aten.logical_or.default aten.logical_xor.default", "self:T other:T",
@@ -96,7 +96,7 @@ def _is(cx, node, x):
     sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
 def _combine(cx, node, x, y):
     # logical_and, bitwise_and: AND
-    relation, out = node.op.split(".")[1].split("_")[1].upper(), node.outs[0]
+    relation, out = node.name.split("_")[1].upper(), node.outs[0]
     if out.dtype == "bool":
         compare(cx, out, relation, x, y)
     else:

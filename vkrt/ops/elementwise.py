@@ -12,7 +12,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIENT, WITH_NUMBERS
-from vkrt.ops.registry import op, operator
+from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together
 from vkrt.pte.coerce import as_float, as_int
@@ -50,12 +50,12 @@ def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: st
 
 
 def _function(cx, node, x):
-    unary(cx, node.outs[0], node.op.split(".")[1].upper(), x)
+    unary(cx, node.outs[0], node.name.upper(), x)
 
 
 def _elementary(cx, node, *args):
     """A kind of elementary.comp with the numbers behind the tensor."""
-    unary(cx, node.outs[0], node.op.split(".")[1].upper(), *args, shader="elementary")
+    unary(cx, node.outs[0], node.name.upper(), *args, shader="elementary")
 
 
 def _functions(names: str, dtypes, function=_function, **others) -> None:
@@ -180,7 +180,7 @@ SCALAR_FUNCTIONS = {"add": "PLUS", "sub": "PLUS", "rsub": "FROM", "mul": "TIMES"
 @op("aten.add.Scalar aten.sub.Scalar aten.rsub.Scalar", "self:T other:n alpha:n?", sizes=same,
     dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
 def _with_scalar(cx, node, x, number, alpha=None):
-    out, name = node.outs[0], node.op.split(".")[1]
+    out, name = node.outs[0], node.name
     function = SCALAR_FUNCTIONS[name]
     alpha = 1 if alpha is None else alpha
     if function == "PLUS":
@@ -223,10 +223,10 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
 def _activation(cx) -> tuple[int, float, float]:
     """What the current node's kernel does to its result (see `vkrt.ops.fusing`)."""
     node = cx.fusions.tails.get(cx.node)
-    found = operator(node.op) if node is not None else None
-    if found is None:
+    if node is None:
         return 0, 0.0, 0.0
-    assert node is not None and found.activation is not None
+    found = known(node.op)
+    assert found.activation is not None  # else it would not be a tail
     bounds = found.bounds(*found.schema.read(node.args)) if found.bounds else (0.0, 0.0)
     return kind("binary", found.activation), *bounds
 
@@ -243,7 +243,7 @@ def _activation(cx) -> tuple[int, float, float]:
 @op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",
     takes_activation=True)
 def _two(cx, node, x, y):
-    binary(cx, node.outs[0], node.op.split(".")[1].upper(), x, y, activation=_activation(cx))
+    binary(cx, node.outs[0], node.name.upper(), x, y, activation=_activation(cx))
 
 
 @op("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together, dtypes=PROMOTED,

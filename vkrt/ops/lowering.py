@@ -13,7 +13,7 @@ from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops import copying, states
 from vkrt.ops.context import ImageTooLarge, Lowering
-from vkrt.ops.registry import operator
+from vkrt.ops.registry import Operator, known, operator
 from vkrt.ops.reuse import Reuse
 from vkrt.plan.scratch import scratch_budgets
 from vkrt.work.records import HostCall, ReadArgument, WorkList
@@ -101,10 +101,10 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
     try:
         if strange := _strange((*node.tensors(), *node.outs)):
             cx.missing[f"{node.kernel or node.op} of {strange}"] += 1
-        elif operator(node.op) is None:
+        elif (found := operator(node.op)) is None:
             cx.missing[node.op] += 1
         else:
-            _lower_node(cx, node)
+            _lower_node(cx, node, found)
             return
     except UnsupportedError as error:
         cx.refused[str(error)] += 1
@@ -117,21 +117,20 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
         cx.stand_in(tensor)
 
 
-def _lower_node(cx: Lowering, node: Node) -> None:
+def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
-    found = operator(node.op)
-    assert found is not None  # `_lower_or_refuse` saw to it
-    found.check(node)
+    args = found.check(node)
     if cx.node in cx.fusions.done:
         return
-    node = cx.fusions.nodes.get(cx.node, node)
     try:
         if node.is_host:
             _host_call(cx, node)
             return
-        fused = operator(node.op)
-        assert fused is not None
-        fused.lower(cx, node)
+        if cx.node in cx.fusions.nodes:
+            node = cx.fusions.nodes[cx.node]
+            found = known(node.op)
+            args = found.schema.read(node.args)
+        found.function(cx, node, *args)
     except (VkrtError, ImageTooLarge):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -17,7 +17,9 @@ What only portable kernels do outside of delegates is declared in `vkrt.ops.host
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pkgutil import walk_packages
 from types import MappingProxyType
 from typing import Any
@@ -66,7 +68,7 @@ class Operator:
     takes_activation: bool = False
 
     def infer(self, args: Sequence[Any],
-              sizes_of: Callable[[Tensor], Sizes] = lambda tensor: tensor.sizes
+              sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
               ) -> tuple[Sizes, ...]:
         """Sizes of each result.
 
@@ -78,8 +80,12 @@ class Operator:
             FormatError: arguments that the operator does not take.
             UnsupportedError: arguments that torch takes and vkrt does not.
         """
-        read = (sizes_in(value, sizes_of) for value in self.schema.read(args))
-        return tuple(tuple(sizes) for sizes in self.sizes(*read))
+        return self._sizes_for(self.schema.read(args), sizes_of)
+
+    def _sizes_for(self, read: Sequence[Any], sizes_of: Callable[[Tensor], Sizes]
+                   ) -> tuple[Sizes, ...]:
+        found = self.sizes(*(sizes_in(value, sizes_of) for value in read))
+        return tuple(tuple(sizes) for sizes in found)
 
     def result_dtypes(self, args: Sequence[Any], count: int) -> tuple[Allowed, ...]:
         """What the dtype of each of the `count` results may be; None where any is right.
@@ -91,8 +97,11 @@ class Operator:
         further = (allowed,) * count if self.further is None else self.further
         return (allowed, *further)[:count]
 
-    def check(self, node: Node) -> None:
+    def check(self, node: Node) -> tuple[Any, ...]:
         """Compares a node with the declaration.
+
+        Returns:
+            The node's arguments as the schema reads them.
 
         Raises:
             FormatError: arguments that the operator does not take, or results with other sizes or
@@ -100,7 +109,8 @@ class Operator:
             UnsupportedError: arguments that torch takes and vkrt does not.
         """
         try:
-            expected = self.infer(node.args)
+            read = self.schema.read(node.args)
+            expected = self._sizes_for(read, attrgetter("sizes"))
             dtypes = self.result_dtypes(node.args, len(node.outs))
         except (FormatError, UnsupportedError) as error:
             raise type(error)(f"{node}: {error}") from None
@@ -114,10 +124,7 @@ class Operator:
             if dtype is not None and out.dtype not in dtype:
                 raise FormatError(f"{node}: result {index}: expected dtype "
                                   f"{' or '.join(sorted(dtype))}, the file says {out.dtype}")
-
-    def lower(self, cx, node: Node) -> None:
-        """Adds what the node does to the work list in the making."""
-        self.function(cx, node, *self.schema.read(node.args))
+        return read
 
 
 _DECLARED: dict[str, Operator] = {}
@@ -179,8 +186,9 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
     return declare
 
 
+@cache
 def _load() -> None:
-    """Imports every family of this package once; importing declares its operators."""
+    """Imports every family of this package; importing declares its operators."""
     package = import_module("vkrt.ops")
     for module in walk_packages(package.__path__, "vkrt.ops."):
         import_module(module.name)
@@ -210,13 +218,18 @@ def kernels() -> dict[str, Kernel]:
     return _KERNELS
 
 
-def infer(name: str, args: Sequence[Any]) -> tuple[Sizes, ...]:
-    """Sizes of each result of an operator, see `Operator.infer`.
+def known(name: str) -> Operator:
+    """The operator of a name.
 
     Raises:
-        UnsupportedError: vkrt does not have it, too.
+        UnsupportedError: vkrt does not have it.
     """
     found = operator(name)
     if found is None:
         raise UnsupportedError(f"vkrt has no operator {name}")
-    return found.infer(args)
+    return found
+
+
+def infer(name: str, args: Sequence[Any]) -> tuple[Sizes, ...]:
+    """Sizes of each result of an operator, see `Operator.infer` and `known`."""
+    return known(name).infer(args)
