@@ -26,11 +26,16 @@ def add_model(parser: argparse.ArgumentParser, *, several: bool = False) -> None
         parser.add_argument("models", nargs="+", metavar="model", help="a .pte file")
     else:
         parser.add_argument("model", help="a .pte file")
-    parser.add_argument("--device", help="index or part of the name of a device (default: the "
-                                         "best one)")
+    add_device(parser)
     parser.add_argument(*_names("data_path"), action="append", default=[], metavar="FILE",
                         help="a .ptd file with constants of the program, once per file "
                              "(default: none)")
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Which device is used, see `device_of`."""
+    parser.add_argument("--device", help="index or part of the name of a device (default: the "
+                                         "best one)")
 
 
 def add_method(parser: argparse.ArgumentParser) -> None:

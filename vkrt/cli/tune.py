@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli.common import add_json, device_of, show
+from vkrt.cli.common import add_device, add_json, device_of, show
 from vkrt.device.policy import overridden, policy_from
 from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
 from vkrt.errors import InputError
@@ -27,6 +27,7 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method
+from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
@@ -47,8 +48,7 @@ WORST = ((1, 4), 8.0)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--device", help="index or part of the name of a device (default: the "
-                                         "best one)")
+    add_device(parser)
     parser.add_argument("--write", action="store_true",
                         help="put the row into the user's folder of rows, "
                              "$XDG_CONFIG_HOME/vkrt/drivers (default: only print it)")
@@ -113,9 +113,7 @@ def _chain(sizes: tuple[int, ...], op: str, weight: tuple[int, ...], rest: tuple
 
 def flops(graph: Graph) -> int:
     """Of one operator of a chain."""
-    node = graph.nodes[0]
-    weight = node.args[1].sizes
-    return 2 * int(np.prod(node.outs[0].sizes)) * int(np.prod(weight[1:]))
+    return 2 * (multiply_adds(graph.nodes[0]) or 0)
 
 
 class Bench:
