@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 
 import numpy as np
 import pytest
 from shape_programs import layout_program, random_program
-from support import MODELS, need_model
+from support import MODELS, QUICK, need_model
 
 import vkrt
 from vkrt.memory.source import Source
@@ -22,7 +21,6 @@ from vkrt.vk.pretence import treat_as_discrete
 pytestmark = pytest.mark.driver
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
-QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 STORAGES = ["texel", "texture3d"] if QUICK else ["texel", "buffer", "texture3d"]
 STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
 if not QUICK:

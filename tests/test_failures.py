@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mutations import Model
-from support import MODELS, outside
+from support import MODELS, QUICK, outside
 
 import vkrt
 from vkrt.graph.states import PREPACK
@@ -86,7 +86,7 @@ def test_damaged_files(name, device):
     """
     rng = random.Random(f"7 {name}")
     # Less on further drivers: nothing of this depends on them.
-    count = 12 if os.environ.get("VKRT_TEST_DEPTH") == "quick" else 60
+    count = 12 if QUICK else 60
     refused = 0
     for number in range(count):
         data = damaged(name, rng)

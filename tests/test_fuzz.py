@@ -12,7 +12,7 @@ from random import Random
 import fuzz
 import pytest
 from mutations import Model
-from support import MODELS
+from support import MODELS, QUICK
 
 from vkrt.graph.states import PREPACK
 from vkrt.ops import registry
@@ -20,7 +20,7 @@ from vkrt.ops.dtypes import ANY
 
 NAMES = ["toy", "mlp", "shapes", "elementwise", "lstm_cell", "buffers", "coder"]
 # Less on further drivers: little of this depends on them.
-COUNT = 30 if os.environ.get("VKRT_TEST_DEPTH") == "quick" else 150
+COUNT = 30 if QUICK else 150
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ a flush or an invalidation reads rubbish then.
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, QUICK
 
 import vkrt
 from vkrt.vk.device import Device
@@ -21,7 +20,6 @@ from vkrt.vk.pretence import pretend
 pytestmark = pytest.mark.driver
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
-QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 NAMES = ["places"] if QUICK else ["mlp", "places", "buffers", "conv-dyn"]
 WEIGHTS = ["auto", "stream"] if QUICK else ["auto", "direct", "copy", "stream"]
 

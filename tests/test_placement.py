@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support import MODELS, inputs_of, need_model, same_bits
+from support import MODELS, QUICK, inputs_of, need_model, same_bits
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
@@ -20,7 +19,6 @@ from vkrt.vk.pretence import treat_as_discrete
 pytestmark = pytest.mark.driver
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
-QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 SMALL = ["toy", "conv_mix"]
 LARGE = ["silero-vad"]
 STORAGES = ["texel"]

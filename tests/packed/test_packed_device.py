@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from packed_samples import PREFIX, copied, packed_without_a_device, put, works_of
+from support import QUICK
 
 import vkrt
 from vkrt import packer
@@ -18,7 +19,6 @@ from vkrt.packed import format as vkpack
 from vkrt.program import Description
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
-QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",
             "superres_small", "toy"]
 
