@@ -98,7 +98,7 @@ def test_large(name, device):
             results = program.run(array)
             description = Description(path)
             graph = resolve(description.graph("forward"), [sizes])
-            alone = vkrt.Method(graph, [description.source], device, specialize=False)
+            alone = vkrt.Method(graph, [description.source], device)
             check(results, alone.execute([array]))
             alone.close()
             description.close()
@@ -446,7 +446,7 @@ def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
             inputs = [random.standard_normal((n, 8)).astype(np.float32) for n in (1, rows)]
             results = method.execute(inputs)
             alone = vkrt.Method(resolve(graph, [(1, 8), (rows, 8)]), [Source.wrap(b"")], device,
-                                options=options, specialize=False)
+                                options=options)
             for result, expected in zip(results, alone.execute(inputs), strict=True):
                 np.testing.assert_array_equal(result, expected)
             alone.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from support import MODELS
 from vkrt.vk.pipeline_cache import save
 
 import vkrt
+from vkrt.device.policy import overridden, policy_of
 from vkrt.vk import live_objects
 
 pytestmark = pytest.mark.driver
@@ -53,17 +55,54 @@ def test_only_what_is_new_is_created(device):
     assert pipelines() == none
 
 
-def test_shaders_of_many_sizes_have_them_pushed(device, monkeypatch):
-    """They are fewer pipelines then, and give the same results."""
+def count_and_results(device, **options) -> tuple[int, list[np.ndarray]]:
+    """How many pipelines a program of convolutions needs, and its results."""
     none, x = pipelines(), np.load(MODELS / "conv_mix.npz")["in0"]
-    with vkrt.load(MODELS / "conv_mix.pte", device) as program:
-        specialized = pipelines() - none
-        expected = program.run(x)
+    with vkrt.load(MODELS / "conv_mix.pte", device, **options) as program:
+        return pipelines() - none, program.run(x)
+
+
+@pytest.mark.parametrize("specialize", ["few", "none"])
+def test_layers_that_differ_in_sizes_share_pipelines(device, specialize):
+    """They are fewer pipelines then, and give the same results."""
+    specialized, expected = count_and_results(device, specialize="all")
+    shared, results = count_and_results(device, specialize=specialize)
+    assert shared < specialized
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_shaders_of_many_sizes_have_them_pushed(device, monkeypatch):
+    """Also where all sizes are to be compiled in."""
+    specialized, _ = count_and_results(device, specialize="all")
     monkeypatch.setattr("vkrt.runtime.pipelines.MAX_SPECIALIZED", 0)
-    with vkrt.load(MODELS / "conv_mix.pte", device) as program:
-        assert pipelines() - none < specialized
-        for result, wanted in zip(program.run(x), expected, strict=True):
-            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+    assert count_and_results(device, specialize="all")[0] < specialized
+
+
+def test_the_row_says_what_is_compiled_in(device):
+    """By the names of families, whatever their tiles are."""
+    own = replace(policy_of(device.info), specialize={})
+    pushed, _ = count_and_results(device, specialize="none")
+    with overridden(own):
+        assert count_and_results(device)[0] == pushed
+    with overridden(replace(own, specialize={"conv2d": ["kernel_y", "no such"], "no such": ["X"]})):
+        assert count_and_results(device)[0] > pushed
+        assert count_and_results(device, specialize="none")[0] == pushed
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv_mix"])
+def test_odd_sizes(device, name):
+    """Larger buffers and views are planned for, and no kernel sees the difference."""
+    x, planned, found = np.load(MODELS / f"{name}.npz")["in0"], [], []
+    for odd in (False, True):
+        with (overridden(replace(policy_of(device.info), odd_sizes=odd)),
+              vkrt.load(MODELS / f"{name}.pte", device) as program):
+            found.append(program.run(x))
+            assert program.memory.planned_peak == program.memory.measured_peak
+            planned.append(program.memory.planned_peak)
+    assert planned[0] < planned[1] < planned[0] + 64 * 1024
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_a_storage_has_pipelines_of_its_own(device):

@@ -64,9 +64,9 @@ def test_drivers_that_nobody_measured():
 
 
 def test_rows_of_the_user_s_win(own):
-    own("mine.json", {"driver_id": LAVAPIPE, "specialize": False})
+    own("mine.json", {"driver_id": LAVAPIPE, "specialize": {"conv2d": ["X"]}})
     mine, package = (policy.policy_of(info(number)) for number in (LAVAPIPE, SWIFTSHADER))
-    assert not mine.specialize and package.specialize
+    assert mine.specialize == {"conv2d": ["X"]} != package.specialize
     # What a file leaves out is that of the package's row.
     assert mine.loop_limit == 60000 and mine.winograd and mine.tuning.lanes == 64
     own("new.json", {"driver_id": OTHER, "lanes": 7})
@@ -91,7 +91,9 @@ def test_a_device_s_row_comes_first(own):
     ({"driverid": 3}, "unknown field 'driverid'; there are driver_id, device"),
     ({"driver_id": "13"}, 'driver_id is "13", expected a whole number from 0 on or null'),
     ({"storage": ["texel"]}, r"storage is \[.*expected one of texel, buffer, texture3d"),
-    ({"specialize": 1}, "specialize is 1, expected true or false"),
+    ({"specialize": True}, "specialize is true, expected an object of shaders and lists"),
+    ({"specialize": {"copy": [1]}}, r'specialize is {"copy": \[1\]}, expected an object of'),
+    ({"winograd": 1}, "winograd is 1, expected true or false"),
     ({"device": "("}, r'device is "\(", expected a regular expression'),
     ({"tiles": {"9x9": 2.0}}, "tiles lacks 8x8, "),
     ({"tiles": {**dict.fromkeys(rows.TILES, 2.0), "9x9": 2.0}}, "unknown field 'tiles.9x9'"),

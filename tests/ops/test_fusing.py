@@ -51,7 +51,7 @@ def kernels(graph: Graph) -> list[str]:
 
 def result_of(graph: Graph, array: np.ndarray, storage: str, device) -> np.ndarray:
     """The first result of a graph."""
-    method = Method(graph, [Source.wrap(b"")], device, specialize=False,
+    method = Method(graph, [Source.wrap(b"")], device,
                     options=LoadOptions(storage=storage))
     try:
         return method.execute([array])[0]

@@ -49,7 +49,8 @@ def fits_images(variant: Variant, device) -> bool:
 @pytest.mark.parametrize("variant", PLAIN, ids=str)
 def test_specialized(variant: Variant, device):
     case = variant.case()
-    method = Method(case.graph, [Source.wrap(case.data)], device, specialize=True)
+    method = Method(case.graph, [Source.wrap(case.data)], device,
+                    options=LoadOptions(specialize="all"))
     try:
         check(method.execute(case.inputs), case)
     finally:
@@ -68,7 +69,7 @@ def test_all_samples(key, storage: str, device):
     cases = [variant.case() for variant in group]
     graph, data = merged(cases)
     method = Method(graph, [Source.wrap(data)], device,
-                    options=LoadOptions(storage=storage), specialize=False)
+                    options=LoadOptions(storage=storage))
     try:
         inputs = [array for case in cases for array in case.inputs]
         first = method.execute(inputs)

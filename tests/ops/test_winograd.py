@@ -59,7 +59,7 @@ def test_results(storage, strip, anyway, monkeypatch, device):
                         lambda self, *args: min(strip, longest(self, *args)))
     for row in LAYERS:
         case = layer_case(*row)
-        method = Method(case.graph, [Source.wrap(case.data)], device, specialize=False,
+        method = Method(case.graph, [Source.wrap(case.data)], device,
                         options=LoadOptions(storage=storage, winograd="always"))
         try:
             assert "winograd_output" in shaders_of(method.work)

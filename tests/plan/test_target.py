@@ -21,16 +21,18 @@ def relu(*sizes: int) -> Graph:
                  ).finish()
 
 
-@pytest.mark.parametrize(("invocations", "local_size", "groups"), [
-    (1, 8, (1, 1, 1)),
-    (40, 8, (5, 1, 1)),
-    (256, 64, (4, 1, 1)),
-    (1000, 64, (16, 1, 1)),
-    (64 * 70000, 64, (65535, 2, 1)),
+@pytest.mark.parametrize(("invocations", "steps", "local_size", "groups"), [
+    (1, 0, 64, (1, 1, 1)),
+    (1, 1 << 20, 8, (1, 1, 1)),
+    (40, 100, 64, (1, 1, 1)),
+    (40, 1 << 20, 8, (5, 1, 1)),
+    (256, 1 << 20, 64, (4, 1, 1)),
+    (1000, 1 << 20, 64, (16, 1, 1)),
+    (64 * 70000, 0, 64, (65535, 2, 1)),
 ])
-def test_cover(invocations, local_size, groups):
-    """At least 4 groups where there is work for them, and no dimension beyond the limit."""
-    size, made = Target().cover(invocations)
+def test_cover(invocations, steps, local_size, groups):
+    """At least 4 groups where there is long work for them, and no dimension beyond the limit."""
+    size, made = Target().cover(invocations, steps)
     assert (size, made) == (local_size, groups)
     assert size * made[0] * made[1] >= invocations
 

@@ -140,7 +140,7 @@ def _opened() -> Iterator[Any]:
     from vkrt.vk.device import Device
 
     with Device.open(None) as device, overridden(replace(policy_of(device.info),
-                                                         specialize=False)):
+                                                         specialize={})):
         yield device
 
 

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from vkrt.method.method import Method
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host
 from vkrt.plan.options import LoadOptions
+from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.tensor import Constant, Tensor
@@ -41,6 +43,15 @@ CHAIN = 4
 # every tile.
 CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
 DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
+# Families of shaders, a shader of each, and a graph that is made of it; parameters without a value
+# in a pipeline have this one.
+SHADERS = {"conv2d": "conv2d_8x8.texel.f32", "conv2d_depthwise": "conv2d_depthwise_8.texel.f32",
+           "matmul": "matmul_8x8.texel.f32"}
+SPECIALIZED: dict[str, Callable[[], Graph]] = {
+    "conv2d": lambda: convolution(128, 32, 3),
+    "conv2d_depthwise": lambda: convolution(256, 32, 3, depthwise=True),
+    "matmul": lambda: convolution(256, 32, 1)}
+UNSET = 1 << 31
 # A choice changes only for what is measured to be better by more than this.
 MARGIN = 0.03
 WORST = ((1, 4), 8.0)
@@ -132,14 +143,20 @@ class Bench:
         self.on_cpu = device.info.type == "cpu"
         self.zeros = bytes(64 << 20)
 
-    def seconds(self, graph: Graph, *, storage: str = "texel", specialize: bool = True,
-                **changes: Any) -> float:
-        """Median seconds of one operator of a graph's chain, with these changes of the tuning."""
+    def seconds(self, graph: Graph, *, storage: str = "texel",
+                specialize: dict[str, list[str]] | None = None, **changes: Any) -> float:
+        """Median seconds of one operator of a graph's chain, with these changes of the tuning.
+
+        Args:
+            specialize: sizes that are compiled in; those of the row by default.
+        """
         own = policy_from(self.kept)
-        with overridden(replace(own, tuning=replace(own.tuning, **changes))):
+        if specialize is None:
+            specialize = self.kept.fields["specialize"]
+        with overridden(replace(own, specialize=specialize,
+                                tuning=replace(own.tuning, **changes))):
             method = Method(graph, [Source.wrap(self.zeros)], self.device,
-                            options=LoadOptions(storage=storage, winograd="off"),
-                            specialize=specialize)
+                            options=LoadOptions(storage=storage, winograd="off"))
         try:
             inputs = [np.zeros(value.sizes, np.float32) for value in graph.inputs]
             method.execute(inputs)
@@ -228,13 +245,27 @@ def tune_storage(bench: Bench) -> tuple[str, str]:
             "convolution, product)")
 
 
-def tune_specialize(bench: Bench) -> tuple[bool, str]:
-    """Whether sizes should be constants of the pipelines."""
-    graphs = [convolution(*shape) for shape in CONVOLUTIONS]
-    mean = _mean([bench.seconds(graph, specialize=False) / bench.seconds(graph)
-                  for graph in graphs])
-    return mean > 1 - MARGIN, (f"convolutions with pushed sizes take {mean:.2f} times as long as "
-                               "with constants")
+def tune_specialize(bench: Bench) -> tuple[dict[str, list[str]], str]:
+    """The sizes that kernels are faster with as constants, each on its own."""
+    table: dict[str, list[str]] = {}
+    said = []
+    for family, graph in SPECIALIZED.items():
+        names = [spec.name for spec in catalog().get(SHADERS[family]).specs
+                 if spec.default == UNSET]
+        pushed = bench.seconds(graph(), specialize={})
+
+        def times(some: list[str], family=family, graph=graph, pushed=pushed) -> float:
+            return pushed / bench.seconds(graph(), specialize={family: some})
+
+        whole = times(names)
+        chosen = [name for name in names if times([name]) > 1 + MARGIN] if (
+            whole > 1 + MARGIN) else []
+        said.append(f"{family} with pushed sizes takes {whole:.2f} times as long as with constants")
+        if chosen:
+            table[family] = chosen
+            said[-1] += f", {times(chosen):.2f} times as long as with {', '.join(chosen)}"
+        _say(f"  {said[-1]}")
+    return table, "; ".join(said)
 
 
 def tune_ceiling(bench: Bench) -> tuple[dict[str, Any], str]:

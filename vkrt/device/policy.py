@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from vkrt.dataclass import dataclass
@@ -16,6 +16,7 @@ from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
 WINOGRAD = ("auto", "off", "always")
+SPECIALIZE = ("few", "all", "none")
 
 # VkDriverId
 SWIFTSHADER = 10
@@ -72,7 +73,11 @@ class Policy:
     Attributes:
         storage: the default storage, see `Target`.
         max_texels: size of the largest texel view where it differs from what the driver reports.
-        specialize: sizes become specialization constants (True) or push constants.
+        specialize: sizes that are worth compiling in: families of shaders -> names of their
+            parameters. All others are pushed, so that layers share pipelines.
+        odd_sizes: whether the driver compiles a kernel anew where other operands of it than before
+            lie in buffers of a size that is a power of two, or are texel views of less than 256
+            bytes or of a multiple of 64 KiB. Buffers and views are then made larger than that.
         tuning: what operators choose kernels by.
         speed: for choosing how far ahead weights are streamed.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
@@ -85,7 +90,8 @@ class Policy:
 
     storage: str
     max_texels: int | None
-    specialize: bool
+    specialize: Mapping[str, Sequence[str]]
+    odd_sizes: bool
     tuning: Tuning
     speed: Speed
     winograd: bool
@@ -110,7 +116,7 @@ def policy_from(row: Row) -> Policy:
     tiles = tuple(((a, b), fields["tiles"][f"{a}x{b}"]) for (a, b), _ in Tuning().tiles)
     return Policy(
         storage=fields["storage"], max_texels=fields["max_texels"],
-        specialize=fields["specialize"],
+        specialize=fields["specialize"], odd_sizes=fields["odd_sizes"],
         tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
                       wide_depthwise=fields["wide_depthwise"], min_groups=fields["min_groups"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
@@ -166,8 +172,6 @@ def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
         max_buffer_range=limits["maxStorageBufferRange"],
         max_image_extent=limits["maxImageDimension3D"],
         max_groups=limits["maxComputeWorkGroupCount"][0],
-        max_local_size=min(limits["maxComputeWorkGroupInvocations"],
-                           limits["maxComputeWorkGroupSize"][0]),
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],

@@ -58,7 +58,11 @@ FIELDS: dict[str, Any] = {
     "storage": (f"one of {', '.join(STORAGES)}",
                 lambda value: isinstance(value, str) and value in STORAGES),
     "max_texels": _or_null(COUNT),
-    "specialize": FLAG,
+    "specialize": ("an object of shaders and lists of their parameters", lambda value: (
+        isinstance(value, dict) and all(
+            isinstance(names, list) and all(isinstance(name, str) for name in names)
+            for names in value.values()))),
+    "odd_sizes": FLAG,
     "tiles": dict.fromkeys(TILES, NUMBER),
     "lanes": COUNT,
     "wide_depthwise": COUNT,

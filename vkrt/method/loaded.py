@@ -48,8 +48,7 @@ class Loaded:
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
-                 report: MemoryReport, specialize: bool | None, packed: Sidecar | None,
-                 store: WeightStore | None, allocator: Allocator | None):
+                 report: MemoryReport, packed: Sidecar | None, store: WeightStore | None, allocator: Allocator | None):
         self.graph = graph
         self.options = options
         self.report = report
@@ -60,10 +59,8 @@ class Loaded:
         self._weights: list[Weights] = []
         self._extra_bytes = 0
         self._prepared: Prepared | None = None
-        if specialize is None:
-            specialize = policy_of(device.info).specialize and not graph.is_dynamic
         try:
-            self._pipelines = self._own(Pipelines(device, specialize))
+            self._pipelines = self._own(Pipelines(device, options.specialize))
             self.prepared = self._prepared = prepare(graph, device, sources, options, packed, store,
                                                      self._lowered)
             report.stopwatch.mark("plan memory")

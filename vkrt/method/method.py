@@ -41,9 +41,6 @@ class Method:
             open as long as the method is.
         device: an open device.
         options: see `vkrt.load`.
-        specialize: whether sizes become specialization constants of the pipelines (True) or push
-            constants (False: samples of one shader share a pipeline); by default push constants
-            for dynamic shapes, and for others the driver's policy.
         report: collects the phases; a new one by default.
         packed: the file of packed weights, which stays the caller's; none by default.
         store: the weights of the program's other methods, whose memory is on the same allocator;
@@ -55,9 +52,9 @@ class Method:
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
-                 options: LoadOptions | None = None, specialize: bool | None = None,
-                 report: MemoryReport | None = None, packed: Sidecar | None = None,
-                 store: WeightStore | None = None, allocator: Allocator | None = None):
+                 options: LoadOptions | None = None, report: MemoryReport | None = None,
+                 packed: Sidecar | None = None, store: WeightStore | None = None,
+                 allocator: Allocator | None = None):
         self.metadata = metadata_of(graph)
         self.graph = graph
         self.report = report or MemoryReport()
@@ -70,7 +67,7 @@ class Method:
             raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
                                    "vkrt passes tensors only")
         self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
-                              specialize, packed, store, allocator)
+                              packed, store, allocator)
 
     @property
     def work(self) -> WorkList:

@@ -389,7 +389,7 @@ class Lowering:
 
     def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
                  dtype: str | None = None, storage: str | None = None, loops: int = 0,
-                 local_size: int = 64) -> None:
+                 work: int = 1) -> None:
         """Adds a dispatch of `shader` (file name without .comp).
 
         Args:
@@ -399,7 +399,7 @@ class Lowering:
             dtype: the variant; the first write's dtype by default. "f32_i32" for a pair.
             storage: the variant; the work list's by default.
             loops: iterations of all loops of one invocation together.
-            local_size: invocations per workgroup; made smaller so that at least 4 groups exist.
+            work: products of texels in an iteration.
         """
         if invocations <= 0:
             return
@@ -410,7 +410,7 @@ class Lowering:
                 f"the {limit} that this driver runs")
         storage = storage or self.variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
-        local_size, groups = self.target.cover(invocations, local_size)
+        local_size, groups = self.target.cover(invocations, invocations * loops * work)
         values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
         if any(not -1 << 31 <= value < 1 << 31 for value in values):
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "

@@ -275,6 +275,7 @@ def _general(cx, conv: Convolution, source: Operand) -> None:
     matrix = cx.matrix(conv.weight, source.order, 1)
     result = cx.write(out, source.order)
     group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
+    tile = 1, 1
     width, rows, texels = result.grid
     if conv.suits_winograd and out.dtype == "float32" and width * rows:
         layer = winograd.Layer(conv.inputs, conv.channels, width, _height(out),
@@ -295,7 +296,7 @@ def _general(cx, conv: Convolution, source: Operand) -> None:
         group_inputs = conv.group_inputs
         loops = 4 * (loops + conv.taps * group_inputs)
     cx.dispatch(shader, conv.params(source, result, group_inputs), [result],
-                [source, matrix, conv.bias], count, loops=loops)
+                [source, matrix, conv.bias], count, loops=loops, work=math.prod(tile))
 
 
 def _transposed(cx, conv: Convolution, source: Operand) -> None:

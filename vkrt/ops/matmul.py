@@ -6,6 +6,8 @@ torch's [N, K] of linear as it is, a [K, N] of mm transposed.
 
 from __future__ import annotations
 
+import math
+
 from vkrt.ops import tiles
 from vkrt.ops.broadcast import expanded
 from vkrt.ops.dtypes import ONE_FLOAT
@@ -40,15 +42,16 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
               beta]
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = "gemv", 4 * (texels + 1)
-        count = tiles.invocations((1, 4), 1, columns, batches)
+        count, work = tiles.invocations((1, 4), 1, columns, batches), 1
     else:
         tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2)
         shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
-        count = tiles.invocations(tile, rows, columns, batches)
+        count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
     vector = bias or cx.vector(None, result.dtype)
     # In linear storages both have one binding.
     extra = [vector, addend or source] if cx.storage == "texture3d" else [addend or vector]
-    cx.dispatch(shader, params, [result], [source, matrix, *extra], count, loops=loops)
+    cx.dispatch(shader, params, [result], [source, matrix, *extra], count, loops=loops,
+                work=work)
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:

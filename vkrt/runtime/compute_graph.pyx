@@ -91,7 +91,7 @@ cdef class ComputeGraph:
             if isinstance(step, Dispatch):
                 shader = shaders.get(step.shader)
                 self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.local_size, self.pipelines.specialize)))
+                    shader, step.params, step.local_size, False)))
             else:
                 self.steps.append((step, None, None))
 

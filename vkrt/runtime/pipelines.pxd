@@ -13,7 +13,11 @@ cdef class Shared:
 
 cdef class Pipelines:
     cdef Device device
-    cdef readonly bint specialize
+    cdef readonly str specialize
+    # From the driver's row: families of shaders -> names of sizes that are compiled in
+    cdef object few
+    # Ids of the parameters that are compiled in, by (shader's name, whether all are pushed)
+    cdef dict constants
     cdef Shared shared
     cdef dict modules
     cdef dict layouts
@@ -25,4 +29,4 @@ cdef class Pipelines:
     cdef list keys
     cdef list threads
 
-    cdef Pipeline get(self, shader, params, int local_size, bint specialize)
+    cdef Pipeline get(self, shader, params, int local_size, bint pushed)

@@ -5,10 +5,12 @@ Programs on one device share what they have in common; the last one that lets go
 destroys it. What a program needs beyond that is created by threads, while it is planned.
 """
 
+import re
 import threading
 import weakref
 from collections import Counter
 
+from vkrt.device.policy import policy_of
 from vkrt.work.records import Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.shader import catalog
@@ -27,8 +29,11 @@ cdef long UNSET = -0x80000000
 PUSH_CONSTANT_BYTES = 128
 
 # A shader that a work list would specialize for more dispatches than these has its sizes pushed
-# instead: compiling it so often takes longer than many runs gain.
+# instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.
 MAX_SPECIALIZED = 96
+
+# The end of a shader's name that says what its registers hold: conv2d_8x8, conv2d_depthwise_2
+TILE = re.compile(r"_\d+(x\d+)?$")
 
 # Threads that create pipelines beside the one that loads the program
 MAX_THREADS = 3
@@ -57,12 +62,15 @@ cdef class Pipelines:
 
     Args:
         device: an open device.
-        specialize: whether sizes become specialization constants of the dispatches' pipelines.
+        specialize: which sizes become specialization constants of the dispatches' pipelines, the
+            others being pushed: "few" (those that the driver's row names), "all" or "none".
     """
 
-    def __cinit__(self, Device device not None, bint specialize=True):
+    def __cinit__(self, Device device not None, str specialize="few"):
         self.device = device
         self.specialize = specialize
+        self.few = policy_of(device.info).specialize if specialize == "few" else {}
+        self.constants = {}
         self.modules = {}
         self.layouts = {}
         self.pipelines = {}
@@ -82,12 +90,13 @@ cdef class Pipelines:
         wanted = {}
         shaders = catalog()
         steps = [step for step in work.steps if isinstance(step, Dispatch)]
-        kinds = {(step.shader, step.params, step.local_size) for step in steps}
-        self.pushed = {name for name, count in Counter(kind[0] for kind in kinds).items()
-                       if count > MAX_SPECIALIZED}
+        if self.specialize == "all":
+            kinds = {(step.shader, step.params, step.local_size) for step in steps}
+            self.pushed = {name for name, count in Counter(kind[0] for kind in kinds).items()
+                           if count > MAX_SPECIALIZED}
         for step in steps:
             shader = shaders.get(step.shader)
-            key = self._key(shader, step.params, step.local_size, self.specialize)
+            key = self._key(shader, step.params, step.local_size, False)
             if key not in wanted and self._find(key) is None:
                 wanted[key] = shader
         if not wanted:
@@ -125,17 +134,16 @@ cdef class Pipelines:
         """Lets the driver's cache of compiled pipelines outlive the process."""
         save(self.device)
 
-    cdef Pipeline get(self, shader, params, int local_size, bint specialize):
+    cdef Pipeline get(self, shader, params, int local_size, bint pushed):
         """The pipeline of a shader for a dispatch.
 
         Args:
             params: one int per parameter id.
             local_size: invocations of a workgroup.
-            specialize: whether sizes become specialization constants; what selects code always
-                does.
+            pushed: whether all sizes are pushed, whatever `specialize` says.
         """
         self.finish()
-        key = self._key(shader, params, local_size, specialize)
+        key = self._key(shader, params, local_size, pushed)
         pipeline = self._find(key)
         if pipeline is None:
             open_cache(self.device)
@@ -143,13 +151,20 @@ cdef class Pipelines:
             pipeline = self._add(key, pipeline)
         return pipeline
 
-    def _key(self, shader, params, local_size, specialize):
-        specialize = specialize and shader.name not in self.pushed
-        constants = [(LOCAL_SIZE_ID, local_size)]
-        for spec in shader.specs:
-            if spec.id != LOCAL_SIZE_ID and (specialize or as_int32(spec.default) != UNSET):
-                constants.append((spec.id, params[spec.id]))
-        return shader.name, tuple(constants)
+    def _key(self, shader, params, local_size, pushed):
+        constants = [(number, params[number]) for number in self._constants(shader, pushed)]
+        return shader.name, ((LOCAL_SIZE_ID, local_size), *constants)
+
+    def _constants(self, shader, bint pushed):
+        """Ids of the parameters that are compiled in: what selects code always is."""
+        cdef tuple known = self.constants.get((shader.name, pushed))
+        if known is None:
+            names = () if pushed else self.few.get(TILE.sub("", shader.name.split(".")[0]), ())
+            everything = self.specialize == "all" and not pushed and shader.name not in self.pushed
+            known = tuple(spec.id for spec in shader.specs if spec.id != LOCAL_SIZE_ID and (
+                everything or as_int32(spec.default) != UNSET or spec.name in names))
+            self.constants[shader.name, pushed] = known
+        return known
 
     def _find(self, key):
         """The pipeline of a key, if this or another program has it; held from now on."""

@@ -85,7 +85,7 @@ cdef class Prepacker:
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
-        return self.pipelines.get(catalog().get(record.shader), record.params, 64, False)
+        return self.pipelines.get(catalog().get(record.shader), record.params, 64, True)
 
     def run(self, allocate_block):
         """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.
@@ -192,7 +192,7 @@ cdef class Prepacker:
         record = self.work.prepacks[item.prepack]
         self._bind(pool, index, record, place, nbytes)
         params = slice_params(record, item.first_row, item.rows)
-        _, groups = self.work.target.cover(params[COUNT], 64)
+        _, groups = self.work.target.cover(params[COUNT])
         record_dispatch(self.commands, pipeline, pool, index, params, groups)
         return 0
 

@@ -8,6 +8,8 @@ from vkrt.vk.resource cimport BufferView
 
 cdef class Resources:
     cdef Device device
+    # See `Policy.odd_sizes`
+    cdef bint odd
     cdef readonly list handles
     # Of each storage in its handle's buffer, in bytes
     cdef list offsets

@@ -1,6 +1,7 @@
 # cython: language_level=3
 """The buffers and images behind a work list's storages, created unallocated."""
 
+from vkrt.device.policy import policy_of
 from vkrt.work.tensor import MIN_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.vk.resource import buffer_requirements, image_requirements
@@ -11,12 +12,27 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, BufferView, Image
 
+# Of float32; those of other dtypes are smaller.
+cdef uint64_t TEXEL_BYTES = 16
+
+
+cdef uint64_t _view_bytes(uint64_t nbytes, bint odd):
+    """The size of a texel view of so many bytes, see `Policy.odd_sizes`."""
+    return nbytes + 256 if odd and not nbytes >> 8 & 0xff else nbytes
+
+
+cdef uint64_t _buffer_bytes(storage, bint odd):
+    """The size of a storage's buffer, which holds such a view of all of it."""
+    cdef uint64_t nbytes = _view_bytes(storage.nbytes, odd)
+    return nbytes + TEXEL_BYTES if odd and not nbytes & (nbytes - 1) else nbytes
+
 
 def requirements_of(Device device):
     """What a storage will need on a device, for plans made before anything exists.
 
     Returns a function: storage -> (size, alignment, memory type bits).
     """
+    cdef bint odd = policy_of(device.info).odd_sizes
     known = {}
 
     def requirements(storage):
@@ -26,7 +42,8 @@ def requirements_of(Device device):
         if key not in known:
             known[key] = (image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
                                              IMAGE_USAGE) if storage.is_image else
-                          buffer_requirements(device, storage.nbytes, BUFFER_USAGE, shared))
+                          buffer_requirements(device, _buffer_bytes(storage, odd), BUFFER_USAGE,
+                                              shared))
         return known[key]
     return requirements
 
@@ -39,6 +56,7 @@ cdef class Resources:
 
     def __cinit__(self, Device device, storages):
         self.device = device
+        self.odd = policy_of(device.info).odd_sizes
         self.storages = storages
         self.handles = [None] * len(storages)
         self.offsets = [0] * len(storages)
@@ -53,7 +71,7 @@ cdef class Resources:
                 handle = Image(self.device, storage.extents, TEXEL_FORMATS[storage.dtype],
                                IMAGE_USAGE)
             else:
-                handle = Buffer(self.device, storage.nbytes, BUFFER_USAGE)
+                handle = Buffer(self.device, _buffer_bytes(storage, self.odd), BUFFER_USAGE)
             self.handles[number] = handle
 
     def share(self, Resources other, storages):
@@ -87,8 +105,8 @@ cdef class Resources:
         """Makes a buffer, unbound yet, one that the queue for copies may write."""
         if self.device.upload_family != self.device.queue_family:
             self.handles[storage].close()
-            self.handles[storage] = Buffer(self.device, self.storages[storage].nbytes,
-                                           BUFFER_USAGE, False, True)
+            nbytes = _buffer_bytes(self.storages[storage], self.odd)
+            self.handles[storage] = Buffer(self.device, nbytes, BUFFER_USAGE, False, True)
 
     def address_of(self, int storage):
         """Where the host writes a buffer that it sees, as a number."""
@@ -113,12 +131,17 @@ cdef class Resources:
 
     cdef BufferView texel_view(self, operand):
         """A view of a buffer operand as texels of its dtype."""
+        cdef Buffer buffer
         key = (operand.storage.id, operand.offset, operand.nbytes, operand.dtype)
         view = self.views.get(key)
         if view is None:
+            buffer = self.handles[operand.storage.id]
             offset, nbytes = self.range_of(operand)
-            view = BufferView(self.handles[operand.storage.id], TEXEL_FORMATS[operand.dtype],
-                              offset, nbytes)
+            # What is beyond the operand in it is somebody else's, and no kernel reads it.
+            whole = _view_bytes(nbytes, self.odd)
+            if offset + whole <= buffer.size:
+                nbytes = whole
+            view = BufferView(buffer, TEXEL_FORMATS[operand.dtype], offset, nbytes)
             self.views[key] = view
         return view
 

@@ -8,6 +8,11 @@ from vkrt.work.tuning import Tuning
 # Element numbers are signed 32-bit integers in kernels.
 MAX_ELEMENTS = (1 << 31) - 1
 
+# Invocations of a workgroup
+GROUP, SMALL_GROUP = 64, 8
+# So many products of texels take a core of a CPU driver some 50 microseconds.
+LONG = 16384
+
 
 @dataclass(frozen=True)
 class Target:
@@ -20,7 +25,6 @@ class Target:
         max_buffer_range: largest storage buffer a shader sees, in bytes.
         max_image_extent: largest side of a 3-D image, in texels.
         max_groups: largest number of workgroups in x.
-        max_local_size: largest workgroup, in invocations.
         offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
         loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
@@ -33,7 +37,6 @@ class Target:
     max_buffer_range: int = 1 << 27
     max_image_extent: int = 256
     max_groups: int = 65535
-    max_local_size: int = 128
     offset_alignment: int = 256
     loop_limit: int | None = None
     scratch: str = "none"
@@ -44,15 +47,19 @@ class Target:
         """`loop_limit` as a number; longer rows are split, where a kernel can."""
         return MAX_ELEMENTS if self.loop_limit is None else self.loop_limit
 
-    def cover(self, invocations: int, local_size: int = 64) -> tuple[int, tuple[int, int, int]]:
+    def cover(self, invocations: int, steps: int = 0) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
-        Groups are made smaller where few would exist (`Tuning.min_groups`): CPU drivers then use
-        every core.
+        Groups are made smaller where few would exist (`Tuning.min_groups`) for long work: CPU
+        drivers then use every core. There are two sizes and no others, because a pipeline is made
+        for each.
+
+        Args:
+            steps: of all invocations together, see `LONG`.
         """
-        local_size = min(local_size, self.max_local_size)
-        while local_size > 8 and invocations < self.tuning.min_groups * local_size:
-            local_size //= 2
+        local_size = GROUP
+        if invocations < self.tuning.min_groups * GROUP and steps >= LONG:
+            local_size = SMALL_GROUP
         count = -(-invocations // local_size)
         columns = min(count, self.max_groups)
         return local_size, (columns, -(-count // columns), 1)
