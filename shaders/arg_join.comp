@@ -19,7 +19,7 @@ void main() {
   int i = invocation();
   int texels = X * Y * Z;
   if (i >= texels) return;
-  int lanes = VALID(i % Z, size);
+  int lanes = VALID(REST_OF(i, Z), size);
   ivec4 v = ivec4(0);
   for (int lane = 0; lane < lanes; lane++) {
     v[lane] = LOAD_AS(partial, AT_LINEAR(i, partial_X, partial_Y, Z), i32)[lane];

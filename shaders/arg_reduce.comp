@@ -39,9 +39,9 @@ ivec4 along_places(int base, int begin, int end) {
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  int texels = X * Y * Z / parts;
-  int r = i % texels, begin = i / texels * chunk, end = min(begin + chunk, count);
-  int z = i % Z;
+  ivec2 part_texel = divided(i, QUOTIENT(X * Y * Z, parts), IS_CONSTANT(X));
+  int r = part_texel.y, begin = part_texel.x * chunk, end = min(begin + chunk, count);
+  int z = REST_OF(i, Z);
   ivec4 v = ivec4(0);
   if (across != 0) {
     int lanes = VALID(z, size);

@@ -16,13 +16,12 @@ PARAM(13, divisor)
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec3 spot = pixel_of(i);
+  int column = spot.x, row = spot.y, z = spot.z;
   int left = column * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H * H;
+  ivec2 image_row = image_of(row);
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x * H;
   int right = min(left + kernel_x, X + padding_x);
   int bottom = min(top + kernel_y, H + padding_y);
   int area = (right - left) * (bottom - top);

@@ -36,9 +36,10 @@ PARAM(9, period)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, i);
-  v /= sqrt(MAPPED(variance, i) + epsilon);
-  if (has_weight != 0) v *= MAPPED(weight, i);
-  if (has_bias != 0) v += MAPPED(bias, i);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  int place = mapped_place(i);
+  vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, place);
+  v /= sqrt(MAPPED(variance, place) + epsilon);
+  if (has_weight != 0) v *= MAPPED(weight, place);
+  if (has_bias != 0) v += MAPPED(bias, place);
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
 }

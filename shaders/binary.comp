@@ -102,9 +102,10 @@ vec4 finish(vec4 v) {
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  T4 v = apply(OPERAND_TEXEL(a, i, DTYPE), OPERAND_TEXEL(b, i, DTYPE));
+  ivec4 spot = spot_of(i);
+  T4 v = apply(OPERAND_TEXEL(a, i, spot, DTYPE), OPERAND_TEXEL(b, i, spot, DTYPE));
 #if !defined(DTYPE_i32)
   v = finish(v);
 #endif
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
 }

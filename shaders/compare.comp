@@ -35,6 +35,7 @@ bvec4 apply(T4 u, T4 v) {
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  uvec4 v = uvec4(apply(OPERAND_TEXEL(a, i, DTYPE), OPERAND_TEXEL(b, i, DTYPE)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  ivec4 spot = spot_of(i);
+  uvec4 v = uvec4(apply(OPERAND_TEXEL(a, i, spot, DTYPE), OPERAND_TEXEL(b, i, spot, DTYPE)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
 }

@@ -40,5 +40,5 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   uvec4 v = uvec4(apply(LOAD(source, AT_LINEAR(i, X, Y, Z)), T4(scalar)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
 }

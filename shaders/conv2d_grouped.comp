@@ -7,7 +7,7 @@
 #include "conv_params.glsl"
 
 float channel(int o, int left, int top, int image) {
-  int inputs = o / group_channels * group_inputs;
+  int inputs = QUOTIENT(o, group_channels) * group_inputs;
   int texels = (group_inputs + 3) / 4;
   float sum = 0;
   for (int ky = 0; ky < kernel_y; ky++) {
@@ -32,13 +32,14 @@ void main() {
   int i = invocation();
   int out_Z = (channels + 3) / 4;
   if (i >= out_X * out_Y * out_Z) return;
-  int z = i % out_Z;
-  i /= out_Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec2 outer = divided(i, out_Z, IS_CONSTANT(channels)), pixel = DIVIDED(outer.x, out_X);
+  int z = outer.y;
+  int column = pixel.y;
+  int row = pixel.x;
   int left = column * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H * H;
+  ivec2 image_row = image_of(row);
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x * H;
   vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
   for (int k = 0; k < VALID(z, channels); k++) v[k] += channel(4 * z + k, left, top, image);
   if (has_clamp != 0) v = clamp(v, low, high);

@@ -45,12 +45,13 @@ void main() {
   int Z = (channels + 3) / 4;
   if (i >= out_X * out_Y * Z) return;
   // Neighbouring invocations share their weights.
-  int column = i % out_X;
-  int row = i / out_X % out_Y;
-  int z = i / (out_X * out_Y);
+  ivec2 outer = DIVIDED(i, out_X), rest = DIVIDED(outer.x, out_Y), image_row = DIVIDED(rest.y, out_H);
+  int column = outer.y;
+  int row = rest.y;
+  int z = rest.x;
   int left = column * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H;
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x;
   int texels = (kernel_x + 3) / 4;
   int last = channels - 1;
 

@@ -11,24 +11,22 @@
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  int column = i / Z % out_X + padding_x;
-  int row = i / (Z * out_X);
-  int below = row % out_H + padding_y;
-  int image = row / out_H * H;
-  int begin = first_tap(column, stride_x, dilation_x, tap_step_x, kernel_x);
-  int ky = first_tap(below, stride_y, dilation_y, tap_step_y, kernel_y);
+  ivec3 spot = pixel_of(i);
+  int z = spot.z;
+  ivec2 image_row = image_of(spot.y);
+  int image = image_row.x * H;
+  Taps along_x = TAPS(spot.x + padding_x, x), along_y = TAPS(image_row.y + padding_y, y);
   vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
-  for (; ky < kernel_y; ky += tap_step_y) {
-    int y = (below - ky * dilation_y) / stride_y;
+  int y = along_y.from;
+  for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
-    for (int kx = begin; kx < kernel_x; kx += tap_step_x) {
-      int x = (column - kx * dilation_x) / stride_x;
+    int x = along_x.from;
+    for (int kx = along_x.first; kx < kernel_x; kx += tap_step_x, x -= along_x.step) {
       if (uint(x) >= uint(X)) continue;
       vec4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
       v += LOAD(source, AT(x, image + y, z, X, Z)) * w;
     }
   }
   if (has_clamp != 0) v = clamp(v, low, high);
-  STORE(result, AT_LINEAR(i, out_X, out_Y, Z), mask_padding(v, VALID(z, channels)));
+  STORE(result, AT(spot.x, spot.y, z, out_X, Z), mask_padding(v, VALID(z, channels)));
 }

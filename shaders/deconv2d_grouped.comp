@@ -15,7 +15,7 @@ vec4 products(int x, int y, int z, int tap) {
   int lanes = VALID(z, channels);
   for (int lane = 0; lane < lanes; lane++) {
     int o = 4 * z + lane;
-    int inputs = o / group_channels * group_inputs;
+    int inputs = QUOTIENT(o, group_channels) * group_inputs;
     for (int c = 0; c < group_inputs; c++) {
       int e = inputs + c;
       POSITION w = WEIGHT_AT(o, tap * texels + (c >> 2), kernel_y * kernel_x * texels);
@@ -29,23 +29,22 @@ void main() {
   int i = invocation();
   int out_Z = (channels + 3) / 4;
   if (i >= out_X * out_Y * out_Z) return;
-  int z = i % out_Z;
-  int column = i / out_Z % out_X + padding_x;
-  int row = i / (out_Z * out_X);
-  int below = row % out_H + padding_y;
-  int image = row / out_H * H;
-  int begin = first_tap(column, stride_x, dilation_x, tap_step_x, kernel_x);
-  int ky = first_tap(below, stride_y, dilation_y, tap_step_y, kernel_y);
+  ivec2 outer = divided(i, out_Z, IS_CONSTANT(channels)), pixel = DIVIDED(outer.x, out_X);
+  ivec3 at = ivec3(pixel.yx, outer.y);
+  int z = at.z;
+  ivec2 image_row = image_of(at.y);
+  int image = image_row.x * H;
+  Taps along_x = TAPS(at.x + padding_x, x), along_y = TAPS(image_row.y + padding_y, y);
   vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
-  for (; ky < kernel_y; ky += tap_step_y) {
-    int y = (below - ky * dilation_y) / stride_y;
+  int y = along_y.from;
+  for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
-    for (int kx = begin; kx < kernel_x; kx += tap_step_x) {
-      int x = (column - kx * dilation_x) / stride_x;
+    int x = along_x.from;
+    for (int kx = along_x.first; kx < kernel_x; kx += tap_step_x, x -= along_x.step) {
       if (uint(x) >= uint(X)) continue;
       v += products(x, image + y, z, ky * kernel_x + kx);
     }
   }
   if (has_clamp != 0) v = clamp(v, low, high);
-  STORE(result, AT_LINEAR(i, out_X, out_Y, out_Z), mask_padding(v, VALID(z, channels)));
+  STORE(result, AT(at.x, at.y, z, out_X, out_Z), mask_padding(v, VALID(z, channels)));
 }

@@ -20,5 +20,5 @@ PARAM(4, number)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(T4(number), VALID(i % Z, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(T4(number), VALID(REST_OF(i, Z), size)));
 }

@@ -23,38 +23,22 @@ PARAM(6, source_Z)
 PARAM(7, count)
 PARAM(8, stride)
 CASE(9, dims)
-#define DIMENSION(k) PARAM(10 + 2 * k, size_##k) PARAM(11 + 2 * k, stride_##k)
-DIMENSION(0)
-DIMENSION(1)
-DIMENSION(2)
-DIMENSION(3)
-DIMENSION(4)
-DIMENSION(5)
-DIMENSION(6)
-DIMENSION(7)
-
-#define STEP(k) \
-  if (dims > k) { \
-    s += (dims == k + 1 ? e : e % size_##k) * stride_##k; \
-    e /= size_##k; \
-  }
-int place_of(int e) {
-  int s = 0;
-  STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
-  return s;
-}
+#define WALK_SIZES 10
+#include "walk.glsl"
 
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   ivec4 chosen = LOAD_AS(places, AT_LINEAR(i, X, Y, Z), i32);
   chosen = clamp(mix(chosen, chosen + count, lessThan(chosen, ivec4(0))), 0, count - 1);
-  int first = i / Z * size + i % Z * 4;
-  int valid = VALID(i % Z, size);
+  ivec2 row_texel = DIVIDED(i, Z);
+  int valid = VALID(row_texel.y, size);
+  int place = walk_from(row_texel.x * size + row_texel.y * 4);
   T4 v = T4(0);
   for (int lane = 0; lane < valid; lane++) {
-    int s = place_of(first + lane) + chosen[lane] * stride;
+    int s = place + chosen[lane] * stride;
     v[lane] = LOAD(source, AT_LINEAR(s >> 2, source_X, source_Y, source_Z))[s & 3];
+    place = walk_on(place);
   }
   STORE(result, AT_LINEAR(i, X, Y, Z), v);
 }

@@ -49,14 +49,12 @@ vec4 at(int x, int y, int first, int z) {
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec3 spot = pixel_of(i);
+  int column = spot.x, row = spot.y, z = spot.z;
   vec2 place = LOAD(grid, AT(column, row, 0, out_X, 1)).xy;
   float px = pixel(place.x, X);
   float py = pixel(place.y, H);
-  int first = row / out_H * H;
+  int first = image_of(row).x * H;
   vec4 v;
   if (mode == NEAREST) {
     v = at(int(roundEven(px)), int(roundEven(py)), first, z);

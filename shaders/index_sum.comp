@@ -25,7 +25,8 @@ ivec4 inside(ivec4 v, int count) {
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  ivec4 v = inside(OPERAND_TEXEL(a, i, i32), a_count) * a_stride
-      + inside(OPERAND_TEXEL(b, i, i32), b_count) * b_stride;
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  ivec4 spot = spot_of(i);
+  ivec4 v = inside(OPERAND_TEXEL(a, i, spot, i32), a_count) * a_stride
+      + inside(OPERAND_TEXEL(b, i, spot, i32), b_count) * b_stride;
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
 }

@@ -36,16 +36,16 @@ CASE(14, inputs)
 T4 texel(int element, int row) {
 #if !defined(STORAGE_BUFFER)
   if (inputs >= 4 && element >= start_d) {
-    return LOAD(d, AT_LINEAR(row * d_Z + ((element - start_d) >> 2), X, Y, d_Z));
+    return LOAD(d, AT_ROW(row, ((element - start_d) >> 2), X, d_Z));
   }
 #endif
   if (inputs >= 3 && element >= start_c) {
-    return LOAD(c, AT_LINEAR(row * c_Z + ((element - start_c) >> 2), X, Y, c_Z));
+    return LOAD(c, AT_ROW(row, ((element - start_c) >> 2), X, c_Z));
   }
   if (inputs >= 2 && element >= start_b) {
-    return LOAD(b, AT_LINEAR(row * b_Z + ((element - start_b) >> 2), X, Y, b_Z));
+    return LOAD(b, AT_ROW(row, ((element - start_b) >> 2), X, b_Z));
   }
-  return LOAD(a, AT_LINEAR(row * a_Z + ((element - start_a) >> 2), X, Y, a_Z));
+  return LOAD(a, AT_ROW(row, ((element - start_a) >> 2), X, a_Z));
 }
 
 int lane_of(int element) {
@@ -56,12 +56,13 @@ int lane_of(int element) {
 void main() {
   int i = invocation();
   if (i >= X * Y * texels) return;
-  int z = first + i % texels;
-  int row = i / texels;
+  ivec2 row_texel = DIVIDED(i, texels);
+  int z = first + row_texel.y;
+  int row = row_texel.x;
   T4 v = T4(0);
   for (int lane = 0; lane < 4; lane++) {
     int element = 4 * z + lane;
     if (element < size) v[lane] = texel(element, row)[lane_of(element)];
   }
-  STORE(result, AT_LINEAR(row * Z + z, X, Y, Z), mask_padding(v, VALID(z, size)));
+  STORE(result, AT_ROW(row, z, X, Z), mask_padding(v, VALID(z, size)));
 }

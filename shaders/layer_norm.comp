@@ -45,7 +45,7 @@ void main() {
     vec4 part = vec4(0);
     for (int k = block; k < stop; k++) {
       vec4 v = TEXEL(base + k) - mean;
-      if ((size & 3) != 0) v = mask_padding(v, VALID(k % Z, size));
+      if ((size & 3) != 0) v = mask_padding(v, VALID(REST_OF(k, Z), size));
       part += v * v;
     }
     sum += part;
@@ -55,6 +55,6 @@ void main() {
     vec4 v = (TEXEL(base + k) - mean) * scale;
     if (has_weight != 0) v *= LOAD_FLAT(weight, k);
     if (has_bias != 0) v += LOAD_FLAT(bias, k);
-    STORE(result, AT_LINEAR(base + k, X, Y, Z), mask_padding(v, VALID(k % Z, size)));
+    STORE(result, AT_LINEAR(base + k, X, Y, Z), mask_padding(v, VALID(REST_OF(k, Z), size)));
   }
 }

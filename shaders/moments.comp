@@ -28,22 +28,35 @@ PARAM(9, result_X)
 struct Set { int base, count, low, high; };
 
 Set set_of(int number) {
-  int low = number % across * width, high = low + width;
+  ivec2 place = DIVIDED(number, across);
+  int low = place.y * width, high = low + width;
   int first = low >> 2;
-  return Set(number / across * rows * Z + first, ((high - 1) >> 2) - first + 1, low, high);
+  return Set(place.x * rows * Z + first, ((high - 1) >> 2) - first + 1, low, high);
 }
 
-// Which lanes of the set's texel t are inside of it.
-vec4 inside(Set s, int t) {
-  ivec4 e = ((s.low >> 2) + t % s.count) * 4 + ivec4(0, 1, 2, 3);
+// The set's texel that comes next, and its place in its row.
+int at, column;
+
+void start(Set s, int t) {
+  ivec2 row = divided(t, s.count);
+  column = row.y;
+  at = s.base + row.x * Z + column;
+}
+
+// Which lanes of the next texel are inside of the set.
+vec4 inside(Set s) {
+  ivec4 e = ((s.low >> 2) + column) * 4 + ivec4(0, 1, 2, 3);
   return vec4(greaterThanEqual(e, ivec4(s.low))) * vec4(lessThan(e, ivec4(s.high)));
 }
 
-// The set's texel t less `origin`, zero outside of the set.
-vec4 element(Set s, int t, float origin) {
-  int at = s.base + t / s.count * Z + t % s.count;
+// The next texel less `origin`, zero outside of the set.
+vec4 next_texel(Set s, float origin) {
   vec4 v = LOAD(source, AT_LINEAR(at, X, Y, Z)) - origin;
-  return mix(vec4(0), v, notEqual(inside(s, t), vec4(0)));
+  v = mix(vec4(0), v, notEqual(inside(s), vec4(0)));
+  column++;
+  at += column == s.count ? Z - s.count + 1 : 1;
+  column = column == s.count ? 0 : column;
+  return v;
 }
 
 float across_lanes(vec4 v) { return v.x + v.y + (v.z + v.w); }
@@ -51,30 +64,33 @@ float across_lanes(vec4 v) { return v.x + v.y + (v.z + v.w); }
 void main() {
   int i = invocation();
   if (i >= sets * parts) return;
-  Set s = set_of(i % sets);
-  int begin = i / sets * chunk, end = min(begin + chunk, rows * s.count);
+  ivec2 part_set = DIVIDED(i, sets);
+  Set s = set_of(part_set.y);
+  int begin = part_set.x * chunk, end = min(begin + chunk, rows * s.count);
   // In blocks, so that the rounding of long sums stays small.
   vec4 sum = vec4(0), number = vec4(0);
+  start(s, begin);
   for (int block = begin; block < end; block += 64) {
     int stop = min(block + 64, end);
     vec4 part = vec4(0);
     for (int t = block; t < stop; t++) {
-      part += element(s, t, 0.0);
-      number += inside(s, t);
+      number += inside(s);
+      part += next_texel(s, 0.0);
     }
     sum += part;
   }
   float elements = across_lanes(number);
   float mean = elements > 0.0 ? across_lanes(sum) / elements : 0.0;
   sum = vec4(0);
+  start(s, begin);
   for (int block = begin; block < end; block += 64) {
     int stop = min(block + 64, end);
     vec4 part = vec4(0);
     for (int t = block; t < stop; t++) {
-      vec4 v = element(s, t, mean);
+      vec4 v = next_texel(s, mean);
       part += v * v;
     }
     sum += part;
   }
-  STORE(result, AT_LINEAR(i, result_X, 0, 1), vec4(elements, mean, across_lanes(sum), 0));
+  STORE(result, AT_ROW(i, 0, result_X, 1), vec4(elements, mean, across_lanes(sum), 0));
 }

@@ -14,7 +14,7 @@ PARAM(1, sets)
 PARAM(2, parts)
 PARAM_FLOAT(3, epsilon)
 
-#define PART(p, set) LOAD(partial, AT_LINEAR((p) * sets + (set), X, 0, 1))
+#define PART(p, set) LOAD(partial, AT_ROW((p) * sets + (set), 0, X, 1))
 
 void main() {
   int set = invocation();
@@ -32,6 +32,6 @@ void main() {
     float distance = v.y - mean;
     sum += v.z + v.x * distance * distance;
   }
-  STORE(result, AT_LINEAR(set, X, 0, 1),
+  STORE(result, AT_ROW(set, 0, X, 1),
         vec4(mean, 1.0 / sqrt(sum / elements + epsilon), 0, 0));
 }

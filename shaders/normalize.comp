@@ -34,25 +34,27 @@ PARAM(11, inner)
 PARAM(12, period)
 #include "channel_mapping.glsl"
 
-vec4 moments_of(int set) { return LOAD_MOMENTS(AT_LINEAR(set, moments_X, 0, 1)); }
+vec4 moments_of(int set) { return LOAD_MOMENTS(AT_ROW(set, 0, moments_X, 1)); }
 
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  int z = i % Z;
+  ivec2 row_texel = DIVIDED(i, Z);
+  int z = row_texel.y;
   vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z));
-  int first = i / Z / rows * across;
+  int first = QUOTIENT(row_texel.x, rows) * across;
   if (across == 1 || (width & 3) == 0) {
-    vec4 m = moments_of(first + (across == 1 ? 0 : 4 * z / width));
+    vec4 m = moments_of(first + (across == 1 ? 0 : QUOTIENT(4 * z, width)));
     v = (v - m.x) * m.y;
   } else {
     // The lanes may be of different sets.
     for (int lane = 0; lane < 4; lane++) {
-      vec4 m = moments_of(first + min((4 * z + lane) / width, across - 1));
+      vec4 m = moments_of(first + min(QUOTIENT(4 * z + lane, width), across - 1));
       v[lane] = (v[lane] - m.x) * m.y;
     }
   }
-  if (has_weight != 0) v *= MAPPED(weight, i);
-  if (has_bias != 0) v += MAPPED(bias, i);
+  int place = mapped_place(i);
+  if (has_weight != 0) v *= MAPPED(weight, place);
+  if (has_bias != 0) v += MAPPED(bias, place);
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
 }

@@ -34,18 +34,18 @@ DIMENSION(3)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  int z = i % Z;
-  int rest = i / Z;
+  ivec2 outer = DIVIDED(i, Z);
+  int z = outer.y;
   int row = 0;
   int rows = 1;
   bool in_source = true;
 #define STEP(k) \
   { \
-    int index = rest % size_##k - before_##k; \
+    outer = DIVIDED(outer.x, size_##k); \
+    int index = outer.y - before_##k; \
     in_source = in_source && index >= 0 && index < inside_##k; \
     row += index * rows; \
     rows *= inside_##k; \
-    rest /= size_##k; \
   }
   STEP(0) STEP(1) STEP(2) STEP(3)
   T4 v = T4(number);

@@ -75,17 +75,37 @@ T4 neutral() {
   return kind == SUM ? T4(0) : kind == MAX ? T4(LEAST) : kind == MIN ? T4(GREATEST) : T4(1);
 }
 
-T4 texel(int base, int r) {
-  int t = base + (dims == 1 ? r : r % extent_0) * step_0;
-  if (dims > 1) {
-    int rest = r / extent_0;
-    t += (dims == 2 ? rest : rest % extent_1) * step_1;
-    if (dims > 2) t += rest / extent_1 * step_2;
-  }
-  T4 v = LOAD(source, AT_LINEAR(t, source_X, source_Y, source_Z));
+// The texel of the source that comes next, and its places in reduced dimensions 0 and 1.
+int at, place_0, place_1;
+
+void start(int base, int r) {
+  ivec2 outer = dims == 1 ? ivec2(0, r) : DIVIDED(r, extent_0);
+  ivec2 rest = dims == 2 ? ivec2(0, outer.x) : DIVIDED(outer.x, extent_1);
+  place_0 = outer.y;
+  place_1 = rest.y;
+  at = base + place_0 * step_0;
+  if (dims > 1) at += place_1 * step_1;
+  if (dims > 2) at += rest.x * step_2;
+}
+
+T4 next_texel() {
+  T4 v = LOAD(source, AT_LINEAR(at, source_X, source_Y, source_Z));
   // Padding is zero, which a sum does not see.
-  if (across != 0 && kind != SUM && tail < 4 && (dims == 1 ? r : r % extent_0) == extent_0 - 1) {
+  if (across != 0 && kind != SUM && tail < 4 && place_0 == extent_0 - 1) {
     v = mix(neutral(), v, lessThan(ivec4(0, 1, 2, 3), ivec4(tail)));
+  }
+  at += step_0;
+  place_0++;
+  if (dims > 1) {
+    bool carry = place_0 == extent_0;
+    place_0 = carry ? 0 : place_0;
+    at += carry ? step_1 - extent_0 * step_0 : 0;
+    if (dims > 2) {
+      place_1 += int(carry);
+      carry = place_1 == extent_1;
+      place_1 = carry ? 0 : place_1;
+      at += carry ? step_2 - extent_1 * step_1 : 0;
+    }
   }
   return v;
 }
@@ -93,10 +113,11 @@ T4 texel(int base, int r) {
 // In blocks, so that the rounding of a long sum grows with the number of blocks only.
 T4 reduced(int base, int begin, int end) {
   T4 total = neutral();
+  start(base, begin);
   for (int block = begin; block < end; block += 64) {
     int stop = min(block + 64, end);
     T4 v = neutral();
-    for (int r = block; r < stop; r++) v = combine(v, texel(base, r));
+    for (int r = block; r < stop; r++) v = combine(v, next_texel());
     total = combine(total, v);
   }
   return total;
@@ -110,12 +131,12 @@ T across_lanes(T4 v) {
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  int z = i % Z;
-  int outer = i % texels / Z;
-  int begin = i / texels * chunk;
+  ivec2 part = DIVIDED(i, texels), row = DIVIDED(part.y, Z);
+  ivec2 outer = DIVIDED(row.x, size_0), rest = DIVIDED(outer.x, size_1);
+  int z = row.y;
+  int begin = part.x * chunk;
   int end = min(begin + chunk, count);
-  int base = outer % size_0 * stride_0 + outer / size_0 % size_1 * stride_1
-      + outer / (size_0 * size_1) * stride_2;
+  int base = outer.y * stride_0 + rest.y * stride_1 + rest.x * stride_2;
   T4 v = T4(0);
   if (across == 0) {
     v = reduced(base + z, begin, end);

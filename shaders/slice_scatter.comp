@@ -27,7 +27,8 @@ PARAM(11, piece_Z)
 // Which index of the patch stands at `index`, or -1.
 int replaced(int index) {
   int away = index - start;
-  return away >= 0 && away % stride == 0 && away / stride < count ? away / stride : -1;
+  ivec2 step = DIVIDED(max(away, 0), stride);
+  return away >= 0 && step.y == 0 && step.x < count ? step.x : -1;
 }
 
 T4 patched(int t) { return LOAD(piece, AT_LINEAR(t, piece_X, piece_Y, piece_Z)); }
@@ -37,13 +38,15 @@ void main() {
   if (i >= X * Y * Z) return;
   T4 v = LOAD(source, AT_LINEAR(i, X, Y, Z));
   if (packed == 0) {
-    int by = replaced(i / inner % size);
-    if (by >= 0) v = patched((i / inner / size * count + by) * inner + i % inner);
+    ivec2 outer = DIVIDED(i, inner), place = DIVIDED(outer.x, size);
+    int by = replaced(place.y);
+    if (by >= 0) v = patched((place.x * count + by) * inner + outer.y);
   } else {
-    int valid = VALID(i % Z, size);
+    ivec2 row_texel = DIVIDED(i, Z);
+    int valid = VALID(row_texel.y, size);
     for (int lane = 0; lane < valid; lane++) {
-      int by = replaced(i % Z * 4 + lane);
-      if (by >= 0) v[lane] = patched(i / Z * piece_Z + (by >> 2))[by & 3];
+      int by = replaced(4 * row_texel.y + lane);
+      if (by >= 0) v[lane] = patched(row_texel.x * piece_Z + (by >> 2))[by & 3];
     }
   }
   STORE(result, AT_LINEAR(i, X, Y, Z), v);

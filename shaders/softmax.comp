@@ -14,9 +14,10 @@ void main() {
   int base = ROW_BASE(row);
   vec4 top = row_top(base, 0, count);
   vec4 sum = row_sum(base, 0, count, top);
+  int z = REST_OF(row, Z);
   for (int k = 0; k < count; k++) {
     int t = base + k * inner;
     vec4 v = softmax_of(TEXEL(t), top, sum);
-    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : row % Z, size)));
+    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : z, size)));
   }
 }

@@ -14,7 +14,8 @@ IN_AS(2, partial, f32)
 void main() {
   int i = invocation();
   if (i >= rows * parts) return;
-  int row = i % rows, begin = i / rows * chunk;
+  ivec2 part_row = DIVIDED(i, rows);
+  int row = part_row.y, begin = part_row.x * chunk;
   vec4 top = LOAD_AS(partial, AT(row, 0, 0, rows, 2), f32);
   for (int p = 1; p < parts; p++) top = largest(top, LOAD_AS(partial, AT(row, p, 0, rows, 2), f32));
   vec4 sum = vec4(0);
@@ -22,9 +23,10 @@ void main() {
     vec4 scale = exp_(LOAD_AS(partial, AT(row, p, 0, rows, 2), f32) - top);
     sum += LOAD_AS(partial, AT(row, p, 1, rows, 2), f32) * scale;
   }
-  for (int k = begin; k < min(begin + chunk, count); k++) {
-    int t = ROW_BASE(row) + k * inner;
+  int base = ROW_BASE(row), z = REST_OF(row, Z), end = min(begin + chunk, count);
+  for (int k = begin; k < end; k++) {
+    int t = base + k * inner;
     vec4 v = softmax_of(TEXEL(t), top, sum);
-    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : row % Z, size)));
+    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : z, size)));
   }
 }

@@ -13,11 +13,13 @@ OUT(0, result)
 void main() {
   int i = invocation();
   if (i >= rows * parts) return;
-  int row = i % rows, part = i / rows;
+  ivec2 part_row = DIVIDED(i, rows);
+  int row = part_row.y, part = part_row.x;
+  int base = ROW_BASE(row);
   int begin = part * chunk, end = min(begin + chunk, count);
-  vec4 top = row_top(ROW_BASE(row), begin, end);
+  vec4 top = row_top(base, begin, end);
   // Nothing but -infinity adds nothing; exp(-infinity - -infinity) would be NaN.
-  vec4 sum = mix(row_sum(ROW_BASE(row), begin, end, top), vec4(0), equal(top, vec4(-INFINITY)));
+  vec4 sum = mix(row_sum(base, begin, end, top), vec4(0), equal(top, vec4(-INFINITY)));
   STORE(result, AT(row, part, 0, rows, 2), top);
   STORE(result, AT(row, part, 1, rows, 2), sum);
 }

@@ -99,5 +99,5 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   T4 v = apply(LOAD(source, AT_LINEAR(i, X, Y, Z)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(i % Z, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
 }

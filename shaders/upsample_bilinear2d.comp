@@ -23,18 +23,17 @@ float position(int i, float scale) {
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec3 spot = pixel_of(i);
+  int column = spot.x, row = spot.y, z = spot.z;
+  ivec2 image_row = image_of(row);
   float px = position(column, scale_x);
-  float py = position(row % out_H, scale_y);
+  float py = position(image_row.y, scale_y);
   int x = min(int(px), X - 1);
   int y = min(int(py), H - 1);
   int next_x = min(x + 1, X - 1);
   float u = clamp(px - float(x), 0.0, 1.0);
   float v = clamp(py - float(y), 0.0, 1.0);
-  int first = row / out_H * H;
+  int first = image_row.x * H;
   int top = first + y;
   int bottom = first + min(y + 1, H - 1);
   vec4 above = (1.0 - u) * LOAD(source, AT(x, top, z, X, Z))

@@ -16,11 +16,10 @@ PARAM_FLOAT(7, scale_y)
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec3 spot = pixel_of(i);
+  int column = spot.x, row = spot.y, z = spot.z;
+  ivec2 image_row = image_of(row);
   int x = min(int(floor(float(column) * scale_x)), X - 1);
-  int y = min(int(floor(float(row % out_H) * scale_y)), H - 1);
-  STORE(result, AT(column, row, z, out_X, Z), LOAD(source, AT(x, row / out_H * H + y, z, X, Z)));
+  int y = min(int(floor(float(image_row.y) * scale_y)), H - 1);
+  STORE(result, AT(column, row, z, out_X, Z), LOAD(source, AT(x, image_row.x * H + y, z, X, Z)));
 }

@@ -17,10 +17,11 @@ OPERAND(20, b)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  bvec4 first = notEqual(OPERAND_TEXEL(choice, i, u8), uvec4(0));
-  T4 u = OPERAND_TEXEL(a, i, DTYPE);
-  T4 v = OPERAND_TEXEL(b, i, DTYPE);
+  ivec4 spot = spot_of(i);
+  bvec4 first = notEqual(OPERAND_TEXEL(choice, i, spot, u8), uvec4(0));
+  T4 u = OPERAND_TEXEL(a, i, spot, DTYPE);
+  T4 v = OPERAND_TEXEL(b, i, spot, DTYPE);
   T4 chosen = T4(first.x ? u.x : v.x, first.y ? u.y : v.y, first.z ? u.z : v.z,
                  first.w ? u.w : v.w);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(chosen, VALID(i % Z, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(chosen, VALID(spot.w, size)));
 }

@@ -26,11 +26,12 @@ void main() {
   int i = invocation();
   int tiles = rows * tiles_x;
   if (i >= tiles * Z) return;
-  int tile = i / Z, z = i % Z;
-  int row = first_row + tile / tiles_x;
-  int left = tile % tiles_x * TILE - padding_x;
-  int top = row % tiles_y * TILE - padding_y;
-  int image = row / tiles_y * H;
+  ivec2 tile_texel = divided(i, Z), row_tile = divided(tile_texel.x, tiles_x);
+  ivec2 image_row = divided(first_row + row_tile.x, tiles_y);
+  int tile = tile_texel.x, z = tile_texel.y;
+  int left = row_tile.y * TILE - padding_x;
+  int top = image_row.y * TILE - padding_y;
+  int image = image_row.x * H;
   vec4 half_way[POINTS][POINTS];
   [[unroll]] for (int x = 0; x < POINTS; x++) {
     vec4 v[POINTS];

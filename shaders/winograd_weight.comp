@@ -17,7 +17,8 @@ PUSHED(1, texels)
 void main() {
   int i = invocation();
   if (i >= channels * texels) return;
-  int row = i / texels, z = i % texels;
+  ivec2 row_texel = divided(i, texels);
+  int row = row_texel.x, z = row_texel.y;
   vec4 half_way[3][POINTS];
   [[unroll]] for (int x = 0; x < 3; x++) {
     vec4 g[3];

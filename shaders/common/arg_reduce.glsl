@@ -27,8 +27,8 @@ PARAM(13, parts)
 
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, source_X, source_Y, source_Z))
 // Where texel i of the result starts in the source, of its lanes where they are reduced.
-#define PLACES_BASE(i) ((i) / inner * count * inner + (i) % inner)
-#define TEXELS_BASE(i, lane) (((i) / Z * size + 4 * ((i) % Z) + (lane)) * count)
+#define PLACES_BASE(i) ((i) + QUOTIENT(i, inner) * (count - 1) * inner)
+#define TEXELS_BASE(i, lane) ((QUOTIENT(i, Z) * size + 4 * REST_OF(i, Z) + (lane)) * count)
 
 #if defined(DTYPE_i32)
 bool is_nan(int v) { return false; }

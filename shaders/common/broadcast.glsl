@@ -2,8 +2,8 @@
 //
 // Outside of Z the result has up to 3 dimensions (of the sizes `size_0` innermost, `size_1`, and
 // whatever is left); OPERAND(first, name) takes 7 parameters: the kind of its broadcast, its strides
-// over those dimensions in texels, and its own grid. OPERAND_TEXEL(name, i, dtype) is its texel for
-// texel i of the result.
+// over those dimensions in texels, and its own grid. OPERAND_TEXEL(name, i, spot, dtype) is its texel
+// for texel i of the result, which is at spot_of(i).
 
 #include "params.glsl"
 
@@ -25,15 +25,18 @@ PARAM(5, size_1)
   PARAM(first + 5, name##_Y) \
   PARAM(first + 6, name##_Z)
 
-int place(int i, int stride_0, int stride_1, int stride_2) {
-  int outer = i / Z;
-  return outer % size_0 * stride_0 + outer / size_0 % size_1 * stride_1
-      + outer / (size_0 * size_1) * stride_2;
+// The places of a texel in the 3 dimensions outside of Z, innermost first, and in Z.
+ivec4 spot_of(int i) {
+  ivec2 row = DIVIDED(i, Z), outer = DIVIDED(row.x, size_0), rest = DIVIDED(outer.x, size_1);
+  return ivec4(outer.y, rest.y, rest.x, row.y);
 }
 
-#define OPERAND_NUMBER(name, i) \
+#define OPERAND_NUMBER(name, i, spot) \
   (name##_kind == SAME ? (i) \
-   : place(i, name##_0, name##_1, name##_2) + (name##_kind == ALONG ? (i) % Z : 0))
-#define OPERAND_AT(name, i) AT_LINEAR(OPERAND_NUMBER(name, i), name##_X, name##_Y, name##_Z)
+   : spot.x * name##_0 + spot.y * name##_1 + spot.z * name##_2 \
+     + (name##_kind == ALONG ? spot.w : 0))
+#define OPERAND_AT(name, i, spot) \
+  AT_LINEAR(OPERAND_NUMBER(name, i, spot), name##_X, name##_Y, name##_Z)
 #define SPREAD(name, v) (name##_kind == SPLAT ? (v).xxxx : (v))
-#define OPERAND_TEXEL(name, i, dtype) SPREAD(name, LOAD_AS(name, OPERAND_AT(name, i), dtype))
+#define OPERAND_TEXEL(name, i, spot, dtype) \
+  SPREAD(name, LOAD_AS(name, OPERAND_AT(name, i, spot), dtype))

@@ -5,21 +5,25 @@ void main() {
   int i = invocation();
   int tiles = (out_X + TILE_X - 1) / TILE_X;
   int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
-  int groups = channels / group_channels;
-  if (i >= tiles * out_Y * blocks * groups) return;
+  int groups = QUOTIENT(channels, group_channels);
   int each = tiles * out_Y * blocks;
-  int group = i / each;
-  ivec2 place = neighbours(i % each, tiles * out_Y, blocks);
-  int first = place.x % tiles * TILE_X;
-  int row = place.x / tiles;
+  if (i >= each * groups) return;
+  bool is_constant = IS_CONSTANT(out_X);
+  ivec2 group_place = divided(i, each, is_constant);
+  int group = group_place.x;
+  ivec2 place = neighbours(group_place.y, tiles * out_Y, blocks, is_constant);
+  ivec2 row_tile = divided(place.x, tiles, is_constant);
+  int first = row_tile.y * TILE_X;
+  int row = row_tile.x;
   int z = place.y * TILE_O;
 
   int left = first * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H * H;
+  ivec2 image_row = image_of(row);
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = top < 0 ? (-top + dilation_y - 1) / dilation_y : 0;
-  int ky_end = min(kernel_y, (H - top + dilation_y - 1) / dilation_y);
+  int ky = QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
+  int ky_end = min(kernel_y, QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
 
   begin_tile(group, z);
   for (; ky < ky_end; ky++) {

@@ -2,8 +2,8 @@
 // filled from an affine walk over the source's elements.
 //
 // Element e of the destination (padding not counted; outer dimensions * packed + position) is
-// decoded over up to 8 dimensions, innermost first: source element = base + sum of index_k *
-// stride_k, in elements of the source's padded memory. Permutation, slicing, selection, expansion,
+// found by the walk of walk.glsl: source element = base + sum of index_k * stride_k, in elements of the
+// source's padded memory. Permutation, slicing, selection, expansion,
 // flipping, changes of layout and prepacking are such walks.
 //
 // The including shader declares `result` and `source` and defines SOURCE_ELEMENT(s),
@@ -30,52 +30,35 @@ PARAM(11, base)
 PARAM(12, source_X)
 PARAM(13, source_Y)
 PARAM(14, source_Z)
-#define DIMENSION(k) PARAM(15 + 2 * k, size_##k) PARAM(16 + 2 * k, stride_##k)
-DIMENSION(0)
-DIMENSION(1)
-DIMENSION(2)
-DIMENSION(3)
-DIMENSION(4)
-DIMENSION(5)
-DIMENSION(6)
-DIMENSION(7)
-
-#define STEP(k) \
-  if (dims > k) { \
-    s += (dims == k + 1 ? e : e % size_##k) * stride_##k; \
-    e /= size_##k; \
-  }
-int source_of(int e) {
-  int s = base;
-  STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
-  return s;
-}
+#define WALK_SIZES 15
+#include "walk.glsl"
 
 void main() {
   int i = invocation();
   if (i >= count) return;
   int texels = (packed_size + 3) / 4;
   int number = first + i;
-  int p = number % texels * 4;
+  ivec2 row_texel = divided(number, texels, IS_CONSTANT(packed_size));
+  int p = row_texel.y * 4;
   int valid = packed_size - p;
-  int e = number / texels * packed_size + p;
+  int s = base + walk_from(row_texel.x * packed_size + p);
   OUT4 v = OUT4(0);
   if (mode == 0) {
-    v.x = SOURCE_ELEMENT(source_of(e));
-    if (valid > 1) v.y = SOURCE_ELEMENT(source_of(e + 1));
-    if (valid > 2) v.z = SOURCE_ELEMENT(source_of(e + 2));
-    if (valid > 3) v.w = SOURCE_ELEMENT(source_of(e + 3));
+    v.x = SOURCE_ELEMENT(s);
+    s = walk_on(s);
+    if (valid > 1) v.y = SOURCE_ELEMENT(s);
+    s = walk_on(s);
+    if (valid > 2) v.z = SOURCE_ELEMENT(s);
+    s = walk_on(s);
+    if (valid > 3) v.w = SOURCE_ELEMENT(s);
+  } else if (mode == 2) {
+    v = mask_padding(OUT4(SOURCE_TEXEL(s >> 2)), min(valid, 4));
   } else {
-    int s = source_of(e);
-    if (mode == 2) {
-      v = mask_padding(OUT4(SOURCE_TEXEL(s >> 2)), min(valid, 4));
-    } else {
-      v.x = SOURCE_ELEMENT(s);
-      if (valid > 1) v.y = SOURCE_ELEMENT(s + stride_0);
-      if (valid > 2) v.z = SOURCE_ELEMENT(s + 2 * stride_0);
-      if (valid > 3) v.w = SOURCE_ELEMENT(s + 3 * stride_0);
-    }
+    v.x = SOURCE_ELEMENT(s);
+    if (valid > 1) v.y = SOURCE_ELEMENT(s + stride_0);
+    if (valid > 2) v.z = SOURCE_ELEMENT(s + 2 * stride_0);
+    if (valid > 3) v.w = SOURCE_ELEMENT(s + 3 * stride_0);
   }
-  int t = number + number / run * gap + offset;
+  int t = number + QUOTIENT(number, run) * gap + offset;
   STORE_TEXEL(t, v);
 }

@@ -9,32 +9,35 @@ void main() {
   int i = invocation();
   int phases_x = min(stride_x, out_X), phases_y = min(stride_y, out_H);
   // Pixels and rows of a phase, where it has most of them.
-  int tiles = ((out_X + stride_x - 1) / stride_x + TILE_X - 1) / TILE_X;
-  int phase_H = (out_H + stride_y - 1) / stride_y;
-  int phase_rows = out_Y / out_H * phase_H;
+  int tiles = (QUOTIENT(out_X + stride_x - 1, stride_x) + TILE_X - 1) / TILE_X;
+  int phase_H = QUOTIENT(out_H + stride_y - 1, stride_y);
+  int phase_rows = QUOTIENT(out_Y, out_H) * phase_H;
   int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
-  int groups = channels / group_channels;
+  int groups = QUOTIENT(channels, group_channels);
   int each = tiles * phase_rows * blocks;
   if (i >= each * phases_x * phases_y * groups) return;
   // Invocations that run together are of one phase.
-  int phase = i / each % (phases_x * phases_y);
-  int phase_x = phase % phases_x, phase_y = phase / phases_x;
-  int group = i / (each * phases_x * phases_y);
-  ivec2 place = neighbours(i % each, tiles * phase_rows, blocks);
-  int first = place.x % tiles * TILE_X;
-  int row = place.x / tiles;
+  bool is_constant = IS_CONSTANT(out_X);
+  ivec2 outer = divided(i, each, is_constant);
+  ivec2 group_phase = divided(outer.x, phases_x * phases_y, is_constant);
+  ivec2 phase = divided(group_phase.y, phases_x, is_constant);
+  int phase_x = phase.y, phase_y = phase.x;
+  int group = group_phase.x;
+  ivec2 place = neighbours(outer.y, tiles * phase_rows, blocks, is_constant);
+  ivec2 row_tile = divided(place.x, tiles, is_constant);
+  int first = row_tile.y * TILE_X;
   int z = place.y * TILE_O;
-  int image = row / phase_H, below = row % phase_H;
+  ivec2 image_row = divided(row_tile.x, phase_H, is_constant);
+  int image = image_row.x, below = image_row.y;
   if (phase_y + below * stride_y >= out_H) return;
 
-  int begin = first_tap(phase_x + padding_x, stride_x, dilation_x, tap_step_x, kernel_x);
-  int ky = first_tap(phase_y + padding_y, stride_y, dilation_y, tap_step_y, kernel_y);
+  Taps along_x = TAPS(phase_x + padding_x, x), along_y = TAPS(phase_y + padding_y, y);
   begin_tile(group, z);
-  for (; ky < kernel_y; ky += tap_step_y) {
-    int y = below + (phase_y + padding_y - ky * dilation_y) / stride_y;
+  int y = below + along_y.from;
+  for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
-    for (int kx = begin; kx < kernel_x; kx += tap_step_x) {
-      int x = first + (phase_x + padding_x - kx * dilation_x) / stride_x;
+    int x = first + along_x.from;
+    for (int kx = along_x.first; kx < kernel_x; kx += tap_step_x, x -= along_x.step) {
       if (x + TILE_X <= 0 || x >= X) continue;
       [[unroll]] for (int p = 0; p < TILE_X; p++) look_at(p, x + p, image * H + y, group);
       add_tap(ky * kernel_x + kx);

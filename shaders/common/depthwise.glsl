@@ -32,17 +32,18 @@ void main() {
   int i = invocation();
   int tiles = (out_X + TILE_X - 1) / TILE_X;
   if (i >= tiles * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int first = i % tiles * TILE_X;
-  int row = i / tiles;
+  ivec2 outer = DIVIDED(i, Z), row_tile = divided(outer.x, tiles, IS_CONSTANT(out_X));
+  int z = outer.y;
+  int first = row_tile.y * TILE_X;
+  int row = row_tile.x;
 
   int left = first * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H * H;
+  ivec2 image_row = image_of(row);
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = top < 0 ? (-top + dilation_y - 1) / dilation_y : 0;
-  int ky_end = min(kernel_y, (H - top + dilation_y - 1) / dilation_y);
+  int ky = QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
+  int ky_end = min(kernel_y, QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
 
   vec4 sum[TILE_X];
   [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = vec4(0);

@@ -26,10 +26,10 @@ PARAM(11, source_Z)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  int n = i / slab;
-  int lane = n % last;
-  int t = n / last * places_Z + (lane >> 2);
+  ivec2 row_texel = DIVIDED(i, slab), outer_lane = DIVIDED(row_texel.x, last);
+  int lane = outer_lane.y;
+  int t = outer_lane.x * places_Z + (lane >> 2);
   int row = LOAD_AS(places, AT_LINEAR(t, places_X, places_Y, places_Z), i32)[lane & 3];
   row = clamp(row < 0 ? row + rows : row, 0, rows - 1);
-  STORE(result, AT_LINEAR(i, X, Y, Z), SOURCE_TEXEL(row * slab + i % slab));
+  STORE(result, AT_LINEAR(i, X, Y, Z), SOURCE_TEXEL(row * slab + row_texel.y));
 }

@@ -49,14 +49,12 @@ PARAM_FLOAT(12, alpha)
 PARAM_FLOAT(13, beta)
 
 #if defined(STORAGE_TEXTURE3D)
-#define ROW_AT(row, z, X, Z) ivec3((row) % (X), (row) / (X), z)
 #define NEXT(at, k) ivec3((at).xy, (at).z + (k))
 #define MATRIX_AT(batch, row) \
   (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
                     : ivec3(0, (batch) * batch_stride + (row), 0))
 #define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
 #else
-#define ROW_AT(row, z, X, Z) ((row) * (Z) + (z))
 #define NEXT(at, k) ((at) + (k))
 #define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * texels)
 #define MATRIX_NEXT(at, k) ((at) + (k))
@@ -67,14 +65,16 @@ void main() {
   int tiles = (rows + TILE_M - 1) / TILE_M;
   int blocks = (columns + 4 * TILE_N - 1) / (4 * TILE_N);
   if (i >= tiles * blocks * batches) return;
-  int batch = i / (tiles * blocks);
-  ivec2 place = neighbours(i % (tiles * blocks), tiles, blocks);
+  bool is_constant = IS_CONSTANT(rows);
+  ivec2 batch_place = divided(i, tiles * blocks, is_constant);
+  int batch = batch_place.x;
+  ivec2 place = neighbours(batch_place.y, tiles, blocks, is_constant);
   int first = place.x * TILE_M;
   int z = place.y * TILE_N;
 
   POSITION from[TILE_M];
   [[unroll]] for (int m = 0; m < TILE_M; m++)
-    from[m] = ROW_AT(batch * rows + min(first + m, rows - 1), 0, source_X, texels);
+    from[m] = AT_ROW(batch * rows + min(first + m, rows - 1), 0, source_X, texels);
   POSITION line[4 * TILE_N];
   [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
     line[n] = MATRIX_AT(batch, min(4 * z + n, columns - 1));
@@ -109,7 +109,7 @@ void main() {
     vec4 offset = bias_kind == VECTOR ? beta * LOAD_FLAT(bias, z + n) : vec4(0);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
-      POSITION at = ROW_AT(batch * rows + first + m, z + n, result_X, result_texels);
+      POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
       vec4 value = alpha * sum[m * TILE_N + n] + offset;
       if (bias_kind == ADDEND) value += beta * LOAD(addend, at);
       if (has_clamp != 0) value = clamp(value, low, high);

@@ -17,17 +17,16 @@ PARAM(14, dilation_y)
 void main() {
   int i = invocation();
   if (i >= out_X * out_Y * Z) return;
-  int z = i % Z;
-  i /= Z;
-  int column = i % out_X;
-  int row = i / out_X;
+  ivec3 spot = pixel_of(i);
+  int column = spot.x, row = spot.y, z = spot.z;
   int left = column * stride_x - padding_x;
-  int top = row % out_H * stride_y - padding_y;
-  int image = row / out_H * H;
+  ivec2 image_row = image_of(row);
+  int top = image_row.y * stride_y - padding_y;
+  int image = image_row.x * H;
   vec4 best = vec4(uintBitsToFloat(0xff800000u));  // -infinity
   // Where all are -infinity torch names the window's first element inside the image.
-  int skip_x = left < 0 ? (-left + dilation_x - 1) / dilation_x : 0;
-  int skip_y = top < 0 ? (-top + dilation_y - 1) / dilation_y : 0;
+  int skip_x = QUOTIENT(max(-left, 0) + dilation_x - 1, dilation_x);
+  int skip_y = QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
   ivec4 index = ivec4((top + skip_y * dilation_y) * X + left + skip_x * dilation_x);
   for (int ky = 0; ky < kernel_y; ky++) {
     int y = top + ky * dilation_y;

@@ -17,6 +17,8 @@ layout(push_constant) uniform PushConstants { int push[32]; };
 // Always a specialization constant: what selects code, such as the kind of an element-wise operator.
 #define CASE(i, name) layout(constant_id = i) const int name = 0;
 
+#include "division.glsl"
+
 // Invocations are numbered in one dimension; more workgroups than one dimension allows go into y.
 layout(local_size_x_id = 100, local_size_y = 1, local_size_z = 1) in;
 int invocation() {

@@ -17,7 +17,7 @@ PARAM(6, rows)
 PARAM(7, count)
 PARAM(8, inner)
 
-#define ROW_BASE(row) ((row) / inner * count * inner + (row) % inner)
+#define ROW_BASE(row) ((row) + QUOTIENT(row, inner) * (count - 1) * inner)
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
 
 vec4 largest(vec4 u, vec4 v) { return mix(mix(u, v, greaterThan(v, u)), v, isnan(v)); }

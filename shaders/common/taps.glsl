@@ -6,10 +6,25 @@
 PARAM(21, tap_step_x)
 PARAM(22, tap_step_y)
 
-// The first of them; the end of the kernel if there is none.
-int first_tap(int place, int stride, int dilation, int tap_step, int kernel) {
-  for (int k = 0; k < tap_step; k++) {
-    if (place % stride == k * dilation % stride) return k;
+// Along one side of the image: the first tap (the end of the kernel if there is none), the place in
+// the source that it meets, and how far behind it the next tap's is.
+struct Taps { int first, from, step; };
+
+Taps taps_of(int place, int stride, int dilation, int tap_step, int kernel, bool is_constant) {
+  ivec2 wanted = divided(place, stride, is_constant), each = divided(dilation, stride, is_constant);
+  // Tap k meets place - k * dilation, which is stride * from + rest.
+  int from = wanted.x, rest = wanted.y;
+  int k = 0;
+  for (; k < tap_step && rest != 0; k++) {
+    from -= each.x;
+    rest -= each.y;
+    if (rest < 0) {
+      from--;
+      rest += stride;
+    }
   }
-  return kernel;
+  return Taps(rest == 0 ? k : kernel, from, quotient(tap_step * dilation, stride, is_constant));
 }
+#define TAPS(place, side) \
+  taps_of(place, stride_##side, dilation_##side, tap_step_##side, kernel_##side, \
+          IS_CONSTANT(stride_##side))

@@ -15,7 +15,8 @@
 //   FLAT(binding, name)           a vector read by texel number, a linear buffer in every storage
 //   LOAD(name, at)  STORE(name, at, value)  LOAD_AS / STORE_AS(.., dtype)  LOAD_FLAT(name, i)
 //   AT(x, y, z, X, Z)             the address of a texel in a tensor of X columns and Z texels
-//   AT_LINEAR(i, X, Y, Z)         the address of texel number i in the linear order
+//   AT_LINEAR(i, X, Y, Z)         the address of texel number i in the linear order; X and Z are PARAMs
+//   AT_ROW(row, z, X, Z)          the address of texel z of row y * X + x; X is a PARAM
 //   WEIGHT(binding, name), WEIGHT_AT(row, column, COLUMNS): matrices of texels, row by row
 //   T4                            vec4, ivec4 or uvec4: what LOAD gives; T its scalar
 
@@ -117,7 +118,8 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 
 #define POSITION ivec3
 #define AT(x, y, z, X, Z) ivec3(x, y, z)
-#define AT_LINEAR(i, X, Y, Z) ivec3(((i) / (Z)) % (X), (i) / ((Z) * (X)), (i) % (Z))
+#define AT_LINEAR(i, X, Y, Z) linear_place(i, X, IS_CONSTANT(X), Z, IS_CONSTANT(Z))
+#define AT_ROW(row, z, X, Z) row_place(row, z, X, IS_CONSTANT(X))
 #define WEIGHT_AT(row, column, COLUMNS) ivec3(column, row, 0)
 #define IN_AS(b, name, dt) layout(set = 0, binding = b) uniform PASTE(SAMPLER_3D_, dt) name;
 #define OUT_AS(b, name, dt) \
@@ -148,6 +150,7 @@ uvec4 rounded_u8(uvec4 v) { return v; }
 #define POSITION int
 #define AT(x, y, z, X, Z) (((y) * (X) + (x)) * (Z) + (z))
 #define AT_LINEAR(i, X, Y, Z) (i)
+#define AT_ROW(row, z, X, Z) ((row) * (Z) + (z))
 #define WEIGHT_AT(row, column, COLUMNS) ((row) * (COLUMNS) + (column))
 #define OUT_AS(b, name, dt) SSBO_OUT(b, name, dt)
 #define STORE_AS(name, at, value, dt) name[at] = PASTE(pack_, dt)(value)

@@ -1,0 +1,103 @@
+"""shaders/common/division.glsl is exact: on the device, and as a model of the least exact one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vk_bench import STORAGE_BUFFER, Bench
+
+COMMON = Path(__file__).parents[2] / "shaders" / "common"
+LARGEST = 2**31 - 1
+COUNT = 1 << 13
+
+KERNEL = """#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "division.glsl"
+layout(local_size_x = 64) in;
+layout(binding = 0) writeonly buffer Out { ivec2 result[]; };
+layout(binding = 1) readonly buffer In { ivec2 numbers[]; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  result[i] = divided(numbers[i].x, numbers[i].y);
+}
+"""
+
+
+def pairs(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Dividends and divisors, many of them at or next to where a quotient changes."""
+    rng = np.random.default_rng(seed)
+    divisors = np.concatenate([
+        (2 ** rng.uniform(0, 31, COUNT)).astype(np.int64), rng.integers(1, 5000, COUNT),
+        2 ** rng.integers(0, 31, COUNT) + rng.integers(-1, 2, COUNT),
+        LARGEST - rng.integers(0, 9, COUNT)]).clip(1, LARGEST)
+    quotients = rng.integers(0, LARGEST // divisors + 1)
+    near = quotients * divisors + rng.integers(-2, 3, divisors.size)
+    last = LARGEST // divisors * divisors + rng.integers(-2, 3, divisors.size)
+    anything = rng.integers(0, LARGEST + 1, divisors.size)
+    ends = LARGEST - rng.integers(0, 300, divisors.size)
+    small = (2 ** rng.uniform(0, 31, divisors.size)).astype(np.int64) - 1
+    dividends = np.concatenate([near, last, anything, ends, small]).clip(0, LARGEST)
+    return dividends, np.tile(divisors, 5)
+
+
+@pytest.mark.driver
+def test_on_the_device(device, tmp_path):
+    glslc = shutil.which("glslc")
+    if glslc is None:
+        pytest.skip("no glslc to compile the kernel with")
+    source, module = tmp_path / "division.comp", tmp_path / "division.spv"
+    source.write_text(KERNEL)
+    subprocess.run([glslc, "-O", "--target-env=vulkan1.1", "-I", str(COMMON), str(source), "-o",
+                    str(module)], check=True)
+    a, b = pairs(0)
+    numbers = np.stack([a, b], axis=1).astype(np.int32)
+    with Bench(device) as bench:
+        given = bench.host_buffer(numbers.tobytes())
+        result = bench.host_buffer(bytes(numbers.nbytes))
+        pipeline = bench.pipeline(module.read_bytes(), [STORAGE_BUFFER, STORAGE_BUFFER])
+        sets = bench.sets(pipeline.layout)
+        sets.write_buffer(0, 0, result, 0, numbers.nbytes)
+        sets.write_buffer(0, 1, given, 0, numbers.nbytes)
+        commands = bench.begin()
+        commands.record_dispatch(pipeline, sets, 0, (len(numbers) // 64, 1, 1))
+        bench.finish(commands)
+        found = np.frombuffer(result.block.read(0, numbers.nbytes), np.int32).reshape(-1, 2)
+    np.testing.assert_array_equal(found, np.stack([a // b, a % b], axis=1))
+
+
+def moved(x: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Floats, each as many steps away from zero as `by` says; zero stays."""
+    steps = np.where(x == 0, 0, by).astype(np.int32)
+    return (x.view(np.int32) + steps).view(np.float32)
+
+
+@pytest.mark.parametrize("error", [-1, 0, 1, None])
+def test_model(error):
+    """`divided` where every step is as wrong as Vulkan lets it be, or at random."""
+    a, b = pairs(1)
+    rng = np.random.default_rng(2)
+
+    def off(x: np.ndarray, most: int) -> np.ndarray:
+        by = (rng.integers(-most, most + 1, x.shape) if error is None
+              else np.full(x.shape, error * most))
+        return moved(x.astype(np.float32), by)
+
+    def converted(n: np.ndarray) -> np.ndarray:
+        exact = n.astype(np.float32)
+        return np.where(exact.astype(np.int64) == n, exact, off(exact, 1))
+
+    # 2.5 units in the last place are 3 steps at most.
+    scale = off(np.float32(1) / converted(b), 3)
+    q = np.minimum(off(converted(a) * scale, 1), np.float32(2147483520)).astype(np.int64)
+    rest = a - q * b
+    assert -(2**31) <= rest.min() and rest.max() <= LARGEST
+    more = np.trunc(off(converted(rest) * scale, 1)).astype(np.int64)
+    q, rest = q + more, rest - more * b
+    step = (rest >= b).astype(int) - (rest < 0)
+    np.testing.assert_array_equal(q + step, a // b)
+    np.testing.assert_array_equal(rest - step * b, a % b)
