@@ -212,6 +212,8 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, d
             blob += module
         number = interfaces.setdefault(described, len(interfaces))
         variants[name] = [offsets[module], len(module), number]
+    # A new file: processes that have mapped the former one keep it.
+    bin_file.unlink(missing_ok=True)
     bin_file.write_bytes(blob)
     json_file.write_text(json.dumps(
         {"interfaces": [json.loads(text) for text in interfaces], "variants": variants,
