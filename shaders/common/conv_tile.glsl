@@ -13,43 +13,46 @@
 #if defined(STORAGE_TEXTURE3D)
 // The address `texels` further on along the packed dimension.
 #define STEP_Z(at, texels) ivec3((at).xy, (at).z + (texels))
+// The address `columns` further on in a row of the weights.
+#define NEXT_COLUMN(at, columns) ivec3((at).x + (columns), (at).yz)
 #else
 #define STEP_Z(at, texels) ((at) + (texels))
+#define NEXT_COLUMN(at, columns) ((at) + (columns))
 #endif
 
 vec4 sum[TILE_X * TILE_O];
-// Rows of the weights, one for each channel of the tile.
-int rows[4 * TILE_O];
-// The pixels that the tile meets under one tap of the kernel, and whether they are in the image.
+// Where the rows of the weights begin, one for each channel of the tile.
+POSITION rows[4 * TILE_O];
+// The pixels that the tile meets under one tap of the kernel, and all bits where they are in the
+// image, 0 elsewhere: a mask is cheaper than a choice.
 POSITION from[TILE_X];
-bool inside[TILE_X];
+uint inside[TILE_X];
 
 // Begins a tile at texel `z` of a group's channels.
 void begin_tile(int group, int z) {
   [[unroll]] for (int k = 0; k < TILE_X * TILE_O; k++) sum[k] = vec4(0);
   [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
-    rows[k] = group * group_channels + min(4 * z + k, group_channels - 1);
+    rows[k] = WEIGHT_AT(group * group_channels + min(4 * z + k, group_channels - 1), 0,
+                        kernel_y * kernel_x * group_inputs);
 }
 
 // Looks at pixel `x` of row `y` of the source for place `p` of the tile.
 void look_at(int p, int x, int y, int group) {
-  inside[p] = uint(x) < uint(X);
+  inside[p] = uint(x) < uint(X) ? ~0u : 0u;
   from[p] = AT(clamp(x, 0, X - 1), y, group * group_inputs, X, Z);
 }
 
 // Adds the products of the pixels looked at with tap `tap` of the kernel.
 void add_tap(int tap) {
-  int column = tap * group_inputs;
-  int columns = kernel_y * kernel_x * group_inputs;
+  POSITION line[4 * TILE_O];
+  [[unroll]] for (int k = 0; k < 4 * TILE_O; k++) line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
   for (int c = 0; c < group_inputs; c++) {
     vec4 v[TILE_X];
-    [[unroll]] for (int p = 0; p < TILE_X; p++) {
-      v[p] = LOAD(source, STEP_Z(from[p], c));
-      if (!inside[p]) v[p] = vec4(0);
-    }
+    [[unroll]] for (int p = 0; p < TILE_X; p++)
+      v[p] = uintBitsToFloat(floatBitsToUint(LOAD(source, STEP_Z(from[p], c))) & inside[p]);
     [[unroll]] for (int o = 0; o < TILE_O; o++) {
       [[unroll]] for (int k = 0; k < 4; k++) {
-        vec4 w = LOAD_WEIGHT(weight, WEIGHT_AT(rows[4 * o + k], column + c, columns));
+        vec4 w = LOAD_WEIGHT(weight, NEXT_COLUMN(line[4 * o + k], c));
         [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += dot(v[p], w);
       }
     }
