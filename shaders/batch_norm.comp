@@ -26,9 +26,9 @@ PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
 PARAM_FLOAT(4, epsilon)
-CASE(5, has_weight)
-CASE(6, has_bias)
-CASE(7, spread)
+PARAM(5, has_weight)
+PARAM(6, has_bias)
+PARAM(7, spread)
 PARAM(8, inner)
 PARAM(9, period)
 #include "channel_mapping.glsl"
@@ -39,7 +39,6 @@ void main() {
   int place = mapped_place(i);
   vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, place);
   v /= sqrt(MAPPED(variance, place) + epsilon);
-  if (has_weight != 0) v *= MAPPED(weight, place);
-  if (has_bias != 0) v += MAPPED(bias, place);
+  v = SCALED(v, place);
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
 }

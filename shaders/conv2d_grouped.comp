@@ -40,8 +40,8 @@ void main() {
   ivec2 image_row = image_of(row);
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
-  vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 v = bias_at(z);
   for (int k = 0; k < VALID(z, channels); k++) v[k] += channel(4 * z + k, left, top, image);
-  if (has_clamp != 0) v = clamp(v, low, high);
+  v = limited(v);
   STORE(result, AT(column, row, z, out_X, out_Z), mask_padding(v, VALID(z, channels)));
 }

@@ -28,10 +28,11 @@ PARAM(10, padding_x)
 PARAM(11, padding_y)
 PARAM(12, dilation_x)
 PARAM(13, dilation_y)
-CASE(14, has_bias)
-CASE(15, has_clamp)
+PARAM(14, has_bias)
+PARAM(15, has_clamp)
 PARAM_FLOAT(16, low)
 PARAM_FLOAT(17, high)
+#include "ending.glsl"
 // Every 4 neighbouring taps of a row are one texel of the source.
 CASE(18, is_aligned)
 
@@ -55,7 +56,7 @@ void main() {
   int texels = (kernel_x + 3) / 4;
   int last = channels - 1;
 
-  vec4 sum = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 sum = bias_at(z);
   for (int ky = 0; ky < kernel_y; ky++) {
     int y = top + ky * dilation_y;
     if (uint(y) >= uint(H)) continue;
@@ -76,6 +77,6 @@ void main() {
                   dot(v, LOAD_WEIGHT(weight, WEIGHT_AT(min(4 * z + 3, last), at, columns))));
     }
   }
-  if (has_clamp != 0) sum = clamp(sum, low, high);
+  sum = limited(sum);
   STORE(result, AT(column, row, z, out_X, Z), mask_padding(sum, VALID(z, channels)));
 }

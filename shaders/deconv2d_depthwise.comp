@@ -16,7 +16,7 @@ void main() {
   ivec2 image_row = image_of(spot.y);
   int image = image_row.x * H;
   Taps along_x = TAPS(spot.x + padding_x, x), along_y = TAPS(image_row.y + padding_y, y);
-  vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 v = bias_at(z);
   int y = along_y.from;
   for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
@@ -27,6 +27,6 @@ void main() {
       v += LOAD(source, AT(x, image + y, z, X, Z)) * w;
     }
   }
-  if (has_clamp != 0) v = clamp(v, low, high);
+  v = limited(v);
   STORE(result, AT(spot.x, spot.y, z, out_X, Z), mask_padding(v, VALID(z, channels)));
 }

@@ -35,7 +35,7 @@ void main() {
   ivec2 image_row = image_of(at.y);
   int image = image_row.x * H;
   Taps along_x = TAPS(at.x + padding_x, x), along_y = TAPS(image_row.y + padding_y, y);
-  vec4 v = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 v = bias_at(z);
   int y = along_y.from;
   for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
@@ -45,6 +45,6 @@ void main() {
       v += products(x, image + y, z, ky * kernel_x + kx);
     }
   }
-  if (has_clamp != 0) v = clamp(v, low, high);
+  v = limited(v);
   STORE(result, AT(at.x, at.y, z, out_X, out_Z), mask_padding(v, VALID(z, channels)));
 }

@@ -20,8 +20,8 @@ PARAM(5, count)
 // Elements of a row.
 PARAM(6, length)
 PARAM_FLOAT(7, epsilon)
-CASE(8, has_weight)
-CASE(9, has_bias)
+PARAM(8, has_weight)
+PARAM(9, has_bias)
 
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
 
@@ -53,8 +53,11 @@ void main() {
   float scale = 1.0 / sqrt(across_lanes(sum) / float(length) + epsilon);
   for (int k = 0; k < count; k++) {
     vec4 v = (TEXEL(base + k) - mean) * scale;
-    if (has_weight != 0) v *= LOAD_FLAT(weight, k);
-    if (has_bias != 0) v += LOAD_FLAT(bias, k);
+    // Where one is missing, a single texel of anything is bound.
+    vec4 factor = LOAD_FLAT(weight, has_weight != 0 ? k : 0);
+    vec4 offset = LOAD_FLAT(bias, has_bias != 0 ? k : 0);
+    v = has_weight != 0 ? v * factor : v;
+    v = has_bias != 0 ? v + offset : v;
     STORE(result, AT_LINEAR(base + k, X, Y, Z), mask_padding(v, VALID(REST_OF(k, Z), size)));
   }
 }

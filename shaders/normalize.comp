@@ -27,9 +27,9 @@ PARAM(4, across)
 PARAM(5, rows)
 PARAM(6, width)
 PARAM(7, moments_X)
-CASE(8, has_weight)
-CASE(9, has_bias)
-CASE(10, spread)
+PARAM(8, has_weight)
+PARAM(9, has_bias)
+PARAM(10, spread)
 PARAM(11, inner)
 PARAM(12, period)
 #include "channel_mapping.glsl"
@@ -54,7 +54,6 @@ void main() {
     }
   }
   int place = mapped_place(i);
-  if (has_weight != 0) v *= MAPPED(weight, place);
-  if (has_bias != 0) v += MAPPED(bias, place);
+  v = SCALED(v, place);
   STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(z, size)));
 }

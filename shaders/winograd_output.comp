@@ -20,10 +20,11 @@ PUSHED(3, tiles_x)
 PUSHED(4, tiles_y)
 PUSHED(5, first_row)
 PUSHED(6, rows)
-CASE(7, has_bias)
-CASE(8, has_clamp)
+PARAM(7, has_bias)
+PARAM(8, has_clamp)
 PARAM_FLOAT(9, low)
 PARAM_FLOAT(10, high)
+#include "ending.glsl"
 
 void main() {
   int i = invocation();
@@ -43,7 +44,7 @@ void main() {
       m[y] = LOAD(products, AT(tile, POINTS * y + x, z, tiles, Z));
     points_to_pixels(m, half_way[x]);
   }
-  vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 offset = bias_at(z);
   [[unroll]] for (int y = 0; y < TILE; y++) {
     if (top + y >= H) break;
     vec4 m[POINTS], v[TILE];
@@ -52,7 +53,7 @@ void main() {
     [[unroll]] for (int x = 0; x < TILE; x++) {
       if (left + x >= X) break;
       vec4 value = v[x] + offset;
-      if (has_clamp != 0) value = clamp(value, low, high);
+      value = limited(value);
       STORE(result, AT(left + x, image + top + y, z, X, Z),
             mask_padding(value, VALID(z, channels)));
     }

@@ -12,7 +12,8 @@ PARAM(14, dilation_y)
 // Of one group: input channels (texels of them in conv_tile.glsl) and channels of the result.
 PARAM(15, group_inputs)
 PARAM(16, group_channels)
-CASE(17, has_bias)
-CASE(18, has_clamp)
+PARAM(17, has_bias)
+PARAM(18, has_clamp)
 PARAM_FLOAT(19, low)
 PARAM_FLOAT(20, high)
+#include "ending.glsl"

@@ -64,11 +64,11 @@ void store_tile(int first, int step, int row, int group, int z) {
   int out_z = group * group_channels / 4 + z;
   [[unroll]] for (int o = 0; o < TILE_O; o++) {
     if (4 * (z + o) >= group_channels) break;
-    vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, out_z + o) : vec4(0);
+    vec4 offset = bias_at(out_z + o);
     [[unroll]] for (int p = 0; p < TILE_X; p++) {
       if (first + p * step >= out_X) break;
       vec4 v = sum[p * TILE_O + o] + offset;
-      if (has_clamp != 0) v = clamp(v, low, high);
+      v = limited(v);
       STORE(result, AT(first + p * step, row, out_z + o, out_X, (channels + 3) / 4),
             mask_padding(v, VALID(out_z + o, channels)));
     }

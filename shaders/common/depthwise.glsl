@@ -23,10 +23,11 @@ PARAM(11, stride_y)
 PARAM(12, dilation_y)
 PARAM(13, padding_x)
 PARAM(14, padding_y)
-CASE(15, has_bias)
-CASE(16, has_clamp)
+PARAM(15, has_bias)
+PARAM(16, has_clamp)
 PARAM_FLOAT(17, low)
 PARAM_FLOAT(18, high)
+#include "ending.glsl"
 
 void main() {
   int i = invocation();
@@ -60,11 +61,11 @@ void main() {
     }
   }
 
-  vec4 offset = has_bias != 0 ? LOAD_FLAT(bias, z) : vec4(0);
+  vec4 offset = bias_at(z);
   [[unroll]] for (int p = 0; p < TILE_X; p++) {
     if (first + p >= out_X) break;
     vec4 v = sum[p] + offset;
-    if (has_clamp != 0) v = clamp(v, low, high);
+    v = limited(v);
     STORE(result, AT(first + p, row, z, out_X, Z), mask_padding(v, VALID(z, channels)));
   }
 }

@@ -39,14 +39,16 @@ PARAM(5, result_X)
 PARAM(6, batch_stride)
 // The matrix is a tensor that another kernel has written.
 CASE(7, is_computed)
-// 0: no bias, 1: a vector, 2: `addend`, a tensor of the result's size.
-CASE(8, bias_kind)
-CASE(9, has_clamp)
+// Whether the bias is `addend`, a tensor of the result's size, and not a vector (`has_bias`).
+CASE(8, has_addend)
+PARAM(9, has_clamp)
 PARAM_FLOAT(10, low)
 PARAM_FLOAT(11, high)
 // result = alpha * source x matrix + beta * bias
 PARAM_FLOAT(12, alpha)
 PARAM_FLOAT(13, beta)
+PARAM(14, has_bias)
+#include "ending.glsl"
 
 #if defined(STORAGE_TEXTURE3D)
 #define NEXT(at, k) ivec3((at).xy, (at).z + (k))
@@ -106,13 +108,13 @@ void main() {
   int result_texels = (columns + 3) / 4;
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_texels) break;
-    vec4 offset = bias_kind == VECTOR ? beta * LOAD_FLAT(bias, z + n) : vec4(0);
+    vec4 offset = has_addend == 0 ? beta * bias_at(z + n) : vec4(0);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
       POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
       vec4 value = alpha * sum[m * TILE_N + n] + offset;
-      if (bias_kind == ADDEND) value += beta * LOAD(addend, at);
-      if (has_clamp != 0) value = clamp(value, low, high);
+      if (has_addend != 0) value += beta * LOAD(addend, at);
+      value = limited(value);
       STORE(result, at, mask_padding(value, VALID(z + n, columns)));
     }
   }

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from vk_bench import STORAGE_BUFFER, Bench
 
 COMMON = Path(__file__).parents[2] / "shaders" / "common"
@@ -95,7 +94,7 @@ def test_model(error):
     scale = off(np.float32(1) / converted(b), 3)
     q = np.minimum(off(converted(a) * scale, 1), np.float32(2147483520)).astype(np.int64)
     rest = a - q * b
-    assert -(2**31) <= rest.min() and rest.max() <= LARGEST
+    assert rest.min() >= -(2**31) and rest.max() <= LARGEST
     more = np.trunc(off(converted(rest) * scale, 1)).astype(np.int64)
     q, rest = q + more, rest - more * b
     step = (rest >= b).astype(int) - (rest < 0)

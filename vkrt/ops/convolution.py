@@ -236,7 +236,7 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
         matrix = cx.matrix(weight, source.order, 1)
         matmul.multiply(cx, cx.write(conv.out, source.order), source, matrix,
                         rows=source.grid[0] * source.grid[1], bias=conv.bias,
-                        bias_kind="VECTOR" if conv.has_bias else "", clamp=conv.clamp)
+                        has_bias=conv.has_bias, clamp=conv.clamp)
     elif conv.is_depthwise:
         _depthwise(cx, conv, source)
     else:

@@ -13,12 +13,11 @@ from vkrt.ops.broadcast import expanded
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
-from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
-             batches: int = 1, bias: Operand | None = None, bias_kind: str = "",
+             batches: int = 1, bias: Operand | None = None, has_bias: bool = False,
              addend: Operand | None = None, clamp: tuple[float, float] | None = None,
              alpha: float = 1.0, beta: float = 1.0) -> None:
     """Dispatches result = clamp(alpha * source x matrix + beta * bias).
@@ -28,9 +27,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         source: packed along the summed dimension; `batches` times `rows` rows.
         matrix: a matrix operand, or a computed tensor with X = columns; one for all batches, or
             as many as there are batches.
-        bias: a vector, for `bias_kind` VECTOR.
-        bias_kind: of matmul.glsl, or none.
-        addend: a tensor of the result's size and order, for `bias_kind` ADDEND.
+        bias: a vector; without `has_bias` it only fills a binding.
+        addend: a tensor of the result's size and order, instead of a vector.
     """
     columns, texels = result.packed, source.grid[2]
     computed = matrix.rows is None
@@ -38,8 +36,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     stride = columns if batches > 1 and lines > columns else 0
     low, high = clamp or (0.0, 0.0)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
-              kind("matmul", bias_kind) if bias_kind else 0, clamp is not None, low, high, alpha,
-              beta]
+              addend is not None, clamp is not None, low, high, alpha, beta, has_bias]
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = "gemv", 4 * (texels + 1)
         count, work = tiles.invocations((1, 4), 1, columns, batches), 1
@@ -86,7 +83,7 @@ def linear(cx, node, x, weight, bias):
     matrix = _matrix(cx, weight, (0, 1))
     vector = cx.vector(bias, out.dtype)
     multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1], bias=vector,
-             bias_kind="" if bias is None else "VECTOR")
+             has_bias=bias is not None)
 
 
 def _product_sizes(x, y):
@@ -142,9 +139,9 @@ def addmm(cx, node, bias, a, b, beta, alpha):
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN
     elif bias.rank == 1 and bias.numel == out.sizes[1]:
-        extra = {"bias": cx.vector(bias, out.dtype), "bias_kind": "VECTOR"}
+        extra = {"bias": cx.vector(bias, out.dtype), "has_bias": True}
     else:
-        extra = {"addend": _expanded(cx, bias, out.sizes), "bias_kind": "ADDEND"}
+        extra = {"addend": _expanded(cx, bias, out.sizes)}
     _product(cx, out, a, b, beta=beta, alpha=alpha, **extra)
 
 
