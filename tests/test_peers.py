@@ -31,7 +31,7 @@ def record(peer: str, model: str, run: float, cold: bool = False, **more: object
 RESULT = {
     "models": ["net", "other"], "peers": ["vkrt", "ncnn", "torch"],
     "facts": {"date": "2026-01-01", "processor": "a processor", "threads": 2, "rounds": 3,
-              "inferences": 3, "versions": {"vkrt": "1", "ncnn": "2"},
+              "inferences": 3, "load": 0.1, "versions": {"vkrt": "1", "ncnn": "2"},
               "devices": {"a device": ["vkrt", "ncnn"]}},
     "records": [
         *(record("vkrt", "net", run, driver_memory=3_000_000) for run in (5.0, 1.0, 4.0)),
@@ -63,7 +63,13 @@ def test_tables_have_medians_and_ratios(tmp_path):
     assert "| | vkrt |" in cold and "| net | 24 |" in cold
     assert "| other | 4 | 4 (1.00) |" in memory and "torch" not in memory
     assert "ncnn 3e-05" in text and "vkrt 2e-06" in text and " 3 MB are the" in text
+    assert "3 rounds of 3 inferences. Vulkan device: a device (vkrt, ncnn). " in text
     assert "* Not measured: torch, net: it stumbled" in text
+
+
+def test_a_busy_machine_is_named():
+    busy = {**RESULT, "facts": {**RESULT["facts"], "load": 7.25}}
+    assert "busy machine (load average 7.2 at" in report.markdown(busy)
 
 
 def test_what_cannot_be_measured_is_listed(monkeypatch, tmp_path):

@@ -2,9 +2,9 @@
 """Compare vkrt with other runtimes on the same networks, inputs and threads.
 
     tools/measure/bench_peers.py                      everything; prints tables in Markdown
-    tools/measure/bench_peers.py --write              and puts them into tools/README.md
-    tools/measure/bench_peers.py --json OUT           and keeps every record
-    tools/measure/bench_peers.py --show OUT           prints the tables of such a file
+    tools/measure/bench_peers.py --json OUT --write   and keeps every record, and puts the tables
+                                                      into tools/README.md
+    tools/measure/bench_peers.py --show OUT           prints the tables of kept records
 
 Compared are ncnn on Vulkan (float32), ONNX Runtime and XNNPACK (in ExecuTorch's wheel) on the CPU,
 and eager PyTorch. Needs a Python from 3.10 on, for PyTorch one up to 3.12; what else is needed is
@@ -85,18 +85,16 @@ PEERS = {
 
 def main() -> int:
     options = _options()
-    if options.show:
-        print(report.markdown(json.loads(options.show.read_text(encoding="utf-8"))), end="")
-        return 0
     try:
-        result = compare(options)
+        result = (json.loads(options.show.read_text(encoding="utf-8")) if options.show
+                  else compare(options))
     except Unavailable as error:
         print(f"bench_peers: {error}", file=sys.stderr)
         return 1
-    text = report.markdown(result)
-    print(text, end="")
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    text = report.markdown(result)
+    print(text, end="")
     if options.write:
         head, rest = README.read_text(encoding="utf-8").split(BEGIN)
         README.write_text(head + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1],
@@ -148,6 +146,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Installs, makes and measures what is asked for; what report.py makes tables of."""
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]
     os.sched_setaffinity(0, _cores()[:options.threads])  # inherited by every process below
     failures: list[dict[str, str]] = []
 
@@ -184,7 +183,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
             except Unavailable as error:
                 failed(chance.peer, chance.model, error)
                 chances.remove(chance)
-    return {"models": options.models, "peers": options.peers, "facts": _facts(records, options),
+    return {"models": options.models, "peers": options.peers,
+            "facts": {**_facts(records, options), "load": load},
             "records": records, "failures": failures}
 
 

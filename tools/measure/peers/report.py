@@ -23,6 +23,8 @@ FIGURES: dict[str, tuple[bool, int, Any]] = {
         (False, 0, lambda r: None if r["memory"] is None else r["memory"] / 1e6),
 }
 BASE = "vkrt"
+# The load average from which on something else takes a part in the figures.
+BUSY = 0.5
 
 
 def medians(result: dict[str, Any], cold: bool, figure: Any) -> dict[tuple[str, str], float]:
@@ -71,8 +73,11 @@ def markdown(result: dict[str, Any]) -> str:
     versions = ", ".join(f"{peer} {version}" for peer, version in facts["versions"].items())
     devices = "; ".join(f"{device} ({', '.join(peers)})"
                         for device, peers in facts["devices"].items())
+    busy = (f", on a busy machine (load average {facts['load']:.1f} at the start)"
+            if facts["load"] > BUSY else "")
     lines = [f"Measured on {facts['date']}: {facts['processor']}, {facts['threads']} threads, "
-             f"{facts['rounds']} rounds of {facts['inferences']} inferences. "
+             f"{facts['rounds']} round{'s' * (facts['rounds'] > 1)} of {facts['inferences']} "
+             f"inferences{busy}. "
              f"Vulkan device: {devices or 'none'}. Versions: {versions}. In brackets: the ratio "
              f"to vkrt.", ""]
     for title in FIGURES:
