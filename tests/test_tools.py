@@ -40,6 +40,7 @@ NOT_RUN = {
     "export/zoo.py": "needs PyTorch and ExecuTorch",
     "find-python": "a part of setup-python",
     "fresh-system": "makes a whole system; test_scripts.py has its parts",
+    "measure/bench_peers.py": "installs packages; test_peers.py has its parts",
     "measure/fresh.py": "what the tools beside it share",
     "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
     "quickstart": "installs packages",

@@ -1,0 +1,76 @@
+"""Makes the files of one network: an input, the result of eager PyTorch, and a model per format.
+
+    PYTHON make.py NETWORK FOLDER
+
+Prints, as JSON, the shape of the input and why a format could not be made, where one could not.
+"""
+
+import json
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import networks
+import torch
+from exporting import lower
+
+
+def write_vulkan(module, x, path):
+    path.write_bytes(lower(module, (x,)))
+
+
+def write_xnnpack(module, x, path):
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import to_edge_transform_and_lower
+
+    edge = to_edge_transform_and_lower(torch.export.export(module, (x,)),
+                                       partitioner=[XnnpackPartitioner()])
+    path.write_bytes(edge.to_executorch().buffer)
+
+
+def write_onnx(module, x, path):
+    torch.onnx.export(module, (x,), path, input_names=["x"], output_names=["y"], dynamo=False)
+
+
+def write_traced(module, x, path):
+    torch.jit.save(torch.jit.trace(module, x), str(path))
+
+
+def write_weights(module, x, path):
+    torch.save(module.state_dict(), path)
+
+
+# file -> what writes it
+FORMATS = {
+    "vulkan.pte": write_vulkan,
+    "xnnpack.pte": write_xnnpack,
+    "model.onnx": write_onnx,
+    "traced.pt": write_traced,
+    "weights.pt": write_weights,
+}
+
+
+def main():
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    warnings.simplefilter("ignore")
+    module, x = networks.make(name)
+    with torch.no_grad():
+        result = module(x)
+    if not torch.isfinite(result).all():
+        raise SystemExit(f"{name}: an output is not finite")
+    x.numpy().tofile(folder / "input.bin")
+    result.contiguous().numpy().tofile(folder / "expected.bin")
+    failures = {}
+    for file, write in FORMATS.items():
+        try:
+            with torch.no_grad():
+                write(module, x, folder / file)
+        except Exception as error:  # whatever an exporter raises, the others' formats can be made
+            traceback.print_exc()
+            failures[file] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"[:200]
+    print(json.dumps({"shape": list(x.shape), "failures": failures}))
+
+
+if __name__ == "__main__":
+    main()
