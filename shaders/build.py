@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles every variant of every shader and writes the catalog that vkrt/shader reads.
 
-    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --index catalog.jsonl --depfile FILE
+    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --index catalog.jsonl
+        --depfile FILE
 
 SHADERS/*.comp hold one kernel each; header lines say which variants there are:
 

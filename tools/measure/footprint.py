@@ -157,10 +157,9 @@ def objects(model: str, variant: str) -> int:
     del program
     gc.collect()
     tracemalloc.start()
-    program, _ = _load(model, variant)
+    program = _load(model, variant)[0]
     with program:
-        outputs = program.run(*inputs)
-        del outputs
+        program.run(*inputs)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 

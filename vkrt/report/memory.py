@@ -11,7 +11,6 @@ from vkrt.report.columns import columns
 from vkrt.report.process import ProcessGrowth, ProcessParts, resident
 from vkrt.report.stopwatch import Stopwatch
 
-
 # What the process does up to a checkpoint, see `ProcessGrowth.steps`
 STEPS = {"graph built": "pipelines", "after prepack": "weights", "end of execute": "run"}
 
