@@ -220,6 +220,9 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, d
         known = interfaces.setdefault(file, {})
         number = known.setdefault(described, len(known))
         variants.setdefault(file, {})[name] = [offsets[module], len(module), number]
+    # New files: processes that have opened the former ones keep those.
+    for former in (bin_file, index_file):
+        former.unlink(missing_ok=True)
     bin_file.write_bytes(blob)
     files, lines = {}, bytearray()
     for file, found in variants.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import signal
 import subprocess
 import sys
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS, inputs_of, same_bits
-from vkrt.runtime.submission import UNFINISHED, settle_all
+from support import MODELS, QUICK, inputs_of, same_bits
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
+from vkrt.method.instances import KEPT
 from vkrt.method.method import Method
+from vkrt.runtime.submission import UNFINISHED, settle_all
 from vkrt.work.tensor import Constant, Tensor
 
 pytestmark = pytest.mark.driver
@@ -26,6 +28,8 @@ pytestmark = pytest.mark.driver
 SIDE = 512
 # So long, in seconds, a run has to take at least: a wait looks for signals every tenth of a second.
 LONG = 0.5
+# Of the instructions of vkrt, one of so many is interrupted.
+STRIDE = 11 if QUICK else 3
 # More, as far as that is too few for such a run on this driver
 products = 4
 
@@ -103,7 +107,7 @@ def interrupt(method, inputs, seconds) -> None:
 
 
 def unfinished(method) -> bool:
-    return any(i.compute.unfinished for i in method._loaded.instances._kept.values())
+    return any(i.compute.unfinished for i in method._loaded.instances)
 
 
 STREAMED = {"weights": "stream"}
@@ -168,7 +172,7 @@ def test_state_is_reset_behind_an_interrupted_run(device):
     with vkrt.load(MODELS / "buffers.pte", device) as program:
         inputs = inputs_of(program)
         expected = program.run(*inputs)
-        compute, = (i.compute for i in program._methods["forward"]._loaded.instances._kept.values())
+        compute, = (i.compute for i in program._methods["forward"]._loaded.instances)
         for number in range(30):
             with signals(0.0002 * number), suppress(Interrupted):
                 program.run(*inputs)
@@ -176,6 +180,64 @@ def test_state_is_reset_behind_an_interrupted_run(device):
             assert not compute.unfinished
             same_bits(program.run(*inputs), expected)
             program.reset_state()
+
+
+# What keeps the instances of a method with dynamic shapes, and their memory
+KEEPERS = [str(Path(vkrt.__file__).parent / name) for name in (
+    "dataclass.py", "method/instances.py", "method/loaded.py", "runtime/arena.py")]
+
+
+def interrupted_at(number, call, *arguments) -> bool:
+    """Makes a call and raises `Interrupted` after so many instructions of `KEEPERS`; whether there
+    were more."""
+    left = number
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in KEEPERS:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call(*arguments)
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("case", ["known", "new", "arena"])
+def test_instances_are_whole_after_an_interruption_anywhere(case, device):
+    """Also where shapes are compared. `known`: a run at sizes of before; `new`: at others, for
+    which an instance goes; `arena`: at larger ones, for which the arena is allocated anew."""
+    rows = {"known": (1, 2, 3), "new": range(1, KEPT + 3), "arena": (1, 16)}[case]
+    random = np.random.default_rng(3)
+    calls = [[random.standard_normal(sizes, np.float32)
+              for sizes in ((2 * n, 6), (2 * n, 6), (1, 4))] for n in rows]
+    with vkrt.load(MODELS / "pair-dyn.pte", device) as program:
+        expected = [program.run(*inputs) for inputs in calls]
+        instances = program._methods["forward"]._loaded.instances
+        for number in itertools.count(0, STRIDE):
+            index = number // STRIDE % len(calls)
+            if case == "arena":
+                instances.unbind()
+                instances.arena.release()
+                program.run(*calls[0])
+                index = 1
+            if not interrupted_at(number, program.run, *calls[index]):
+                break
+            assert len(list(instances)) <= KEPT
+            for other in (index,) if case == "new" else (0, index):
+                same_bits(program.run(*calls[other]), expected[other])
+        assert number > 20
 
 
 SCRIPT = f"""

@@ -151,6 +151,18 @@ def test_a_rebuild_compiles_what_changed(workshop):
     assert len(list((workshop.out / "cache").glob("*.spv"))) == 4
 
 
+def test_a_rebuild_leaves_processes_their_catalog(workshop):
+    """They have opened it: of a file that got shorter the rest could not be read."""
+    workshop.compiled()
+    with open(workshop.out / "catalog.bin", "rb") as file:
+        before = os.fstat(file.fileno()).st_size, file.read()
+        (workshop.common / "tool.glsl").write_text("#define FACTOR 3\n")
+        assert workshop.compiled() == 4
+        file.seek(0)
+        assert (os.fstat(file.fileno()).st_size, file.read()) == before
+    assert (workshop.out / "catalog.bin").read_bytes() != before[1]
+
+
 def test_files_and_folders_are_dependencies(workshop):
     workshop.compiled()
     depfile = (workshop.out / "catalog.d").read_text()

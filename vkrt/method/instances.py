@@ -7,8 +7,7 @@ of the method. The sizes run lately are kept: one of them costs nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,6 +93,9 @@ class Instance:
 class Instances:
     """The instances of a method, over one arena. One run at a time.
 
+    A signal's handler may raise anywhere in here. So what is kept is not changed but replaced, and
+    what goes is unbound before.
+
     Args:
         arena: where activations lie.
         weights: the `Weights` that all of them read; may grow.
@@ -104,20 +106,28 @@ class Instances:
         self.arena = arena
         self.max_bytes = max_bytes
         self._weights = weights
-        self._kept: OrderedDict[Shape, Instance] = OrderedDict()
+        # The one that was run last comes last.
+        self._kept: tuple[tuple[Shape, Instance], ...] = ()
+
+    def __iter__(self) -> Iterator[Instance]:
+        """Those that are kept, the one that was not run for longest first."""
+        return iter([instance for _, instance in self._kept])
 
     def get(self, shape: Shape) -> Instance | None:
         """The instance of a shape, if it is kept."""
-        if shape in self._kept:
-            self._kept.move_to_end(shape)
-        return self._kept.get(shape)
+        for entry in reversed(self._kept):
+            if entry[0] == shape:
+                if entry is not self._kept[-1]:
+                    self._kept = (*(other for other in self._kept if other is not entry), entry)
+                return entry[1]
+        return None
 
     def add(self, shape: Shape, instance: Instance) -> None:
-        """Keeps an instance; the one that was not run for longest goes where there are many."""
-        self._kept[shape] = instance
-        while len(self._kept) > KEPT:
-            _, oldest = self._kept.popitem(last=False)
+        """Keeps the instance of a shape that is not kept yet; the one that was not run for longest
+        goes where there are many."""
+        for _, oldest in self._kept[:-(KEPT - 1)]:
             oldest.compute.unbind()
+        self._kept = (*self._kept[-(KEPT - 1):], (shape, instance))
 
     def bind(self, instance: Instance) -> bool:
         """Makes an instance ready to run; whether there was something to do.
@@ -144,16 +154,16 @@ class Instances:
 
     def settle(self) -> None:
         """Waits for a run that was interrupted: it may still use the arena and the weights."""
-        for instance in self._kept.values():
+        for instance in self:
             instance.compute.settle()
 
     def unbind(self) -> None:
         """Frees the arena of everything bound to it."""
-        for instance in self._kept.values():
+        for instance in self:
             instance.compute.unbind()
 
     def close(self) -> None:
         """Releases all of them and the arena; idempotent."""
         self.unbind()
-        self._kept.clear()
+        self._kept = ()
         self.arena.release()

@@ -225,15 +225,18 @@ class Loaded:
                 weights.prepare()
                 weights.allocate_early()
                 weights.prepack(reader)
+            nbytes = found.plan.weight_bytes
+            prepared = replace(self.prepared, base=replace(
+                base, storages=work.storages, prepacks=work.prepacks,
+                memo=replace(base.memo, weights=work.memo.weights)))
         except BaseException:
             (weights or found).close()
             raise
-        self._weights.append(weights)
-        self._extra_bytes += found.plan.weight_bytes
-        self.instances.max_bytes -= found.plan.weight_bytes
-        self.prepared = replace(self.prepared, base=replace(
-            base, storages=work.storages, prepacks=work.prepacks,
-            memo=replace(base.memo, weights=work.memo.weights)))
+        # All of it or nothing: a signal's handler would run at a call, and here is none.
+        self._weights += [weights]
+        self._extra_bytes += nbytes
+        self.instances.max_bytes -= nbytes
+        self.prepared = prepared
 
     def reset_state(self) -> None:
         """See `Method.reset_state`."""
@@ -261,11 +264,17 @@ class Loaded:
 
     def release(self) -> None:
         """Instances before the weights they read, those before what they are made of. Each of them
-        once: weights may have other users."""
-        owned, self._owned = self._owned, []
-        weights, self._weights = self._weights, []
-        prepared, self._prepared = self._prepared, None
-        instances = [thing for thing in owned if isinstance(thing, Instances)]
-        for thing in (*instances, *weights, prepared, *reversed(owned)):
-            if thing is not None:
-                thing.close()
+        once: weights may have other users. Interrupted, it goes on with the others: nothing else
+        would end the thread of streamed weights."""
+        instances = [thing for thing in self._owned if isinstance(thing, Instances)]
+        things = (*instances, *self._weights, self._prepared, *reversed(self._owned))
+        self._owned, self._weights, self._prepared = [], [], None
+        raised = None
+        for thing in things:
+            try:
+                if thing is not None:
+                    thing.close()
+            except BaseException as error:
+                raised = error
+        if raised is not None:
+            raise raised

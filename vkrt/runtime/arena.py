@@ -77,10 +77,9 @@ class Arena:
                 for index, planned in enumerate(plan.blocks) if planned.kind in KINDS}
 
     def release(self) -> None:
-        """Frees everything; the arena can be used again."""
-        for block in reversed(self._blocks.values()):
-            block.close()
-        self._blocks = {}
+        """Frees everything; the arena can be used again. Interrupted, it has what is not freed."""
+        while self._blocks:
+            self._blocks.popitem()[1].close()
 
 
 def _needed(plan: MemoryPlan) -> dict[Key, Any]:

@@ -2,6 +2,7 @@
 """Timeline semaphores: a number that only grows, which the device and the host wait for and set."""
 
 cimport cython
+from cpython.pythread cimport PyThread_acquire_lock, PyThread_release_lock, WAIT_LOCK
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -90,8 +91,7 @@ cdef class TimelineSemaphore:
         info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO
         info.semaphore = self.handle
         info.value = value
-        return check(self.device.vk.vkSignalSemaphore(self.device.handle, &info),
-                     b"vkSignalSemaphore")
+        return check(signal(self.device, &info), b"vkSignalSemaphore")
 
     def close(self):
         """Destroys it; no submission may still use it."""
@@ -111,6 +111,21 @@ cdef class TimelineSemaphore:
 
     def __dealloc__(self):
         self.destroy()
+
+
+cdef VkResult signal(Device device, const VkSemaphoreSignalInfo* info) noexcept nogil:
+    """Vulkan lets one thread signal while another one submits. Validation layers that follow
+    timeline semaphores from submission to submission corrupt their own memory then, until March
+    2026 (KhronosGroup/Vulkan-ValidationLayers, mended by 11931): under validation one waits."""
+    cdef VkResult result
+    # In a forked child a thread of the parent may have held the lock.
+    cdef bint alone = device.instance.messenger != NULL and not device.calls.inherited
+    if alone:
+        PyThread_acquire_lock(device.queue_lock, WAIT_LOCK)
+    result = device.vk.vkSignalSemaphore(device.handle, info)
+    if alone:
+        PyThread_release_lock(device.queue_lock)
+    return result
 
 
 cdef inline void note_use(TimelineSemaphore semaphore, bint upload) noexcept nogil:
