@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles every variant of every shader and writes the catalog that vkrt/shader reads.
 
-    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --json catalog.json --depfile FILE
+    build.py SHADERS --glslc GLSLC --cache DIR --bin catalog.bin --index catalog.jsonl
+        --depfile FILE
 
 SHADERS/*.comp hold one kernel each; header lines say which variants there are:
 
@@ -200,26 +201,41 @@ class Compiler:
 
 
 def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, dict[str, int]],
-                  bin_file: Path, json_file: Path):
-    """Modules and interfaces are stored once however many variants have them."""
+                  bin_file: Path, index_file: Path):
+    """Modules are stored once however many variants have them, interfaces once in each file.
+
+    The index is lines of JSON, to be read one by one: the first has the kinds and where the line of
+    each file of shaders begins behind it, and its bytes. Such a line has the file's interfaces, and
+    of its variants the offset and size of the module and the number of the interface.
+    """
     blob = bytearray()
     offsets: dict[bytes, int] = {}
-    interfaces: dict[str, int] = {}
-    variants = {}
+    variants: dict[str, dict[str, list[int]]] = {}
+    interfaces: dict[str, dict[str, int]] = {}
     for name, (_, module, described) in results.items():
         if module not in offsets:
             offsets[module] = len(blob)
             blob += module
-        number = interfaces.setdefault(described, len(interfaces))
-        variants[name] = [offsets[module], len(module), number]
-    # A new file: processes that have mapped the former one keep it.
-    bin_file.unlink(missing_ok=True)
+        file = name.partition(".")[0]
+        known = interfaces.setdefault(file, {})
+        number = known.setdefault(described, len(known))
+        variants.setdefault(file, {})[name] = [offsets[module], len(module), number]
+    # New files: processes that have opened the former ones keep those.
+    for former in (bin_file, index_file):
+        former.unlink(missing_ok=True)
     bin_file.write_bytes(blob)
-    json_file.write_text(json.dumps(
-        {"interfaces": [json.loads(text) for text in interfaces], "variants": variants,
-         "kinds": kinds},
-        separators=(",", ":")))
+    files, lines = {}, bytearray()
+    for file, found in variants.items():
+        line = json_line({"variants": found,
+                          "interfaces": [json.loads(text) for text in interfaces[file]]})
+        files[file] = [len(lines), len(line)]
+        lines += line
+    index_file.write_bytes(json_line({"kinds": kinds, "files": files}) + lines)
     return len(offsets), len(blob)
+
+
+def json_line(content) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
 def write_depfile(depfile: Path, target: Path, dependencies: list[Path]):
@@ -231,7 +247,7 @@ def write_depfile(depfile: Path, target: Path, dependencies: list[Path]):
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("shaders", type=Path)
-    for name in ("glslc", "cache", "bin", "json", "depfile"):
+    for name in ("glslc", "cache", "bin", "index", "depfile"):
         parser.add_argument(f"--{name}", required=True, type=str if name == "glslc" else Path)
     options = parser.parse_args()
 
@@ -266,7 +282,7 @@ def main() -> int:
     results = dict(zip((variant.name for variant in variants), answers, strict=True))
     kinds = {path.stem: numbers for path in (*shaders.glob("*.comp"), *common.glob("*.glsl"))
              if (numbers := sources.kinds(path))}
-    modules, nbytes = write_catalog(results, kinds, options.bin, options.json)
+    modules, nbytes = write_catalog(results, kinds, options.bin, options.index)
     used = {f"{key}{suffix}" for key, _, _ in results.values() for suffix in (".spv", ".json")}
     for file in options.cache.iterdir():
         if file.name not in used:

@@ -129,6 +129,8 @@ class Program:
         self._closed = False
         self._description = Description(source, data_path)
         self._report.stopwatch.mark("read the program")
+        growth = self._report.growth
+        growth.took("program")
         if self._options.prefetch != "none":
             # Read while the driver starts and the graph is built; the file begins with what they
             # need, and weights follow.
@@ -140,6 +142,8 @@ class Program:
                 device, pipeline_cache=self._options.pipeline_cache)
             self._allocator = Allocator(self._device)
             self._report.stopwatch.mark("start the driver")
+            growth.took("rest" if not self._owns_device else "driver")
+            growth.holds_device = self._device.info.type == "cpu"
             names = self.method_names
             first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
             if first is not None:
@@ -188,6 +192,7 @@ class Program:
                 raise ValueError("the program is closed")
             if name not in self._methods:
                 self._report.stopwatch.start()
+                self._report.growth.took("rest")
                 graph = self._description.graph(name)
                 self._report.stopwatch.mark("build the graph")
                 self._report.file_plan += graph.file_arena

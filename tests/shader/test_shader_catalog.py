@@ -57,7 +57,7 @@ class Workshop:
         return subprocess.run(
             [sys.executable, str(self.shaders / "build.py"), str(self.shaders),
              "--glslc", "glslc", "--cache", str(self.out / "cache"),
-             "--bin", str(self.out / "catalog.bin"), "--json", str(self.out / "catalog.json"),
+             "--bin", str(self.out / "catalog.bin"), "--index", str(self.out / "catalog.jsonl"),
              "--depfile", str(self.out / "catalog.d")], capture_output=True, text=True)
 
     def compiled(self):
@@ -67,8 +67,7 @@ class Workshop:
         return int(re.search(r"(\d+) compiled", done.stdout).group(1))
 
     def catalog(self):
-        return Catalog(json.loads((self.out / "catalog.json").read_text()),
-                       memoryview((self.out / "catalog.bin").read_bytes()))
+        return Catalog(self.out / "catalog.jsonl", self.out / "catalog.bin")
 
 
 @pytest.fixture
@@ -153,7 +152,7 @@ def test_a_rebuild_compiles_what_changed(workshop):
 
 
 def test_a_rebuild_leaves_processes_their_catalog(workshop):
-    """They have mapped it: of a file that got shorter reading the rest would end them."""
+    """They have opened it: of a file that got shorter the rest could not be read."""
     workshop.compiled()
     with open(workshop.out / "catalog.bin", "rb") as file:
         before = os.fstat(file.fileno()).st_size, file.read()
@@ -250,16 +249,54 @@ def test_every_module_is_valid(modules):
         assert done.returncode == 0, f"{name}: {done.stderr.decode(errors='replace')}"
 
 
-def test_an_unknown_name_brings_the_near_ones():
+def written(folder, names):
+    """A catalog of shaders without anything in them."""
     interface = {"bindings": [], "specs": [], "push_bytes": 0, "local_size": [1, 1, 1],
                  "local_size_ids": [None] * 3, "capabilities": []}
-    variants = {name: [0, 4, 0] for name in ("unary.texel.f32", "unary.texel.f16", "binary.f32")}
-    made = Catalog({"interfaces": [interface], "variants": variants, "kinds": {}},
-                   memoryview(bytes(4)))
-    assert "unary.texel.f32" in made and len(made) == 3
+    files, lines = {}, ""
+    for file in dict.fromkeys(name.split(".")[0] for name in names):
+        line = json.dumps({"variants": {name: [0, 4, 0] for name in names
+                                        if name.split(".")[0] == file},
+                           "interfaces": [interface]}) + "\n"
+        files[file] = [len(lines), len(line)]
+        lines += line
+    (folder / "index").write_text(json.dumps({"kinds": {}, "files": files}) + "\n" + lines)
+    (folder / "modules").write_bytes(b"code")
+    return Catalog(folder / "index", folder / "modules")
+
+
+def test_an_unknown_name_brings_the_near_ones(tmp_path):
+    made = written(tmp_path, ("unary.texel.f32", "unary.texel.f16", "binary.f32"))
+    assert "unary.texel.f32" in made and "unary.f32" not in made and 1 not in made
+    assert list(made) == ["unary.texel.f32", "unary.texel.f16", "binary.f32"] and len(made) == 3
     with pytest.raises(UnsupportedError, match=r"'unary.disk.f32'.* unary.texel.f32, unary.texel"):
         made.get("unary.disk.f32")
     with pytest.raises(UnsupportedError, match="there are binary.f32"):
         made.get("binarry.f32")
     with pytest.raises(UnsupportedError, match="no shader 'x' in this build of vkrt$"):
         made.get("x")
+
+
+def test_only_what_is_asked_for_is_read(tmp_path):
+    """A shader stays there when its file is replaced or cut off; its bytes are read anew."""
+    made = written(tmp_path, ("unary.f32", "binary.f32"))
+    shader = made.get("unary.f32")
+    assert shader.spirv == b"code" and shader.spirv is not shader.spirv
+    for name in ("index", "modules"):
+        (tmp_path / "new").write_bytes(b"")
+        (tmp_path / "new").rename(tmp_path / name)
+    assert shader.spirv == b"code" and made.get("binary.f32").spirv == b"code"
+    made = written(tmp_path, ("unary.f32",))
+    os.truncate(tmp_path / "modules", 3)
+    with pytest.raises(OSError, match="3 bytes at 0, expected 4: vkrt's catalog of shaders is cut"):
+        made.get("unary.f32").spirv  # noqa: B018
+
+
+def test_a_catalog_closes_its_files(tmp_path):
+    made = written(tmp_path, ("unary.f32",))
+    shader = made.get("unary.f32")
+    before = len(os.listdir("/proc/self/fd"))
+    del made
+    assert shader.spirv == b"code"
+    del shader
+    assert len(os.listdir("/proc/self/fd")) == before - 2

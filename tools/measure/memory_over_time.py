@@ -41,7 +41,7 @@ import vkrt
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.program import Description
 from vkrt.report.columns import columns
-from vkrt.report.memory import resident
+from vkrt.report.process import resident
 
 PERIOD = 1e-3
 VARIANTS: dict[str, dict[str, Any]] = {

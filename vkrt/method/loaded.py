@@ -79,6 +79,7 @@ class Loaded:
     def _lowered(self, work: WorkList) -> None:
         """Begins with pipelines: threads create them while the memory is planned."""
         self.report.stopwatch.mark("lower")
+        self.report.growth.took("program")
         self._pipelines.begin(work)
 
     def _load(self, store: WeightStore | None) -> None:
@@ -98,6 +99,8 @@ class Loaded:
         report.notes += [note for note in work.notes if note not in report.notes]
         for source in prepared.sources:
             source.check_unchanged()
+            if source.is_file:
+                report.growth.files.add((source.address, memoryview(source).nbytes))
         reader = self._own(self._new_reader())
         self._read_ahead(reader, *COPIED)
         weights.prepare()

@@ -111,6 +111,7 @@ class Method:
         with self._lock:
             if not self._has_run:
                 self.report.stopwatch.start()
+                self.report.growth.took("rest")
             instance = self._ready(shape)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)

@@ -147,6 +147,9 @@ def _largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, Wo
     """The graph at the sizes that need the most bytes of activations, and its work list."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], target_of(device.info, options.storage, options.winograd))
+    if not graph.is_dynamic:
+        # No other sizes will be lowered from it: what lowering remembers for them goes.
+        return graph, replace(work, memo=None)
     if len(graphs) == 1:
         return graph, work
     planner = _Planner(device, options)

@@ -150,9 +150,11 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
             `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
     """
 
+    parameters = Schema(schema)
+
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, Schema(schema), sizes, dtypes, further, function, **others))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function, **others))
             for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
                 kernel = kernel.format(name.split(".")[1])
                 if kernel in _KERNELS:
@@ -178,9 +180,11 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
     out tensors, and returns the result, or a tuple of the results.
     """
 
+    parameters = Schema(schema)
+
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, Schema(schema), sizes, dtypes, further, function, True))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function, True))
         return function
 
     return declare

@@ -19,6 +19,7 @@ UnsupportedError (`unsupported`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from vkrt.dataclass import dataclass
@@ -67,7 +68,9 @@ class Parameter:
     mutated: bool = False
 
     @classmethod
+    @cache
     def parse(cls, text: str) -> Parameter:
+        """The parameter that a word of a schema says; one object for all that say it."""
         name, _, kind = text.partition(":")
         optional = kind.endswith("?")
         kind = kind.removesuffix("?")

@@ -8,22 +8,11 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.report.columns import columns
+from vkrt.report.process import ProcessGrowth, ProcessParts, resident
 from vkrt.report.stopwatch import Stopwatch
 
-
-def resident() -> dict[str, int]:
-    """Bytes of the process from /proc/self/status (VmRSS, VmHWM, RssAnon, RssFile, RssShmem)."""
-    wanted = ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")
-    result = {}
-    try:
-        with open("/proc/self/status", encoding="ascii") as status:
-            for line in status:
-                name, _, rest = line.partition(":")
-                if name in wanted:
-                    result[name] = int(rest.split()[0]) * 1024
-    except OSError:  # not Linux: the device's figures stand alone
-        pass
-    return result
+# What the process does up to a checkpoint, see `ProcessGrowth.steps`
+STEPS = {"graph built": "pipelines", "after prepack": "weights", "end of execute": "run"}
 
 
 @dataclass(frozen=True)
@@ -95,6 +84,7 @@ class MemoryReport:
             the figures above are planned for the largest sizes.
         notes: decisions worth telling the user, in plain words.
         stopwatch: how long the parts of loading and the first run took.
+        growth: what the process's memory has grown by, step by step; see `process`.
     """
 
     weights: int = 0
@@ -118,9 +108,12 @@ class MemoryReport:
     notes: list[str] = field(default_factory=list)
     shapes: list[ShapeRecord] = field(default_factory=list)
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    growth: ProcessGrowth = field(default_factory=ProcessGrowth)
 
     def __post_init__(self):
-        self.phases.append(Phase("before load", 0, 0, resident(), time.perf_counter()))
+        now = resident()
+        self.growth.begin(now)
+        self.phases.append(Phase("before load", 0, 0, now, time.perf_counter()))
 
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
@@ -154,8 +147,10 @@ class MemoryReport:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
         used = account.statistics()
         self.measured_peak = max(self.measured_peak, used["peak_block_bytes"])
+        now = resident()
+        self.growth.took(STEPS.get(name, "rest"), now)
         self.phases = [p for p in self.phases if p.name != name]
-        self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], resident(),
+        self.phases.append(Phase(name, used["allocation_bytes"], used["block_bytes"], now,
                                  time.perf_counter()))
 
     def shape(self, sizes: str, activations: int, arena: int, account: Any) -> None:
@@ -165,9 +160,21 @@ class MemoryReport:
         self.shapes = [s for s in self.shapes if s.sizes != sizes][-SHAPES + 1:]
         self.shapes.append(ShapeRecord(sizes, activations, arena, used["allocation_bytes"]))
 
+    @property
+    def process(self) -> ProcessParts:
+        """What the load and the first run have added to the process, by what it is for; found out
+        when it is asked for, best before anything else runs."""
+        ran = [phase.device for phase in self.phases if phase.name == "end of execute"]
+        streamed = self.pool + self.uploads if ran else 0
+        weights = self.weights + self.state
+        return self.growth.parts(weights, ran[0] - weights - streamed if ran else 0, streamed)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "stopwatch": [asdict(span) for span in self.stopwatch.spans]}
+        found = asdict(self)
+        del found["growth"]
+        return {**found, "process": self.process.as_dict(),
+                "stopwatch": [asdict(span) for span in self.stopwatch.spans]}
 
     def table(self) -> str:
         """The figures as lines of text."""
@@ -190,6 +197,8 @@ class MemoryReport:
         for phase in self.phases:
             rss, high = (phase.process.get(k, 0) / 1e6 for k in ("VmRSS", "VmHWM"))
             lines.append(f"{phase.name:<16}{phase.device:>14,}{rss:>9.1f} MB{high:>9.1f} MB")
+        lines += ["", *columns([("process", "bytes"), *(
+            (name, f"{nbytes:,}") for name, nbytes in self.process.as_dict().items())])]
         if self.shapes:
             lines += ["", *columns([("inputs", "activations", "arena", "device bytes"), *(
                 (s.sizes, f"{s.activations:,}", f"{s.arena:,}", f"{s.device:,}")

@@ -2,11 +2,11 @@
 
 import functools
 import json
-import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
@@ -53,7 +53,7 @@ class Shader:
 
     Attributes:
         name: variant, e.g. "unary.texel.f32".
-        spirv: the module's bytes, a view of the catalog's mapping.
+        read: reads the module's bytes.
         bindings: by binding number.
         specs: specialization constants by id.
         push_bytes: size of the push constant block, 0 without one.
@@ -63,13 +63,18 @@ class Shader:
     """
 
     name: str
-    spirv: memoryview
+    read: Callable[[], bytes]
     bindings: tuple[Binding, ...]
     specs: tuple[Spec, ...]
     push_bytes: int
     local_size: tuple[int, int, int]
     local_size_ids: tuple[int | None, int | None, int | None]
     capabilities: tuple[str, ...]
+
+    @property
+    def spirv(self) -> bytes:
+        """The module's bytes, read anew: nothing needs them once there is a pipeline."""
+        return self.read()
 
     @property
     def spec_ids(self) -> tuple[int, ...]:
@@ -85,27 +90,35 @@ class Shader:
 class Catalog:
     """Shaders by name. `in`, `len` and iteration go over the names.
 
+    A load uses a dozen of some hundred shaders. Only they are read and become objects; a mapping
+    would keep most of both files resident, as the system maps what lies around a page with it.
+
     Args:
-        index: the content of catalog.json as written by shaders/build.py.
-        modules: the bytes of catalog.bin.
+        index: path of catalog.jsonl, as written by shaders/build.py.
+        modules: path of catalog.bin.
     """
 
-    def __init__(self, index: dict[str, Any], modules: memoryview) -> None:
-        self._variants: dict[str, list[int]] = index["variants"]
-        self._interfaces: list[dict[str, Any]] = index["interfaces"]
+    def __init__(self, index: str | os.PathLike[str], modules: str | os.PathLike[str]) -> None:
+        self._index, self._modules = _File(index), _File(modules)
+        text = self._index.line()
+        head = json.loads(text)
+        # Offset and size of the line that describes a file of shaders
+        self._lines: dict[str, list[int]] = head["files"]
+        # Where the first of these lines begins
+        self._start = len(text)
         # Numbers of what shaders tell apart by name: file without suffix -> name -> number
-        self.kinds: dict[str, dict[str, int]] = index["kinds"]
-        self._modules = modules
+        self.kinds: dict[str, dict[str, int]] = head["kinds"]
         self._shaders: dict[str, Shader] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._variants
+        return isinstance(name, str) and name in self._described(name)["variants"]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._variants)
+        for file in self._lines:
+            yield from self._described(file)["variants"]
 
     def __len__(self) -> int:
-        return len(self._variants)
+        return sum(1 for _ in self)
 
     def get(self, name: str) -> Shader:
         """The shader of that name.
@@ -118,15 +131,25 @@ class Catalog:
             shader = self._shaders[name] = self._make(name)
         return shader
 
-    def _make(self, name: str) -> Shader:
+    def _described(self, name: str) -> dict[str, Any]:
+        """What the index says of the file of a shader: its variants and their interfaces."""
         try:
-            offset, nbytes, number = self._variants[name]
+            offset, nbytes = self._lines[name.partition(".")[0]]
+        except KeyError:
+            return {"variants": {}, "interfaces": []}
+        found: dict[str, Any] = json.loads(self._index.read(self._start + offset, nbytes))
+        return found
+
+    def _make(self, name: str) -> Shader:
+        described = self._described(name)
+        try:
+            offset, nbytes, number = described["variants"][name]
         except KeyError:
             raise UnsupportedError(self._no_such(name)) from None
-        interface = self._interfaces[number]
+        interface = described["interfaces"][number]
         return Shader(
             name=name,
-            spirv=self._modules[offset:offset + nbytes],
+            read=functools.partial(self._modules.read, offset, nbytes),
             bindings=tuple(Binding(**binding) for binding in interface["bindings"]),
             specs=tuple(Spec(**spec) for spec in interface["specs"]),
             push_bytes=interface["push_bytes"],
@@ -138,35 +161,58 @@ class Catalog:
     def _no_such(self, name: str) -> str:
         import difflib
 
-        stem = name.split(".")[0]
         # Other variants of the same kernel say most; without any, names that look alike.
-        near = [known for known in self._variants if known.split(".")[0] == stem]
-        near = near or difflib.get_close_matches(name, self._variants, n=8, cutoff=0.5)
+        near = list(self._described(name)["variants"])
+        near = near or difflib.get_close_matches(name, list(self), n=8, cutoff=0.5)
         there = f"; there are {', '.join(near[:12])}" if near else ""
         more = f" and {len(near) - 12} more" if len(near) > 12 else ""
         return f"no shader '{name}' in this build of vkrt{there}{more}"
 
 
+class _File:
+    """A file that is read where it is asked for. It stays what it was when it was opened, also if
+    another is put in its place."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._descriptor = -1
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Bytes from an offset on.
+
+        Raises:
+            OSError: there are fewer, or they cannot be read.
+        """
+        found = os.pread(self._descriptor, nbytes, offset)
+        if len(found) != nbytes:
+            raise OSError(f"{len(found)} bytes at {offset}, expected {nbytes}: vkrt's catalog of "
+                          "shaders is cut off")
+        return found
+
+    def line(self) -> bytes:
+        """The first line, with its end."""
+        with open(os.dup(self._descriptor), "rb") as file:
+            return file.readline()
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
 @functools.cache
 def catalog() -> Catalog:
-    """The catalog of this installation, loaded at the first call.
+    """The catalog of this installation, opened at the first call.
 
     Raises:
         UnsupportedError: the package was not built (for instance imported from a source folder).
     """
     try:
-        with _opened("catalog.json") as file:
-            index = json.load(file)
-        with _opened("catalog.bin") as file:
-            # Mapped, so that only the modules in use become memory. The mapping outlives the file,
-            # which may have been unpacked. An empty file cannot be mapped.
-            empty = not file.seek(0, 2)
-            modules = memoryview(b"" if empty else mmap.mmap(file.fileno(), 0,
-                                                             access=mmap.ACCESS_READ))
+        # The files stay open, which may have been unpacked to be read.
+        with _path_of("catalog.jsonl") as index, _path_of("catalog.bin") as modules:
+            return Catalog(index, modules)
     except FileNotFoundError as error:
         raise UnsupportedError("vkrt has no compiled shaders: this copy was not built; run "
                                "tools/quickstart, or pip install . in its folder") from error
-    return Catalog(index, modules)
 
 
 def kind(file: str, name: str) -> int:
@@ -180,15 +226,14 @@ def kind(file: str, name: str) -> int:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """A file of this room, opened."""
+def _path_of(name: str) -> Iterator[str | Path]:
+    """A file of this room, for as long as the context lasts."""
     beside = os.path.join(os.path.dirname(__file__), name)
     if os.path.exists(beside):
-        with open(beside, "rb") as file:
-            yield file
+        yield beside
         return
     # An editable install has it elsewhere, an archive has to be unpacked.
     from importlib.resources import as_file, files
 
-    with as_file(files("vkrt.shader").joinpath(name)) as path, open(path, "rb") as file:
-        yield file
+    with as_file(files("vkrt.shader").joinpath(name)) as path:
+        yield path

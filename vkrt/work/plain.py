@@ -9,7 +9,6 @@ number that JSON does not have. What is read has exactly the types that the reco
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import struct
@@ -31,7 +30,13 @@ Readers = Mapping[Any, Callable[[Any, str], Any]]
 
 def seal(magic: bytes, version: int, text: bytes) -> bytes:
     """JSON in its envelope."""
-    return _PREFIX.pack(magic, version, len(text), hashlib.sha256(text).digest()) + text
+    return _PREFIX.pack(magic, version, len(text), _digest(text)) + text
+
+
+def _digest(text: bytes) -> bytes:
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
+    return hashlib.sha256(text).digest()
 
 
 def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) -> tuple[Any, int]:
@@ -54,7 +59,7 @@ def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) 
     if length > limit or end > len(data):
         raise FormatError(f"it has {len(data)} bytes and a header of {length} (is it cut off?)")
     text = bytes(data[PREFIX_BYTES:end])
-    if hashlib.sha256(text).digest() != digest:
+    if _digest(text) != digest:
         raise FormatError("its header is damaged: the checksum is another")
     try:
         return json.loads(text.decode("ascii"), parse_int=_short_int,

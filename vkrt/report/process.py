@@ -1,0 +1,139 @@
+"""What a program added to the memory of its process, by what it is for.
+
+Every step of a load and of the first run is booked as it ends: by how much VmRSS has grown since
+the step before. What lies on the device of a CPU driver is memory of the process as well, and pages
+of mapped weights are: these are known to the byte, and are taken out of the steps they appear in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, field
+
+from vkrt.dataclass import dataclass
+
+FIGURES = ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")
+
+
+def resident() -> dict[str, int]:
+    """Bytes of the process from /proc/self/status (VmRSS, VmHWM, RssAnon, RssFile, RssShmem)."""
+    result = {}
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                name, _, rest = line.partition(":")
+                if name in FIGURES:
+                    result[name] = int(rest.split()[0]) * 1024
+    except OSError:  # not Linux: the device's figures stand alone
+        pass
+    return result
+
+
+def resident_within(ranges: Iterable[tuple[int, int]]) -> int:
+    """Bytes of the process that are resident in mappings which begin within these ranges.
+
+    Args:
+        ranges: addresses and sizes in bytes.
+    """
+    wanted, inside, found = [range(start, start + size) for start, size in ranges], False, 0
+    try:
+        with open("/proc/self/smaps", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                name, _, rest = line.partition(":")
+                if " " in name:  # of a mapping: its addresses first
+                    start = int(name.partition("-")[0], 16)
+                    inside = any(start in one for one in wanted)
+                elif name == "Rss" and inside:
+                    found += int(rest.split()[0]) * 1024
+    except OSError:  # not Linux
+        pass
+    return found
+
+
+@dataclass(frozen=True)
+class ProcessParts:
+    """By how many bytes VmRSS has grown, from before a load to its last step; the parts add up.
+
+    Attributes:
+        driver: opening the device, and the instance where there was none; 0 for a device that was
+            given open.
+        program: reading the file, the graph and the records of the work list, with the modules
+            that are imported for them.
+        pipelines: making the pipelines, and the plan meanwhile; then what the first run adds, where
+            CPU drivers compile, beyond its activations.
+        weights: on the device, where that is memory of the process.
+        mapped: pages of the files that are resident; they are shared, and may be dropped.
+        activations: on the device, where that is memory of the process.
+        rest: what bringing the weights adds beyond their bytes (it is less than nothing where
+            memory was given back), and what others did between the load and the first run.
+        total: all of them.
+    """
+
+    driver: int
+    program: int
+    pipelines: int
+    weights: int
+    mapped: int
+    activations: int
+    rest: int
+    total: int
+
+    def as_dict(self) -> dict[str, int]:
+        """By name, the total last."""
+        return asdict(self)
+
+
+@dataclass
+class ProcessGrowth:
+    """The book of steps.
+
+    Attributes:
+        start: VmRSS in bytes before the load.
+        steps: growth in bytes by step: "driver", "program", "pipelines", "weights", "run", "rest".
+        files: addresses and sizes in bytes of mapped files.
+        holds_device: whether the device's memory is the process's.
+    """
+
+    start: int = 0
+    steps: dict[str, int] = field(default_factory=dict)
+    files: set[tuple[int, int]] = field(default_factory=set)
+    holds_device: bool = False
+    _last: int = field(default=0, repr=False)
+
+    def begin(self, process: dict[str, int]) -> None:
+        """Begins with the figures of `resident`."""
+        self.start = self._last = process.get("VmRSS", 0)
+
+    def took(self, step: str, process: dict[str, int] | None = None) -> None:
+        """Books what has grown since the step before; those of several methods add up.
+
+        Args:
+            process: the figures of `resident`, if they are known.
+        """
+        now = (resident() if process is None else process).get("VmRSS", 0)
+        self.steps[step] = self.steps.get(step, 0) + now - self._last
+        self._last = now
+
+    def parts(self, weights: int, activations: int, streamed: int) -> ProcessParts:
+        """The parts of the growth.
+
+        Args:
+            weights: bytes on the device by the end of the load: that do not change in a run.
+            activations: bytes on the device that the first run has touched.
+            streamed: bytes on the device that weights are streamed through by then.
+        """
+        if not self.holds_device:
+            weights = activations = streamed = 0
+        steps = self.steps
+        mapped = resident_within(self.files) if "run" in steps else 0
+        known = {
+            "driver": steps.get("driver", 0),
+            "program": steps.get("program", 0),
+            "pipelines": (steps.get("pipelines", 0) + steps.get("run", 0)
+                          - activations - streamed - mapped),
+            "weights": weights + streamed,
+            "mapped": mapped,
+            "activations": activations,
+        }
+        total = self._last - self.start
+        return ProcessParts(**known, rest=total - sum(known.values()), total=total)
