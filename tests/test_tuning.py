@@ -14,7 +14,7 @@ from vkrt.errors import InputError
 from vkrt.ops import tiles
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
-from vkrt.work.target import Target
+from vkrt.work.target import LONG, Target
 from vkrt.work.tuning import Tuning
 
 PACKAGE = sorted(rows.PACKAGE.glob("*.json"))
@@ -140,8 +140,8 @@ def test_width_of_depthwise():
 
 
 def test_min_groups():
-    assert Target(tuning=Tuning(min_groups=1)).cover(64) == (64, (1, 1, 1))
-    assert Target(tuning=Tuning(min_groups=8)).cover(64) == (8, (8, 1, 1))
+    assert Target(tuning=Tuning(min_groups=1)).cover(64, LONG) == (64, (1, 1, 1))
+    assert Target(tuning=Tuning(min_groups=8)).cover(64, LONG) == (8, (8, 1, 1))
 
 
 @pytest.fixture

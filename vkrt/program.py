@@ -331,9 +331,9 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
-        specialize: which sizes are compiled into the kernels: the "few" that the driver's row names,
-            "all" of them or "none"; the others are passed to a kernel when it runs, and layers that
-            differ in them alone share its pipeline. The results are the same.
+        specialize: which sizes are compiled into the kernels: the few that the driver's row names,
+            all of them or none ("few", "all", "none"). The others are passed to a kernel when it
+            runs, and layers that differ in them alone share its pipeline. The results are the same.
         pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
             one in the user's cache folder (where the driver has something to keep; or for what
             `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
@@ -362,4 +362,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd, specialize=specialize, pipeline_cache=pipeline_cache), data_path)
+        packed=packed, winograd=winograd, specialize=specialize,
+        pipeline_cache=pipeline_cache), data_path)

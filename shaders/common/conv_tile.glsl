@@ -46,7 +46,8 @@ void look_at(int p, int x, int y, int group) {
 void add_tap(int tap) {
   POSITION line[4 * TILE_O];
   [[unroll]] for (int k = 0; k < 4 * TILE_O; k++) line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
-  for (int c = 0; c < group_inputs; c++) {
+  int texels = has_one_texel != 0 ? 1 : group_inputs;
+  for (int c = 0; c < texels; c++) {
     vec4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)
       v[p] = uintBitsToFloat(floatBitsToUint(LOAD(source, STEP_Z(from[p], c))) & inside[p]);

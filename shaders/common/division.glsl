@@ -11,8 +11,18 @@
 // whole numbers only; else |rest / b| < 1.01, and it is -1, 0 or 1. Either way what is left lies
 // between -b and 2 b, and one step in either direction remains.
 
+//
+// Where every dividend of a dispatch is below 1,390,000 (`Dispatch.is_small`), a step suffices: a + 0.5
+// is a float, (a + 0.5) / b is 0.5 / b away from every whole number at least, and (a + 0.5) * scale
+// errs by less than that: by 3 u (a + 0.5) / b where float(b) is exact, and elsewhere b > 2^24 > a.
+layout(constant_id = 101) const int is_small = 0;
+
 // The quotient and the rest.
 ivec2 divided(int a, int b) {
+  if (is_small != 0) {
+    int only = int((float(a) + 0.5) * (1.0 / float(b)));
+    return ivec2(only, a - only * b);
+  }
   float scale = 1.0 / float(b);
   // The largest float that is an int: float(a) may be 2^31.
   int q = int(min(float(a) * scale, 2147483520.0));

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from vk_bench import STORAGE_BUFFER, Bench
 
+from vkrt.work.records import SMALL, Dispatch
+from vkrt.work.tensor import Operand, Storage
+
 COMMON = Path(__file__).parents[2] / "shaders" / "common"
 LARGEST = 2**31 - 1
 COUNT = 1 << 13
@@ -45,7 +48,8 @@ def pairs(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.driver
-def test_on_the_device(device, tmp_path):
+@pytest.mark.parametrize("is_small", [False, True])
+def test_on_the_device(device, tmp_path, is_small):
     glslc = shutil.which("glslc")
     if glslc is None:
         pytest.skip("no glslc to compile the kernel with")
@@ -54,11 +58,17 @@ def test_on_the_device(device, tmp_path):
     subprocess.run([glslc, "-O", "--target-env=vulkan1.1", "-I", str(COMMON), str(source), "-o",
                     str(module)], check=True)
     a, b = pairs(0)
+    if is_small:
+        # At and next to where a quotient changes, up to the last number that is small.
+        b = np.minimum(b, np.where(np.arange(b.size) % 2, 2 * SMALL, LARGEST))
+        near = (a // b % (SMALL // b + 1) * b + np.arange(b.size) % 3 - 1).clip(0, SMALL - 1)
+        a = np.where(np.arange(b.size) % 5, near, SMALL - 1 - np.arange(b.size) % 300)
     numbers = np.stack([a, b], axis=1).astype(np.int32)
     with Bench(device) as bench:
         given = bench.host_buffer(numbers.tobytes())
         result = bench.host_buffer(bytes(numbers.nbytes))
-        pipeline = bench.pipeline(module.read_bytes(), [STORAGE_BUFFER, STORAGE_BUFFER])
+        pipeline = bench.pipeline(module.read_bytes(), [STORAGE_BUFFER, STORAGE_BUFFER],
+                                  constants=[(101, is_small)])
         sets = bench.sets(pipeline.layout)
         sets.write_buffer(0, 0, result, 0, numbers.nbytes)
         sets.write_buffer(0, 1, given, 0, numbers.nbytes)
@@ -100,3 +110,33 @@ def test_model(error):
     step = (rest >= b).astype(int) - (rest < 0)
     np.testing.assert_array_equal(q + step, a // b)
     np.testing.assert_array_equal(rest - step * b, a % b)
+
+
+@pytest.mark.parametrize("error", [-1, 0, 1])
+def test_model_of_small_numbers(error):
+    """The same of the one step that numbers below `SMALL` take, with all divisors that matter."""
+    b = np.concatenate([np.arange(1, 3000), np.arange(3000, 2 * SMALL, 997), [2**24, LARGEST]])
+    # 2.5 units of the last place of 1 / b, as far as there is a float. A product is rounded well.
+    wide = 1 / b.astype(np.float32).astype(float)
+    furthest = wide + error * 2.5 * 2.0 ** (np.floor(np.log2(wide)) - 23)
+    scale = furthest.astype(np.float32)
+    scale = np.where((scale - furthest) * error > 0, np.nextafter(scale, np.float32(-error)), scale)
+    for last in (SMALL - 1, SMALL // 2, 1 << 20, 5000):
+        for beside in (-1, 0):
+            a = (last // b * b + beside).clip(0, SMALL - 1)
+            q = ((a.astype(np.float32) + np.float32(0.5)) * scale).astype(np.int64)
+            np.testing.assert_array_equal(q, a // b)
+
+
+def test_what_is_small():
+    """By invocations and by elements of operands; matrices of weights do not count."""
+    def dispatch(invocations: int, elements: int, **options) -> Dispatch:
+        operand = Operand(Storage(0, "activation", 4 * elements, "float32"), (elements // 4, 4),
+                          "float32", (0, 1), **options)
+        return Dispatch(0, "any", (), (operand,), (), invocations, 64, (1, 1, 1))
+
+    below = SMALL // 4 * 4 - 4
+    assert dispatch(SMALL - 1, below).is_small
+    assert not dispatch(SMALL, below).is_small
+    assert not dispatch(1, below + 8).is_small
+    assert dispatch(1, 8 * SMALL, rows=1).is_small

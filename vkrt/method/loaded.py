@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
@@ -48,7 +47,8 @@ class Loaded:
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
-                 report: MemoryReport, packed: Sidecar | None, store: WeightStore | None, allocator: Allocator | None):
+                 report: MemoryReport, packed: Sidecar | None, store: WeightStore | None,
+                 allocator: Allocator | None):
         self.graph = graph
         self.options = options
         self.report = report

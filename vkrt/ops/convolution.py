@@ -204,7 +204,7 @@ class Convolution:
     def params(self, source: Operand, result: Operand, group_inputs: int) -> list:
         """The parameters of conv_params.glsl."""
         return [*self.sides(source, result), self.channels, *self.window, group_inputs,
-                self.group_channels, self.has_bias, *self.limits]
+                self.group_channels, self.has_bias, *self.limits, group_inputs == 1]
 
     def depthwise_matrix(self, cx) -> Operand:
         """[C, 1, kh, kw] as 1, kh | kw, C."""

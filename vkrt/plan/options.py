@@ -84,8 +84,8 @@ class LoadOptions:
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
     specialize: str = _option(
-        "few", "which sizes are compiled into the kernels: the few that the driver's row names, all "
-        "of them or none", choices=SPECIALIZE)
+        "few", "which sizes are compiled into the kernels: the few that the driver's row names, "
+        "all of them or none", choices=SPECIALIZE)
     pipeline_cache: str | os.PathLike[str] = _option(
         "auto", "the file that keeps the driver's compiled pipelines, \"off\", or \"auto\" for one "
         "in the user's cache folder", metavar="FILE")

@@ -155,7 +155,8 @@ class _Bench:
         module = own(ShaderModule(device, bytes(shader.spirv)))
         texels = nbytes // 16
         params = {0: 1, 1: 1, 2: texels, 3: 4 * texels, 4: 0, LOCAL_SIZE_ID: LOCAL_SIZE}
-        pipeline = own(Pipeline(layout, module, [(i, params[i]) for i in shader.spec_ids]))
+        constants = [pair for pair in params.items() if pair[0] in shader.spec_ids]
+        pipeline = own(Pipeline(layout, module, constants))
         sets = own(DescriptorPool(device, [layout]))
         sets.write_buffer(0, 0, result, 0, nbytes)
         sets.write_texel(0, 1, view)

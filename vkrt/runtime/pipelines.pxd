@@ -29,4 +29,4 @@ cdef class Pipelines:
     cdef list keys
     cdef list threads
 
-    cdef Pipeline get(self, shader, params, int local_size, bint pushed)
+    cdef Pipeline get(self, shader, params, int local_size, bint is_small, bint pushed)

@@ -23,7 +23,8 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
 from vkrt.vk.pipeline_cache cimport open_cache
 
-LOCAL_SIZE_ID = 100
+# Specialization constants beside the parameters: a workgroup's invocations, `Dispatch.is_small`
+LOCAL_SIZE_ID, IS_SMALL_ID = 100, 101
 # The default of a PARAM's specialization constant: "read the push constant".
 cdef long UNSET = -0x80000000
 PUSH_CONSTANT_BYTES = 128
@@ -96,7 +97,7 @@ cdef class Pipelines:
                            if count > MAX_SPECIALIZED}
         for step in steps:
             shader = shaders.get(step.shader)
-            key = self._key(shader, step.params, step.local_size, False)
+            key = self._key(shader, step.params, step.local_size, step.is_small, False)
             if key not in wanted and self._find(key) is None:
                 wanted[key] = shader
         if not wanted:
@@ -134,16 +135,17 @@ cdef class Pipelines:
         """Lets the driver's cache of compiled pipelines outlive the process."""
         save(self.device)
 
-    cdef Pipeline get(self, shader, params, int local_size, bint pushed):
+    cdef Pipeline get(self, shader, params, int local_size, bint is_small, bint pushed):
         """The pipeline of a shader for a dispatch.
 
         Args:
             params: one int per parameter id.
             local_size: invocations of a workgroup.
+            is_small: see `Dispatch.is_small`.
             pushed: whether all sizes are pushed, whatever `specialize` says.
         """
         self.finish()
-        key = self._key(shader, params, local_size, pushed)
+        key = self._key(shader, params, local_size, is_small, pushed)
         pipeline = self._find(key)
         if pipeline is None:
             open_cache(self.device)
@@ -151,9 +153,11 @@ cdef class Pipelines:
             pipeline = self._add(key, pipeline)
         return pipeline
 
-    def _key(self, shader, params, local_size, pushed):
-        constants = [(number, params[number]) for number in self._constants(shader, pushed)]
-        return shader.name, ((LOCAL_SIZE_ID, local_size), *constants)
+    def _key(self, shader, params, local_size, bint is_small, pushed):
+        constants = [(LOCAL_SIZE_ID, local_size)]
+        for number in self._constants(shader, pushed):
+            constants.append((number, is_small if number == IS_SMALL_ID else params[number]))
+        return shader.name, tuple(constants)
 
     def _constants(self, shader, bint pushed):
         """Ids of the parameters that are compiled in: what selects code always is."""

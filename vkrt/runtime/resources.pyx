@@ -14,17 +14,22 @@ from vkrt.vk.resource cimport Buffer, BufferView, Image
 
 # Of float32; those of other dtypes are smaller.
 cdef uint64_t TEXEL_BYTES = 16
+cdef uint64_t MARGIN = 256
 
 
-cdef uint64_t _view_bytes(uint64_t nbytes, bint odd):
+cdef uint64_t _view_bytes(uint64_t nbytes):
     """The size of a texel view of so many bytes, see `Policy.odd_sizes`."""
-    return nbytes + 256 if odd and not nbytes >> 8 & 0xff else nbytes
+    return nbytes if nbytes >> 8 & 0xff else nbytes + MARGIN
 
 
 cdef uint64_t _buffer_bytes(storage, bint odd):
-    """The size of a storage's buffer, which holds such a view of all of it."""
-    cdef uint64_t nbytes = _view_bytes(storage.nbytes, odd)
-    return nbytes + TEXEL_BYTES if odd and not nbytes & (nbytes - 1) else nbytes
+    """The size of a storage's buffer. An odd one has room for such a view of any storage, so that a
+    smaller storage never needs more than a larger one."""
+    cdef uint64_t nbytes = storage.nbytes
+    if not odd:
+        return nbytes
+    nbytes += MARGIN
+    return nbytes if nbytes & (nbytes - 1) else nbytes + TEXEL_BYTES
 
 
 def requirements_of(Device device):
@@ -138,9 +143,8 @@ cdef class Resources:
             buffer = self.handles[operand.storage.id]
             offset, nbytes = self.range_of(operand)
             # What is beyond the operand in it is somebody else's, and no kernel reads it.
-            whole = _view_bytes(nbytes, self.odd)
-            if offset + whole <= buffer.size:
-                nbytes = whole
+            if self.odd and offset + _view_bytes(nbytes) <= buffer.size:
+                nbytes = _view_bytes(nbytes)
             view = BufferView(buffer, TEXEL_FORMATS[operand.dtype], offset, nbytes)
             self.views[key] = view
         return view

@@ -27,6 +27,10 @@ def _check_places(operands: Iterable[Operand]) -> None:
         operand.check_place()
 
 
+# See `Dispatch.is_small`.
+SMALL = 1_390_000
+
+
 @dataclass(frozen=True, slots=True)
 class Dispatch:
     """One run of a compute shader.
@@ -55,6 +59,17 @@ class Dispatch:
 
     def __post_init__(self):
         _check_places((*self.writes, *self.reads))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the shader divides no number of 1,390,000 or more (shaders/common/division.glsl).
+
+        What shaders divide are numbers of invocations, and of elements of operands; those of the
+        matrices of weights are never taken apart.
+        """
+        most = max((operand.texels for operand in (*self.writes, *self.reads)
+                    if operand.rows is None), default=0)
+        return max(self.invocations, 4 * most) < SMALL
 
 
 @dataclass(frozen=True, slots=True)
