@@ -22,8 +22,8 @@ void main() {
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
-  int ky_end = min(kernel_y, QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
+  int ky = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
+  int ky_end = min(kernel_y, EXACT_QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
 
   begin_tile(group, z);
   for (; ky < ky_end; ky++) {

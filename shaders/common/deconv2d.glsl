@@ -9,8 +9,8 @@ void main() {
   int i = invocation();
   int phases_x = min(stride_x, out_X), phases_y = min(stride_y, out_H);
   // Pixels and rows of a phase, where it has most of them.
-  int tiles = (QUOTIENT(out_X + stride_x - 1, stride_x) + TILE_X - 1) / TILE_X;
-  int phase_H = QUOTIENT(out_H + stride_y - 1, stride_y);
+  int tiles = (EXACT_QUOTIENT(out_X + stride_x - 1, stride_x) + TILE_X - 1) / TILE_X;
+  int phase_H = EXACT_QUOTIENT(out_H + stride_y - 1, stride_y);
   int phase_rows = QUOTIENT(out_Y, out_H) * phase_H;
   int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
   int groups = QUOTIENT(channels, group_channels);

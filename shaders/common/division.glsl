@@ -17,12 +17,8 @@
 // errs by less than that: by 3 u (a + 0.5) / b where float(b) is exact, and elsewhere b > 2^24 > a.
 layout(constant_id = 101) const int is_small = 0;
 
-// The quotient and the rest.
-ivec2 divided(int a, int b) {
-  if (is_small != 0) {
-    int only = int((float(a) + 0.5) * (1.0 / float(b)));
-    return ivec2(only, a - only * b);
-  }
+// The quotient and the rest, of any numbers.
+ivec2 divided_exactly(int a, int b) {
   float scale = 1.0 / float(b);
   // The largest float that is an int: float(a) may be 2^31.
   int q = int(min(float(a) * scale, 2147483520.0));
@@ -31,6 +27,17 @@ ivec2 divided(int a, int b) {
   q += more;
   rest -= more * b;
   return rest < 0 ? ivec2(q - 1, rest + b) : rest >= b ? ivec2(q + 1, rest - b) : ivec2(q, rest);
+}
+
+ivec2 divided_exactly(int a, int b, bool is_constant) {
+  return is_constant ? ivec2(a / b, a % b) : divided_exactly(a, b);
+}
+
+// The same of numbers that the elements of an operand, or the invocations, bound.
+ivec2 divided(int a, int b) {
+  if (is_small == 0) return divided_exactly(a, b);
+  int q = int((float(a) + 0.5) * (1.0 / float(b)));
+  return ivec2(q, a - q * b);
 }
 
 // The same where the divisor may be compiled in.
@@ -42,6 +49,8 @@ int rest_of(int a, int b, bool is_constant) { return is_constant ? a % b : divid
 
 // a / b, a % b and both, where b is a PARAM.
 #define QUOTIENT(a, b) quotient(a, b, IS_CONSTANT(b))
+// Of what strides, paddings and dilations make large as well.
+#define EXACT_QUOTIENT(a, b) divided_exactly(a, b, IS_CONSTANT(b)).x
 #define REST_OF(a, b) rest_of(a, b, IS_CONSTANT(b))
 #define DIVIDED(a, b) divided(a, b, IS_CONSTANT(b))
 

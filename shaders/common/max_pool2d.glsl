@@ -25,8 +25,8 @@ void main() {
   int image = image_row.x * H;
   vec4 best = vec4(uintBitsToFloat(0xff800000u));  // -infinity
   // Where all are -infinity torch names the window's first element inside the image.
-  int skip_x = QUOTIENT(max(-left, 0) + dilation_x - 1, dilation_x);
-  int skip_y = QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
+  int skip_x = EXACT_QUOTIENT(max(-left, 0) + dilation_x - 1, dilation_x);
+  int skip_y = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
   ivec4 index = ivec4((top + skip_y * dilation_y) * X + left + skip_x * dilation_x);
   for (int ky = 0; ky < kernel_y; ky++) {
     int y = top + ky * dilation_y;

@@ -11,7 +11,8 @@ PARAM(23, tap_step_y)
 struct Taps { int first, from, step; };
 
 Taps taps_of(int place, int stride, int dilation, int tap_step, int kernel, bool is_constant) {
-  ivec2 wanted = divided(place, stride, is_constant), each = divided(dilation, stride, is_constant);
+  ivec2 wanted = divided_exactly(place, stride, is_constant);
+  ivec2 each = divided_exactly(dilation, stride, is_constant);
   // Tap k meets place - k * dilation, which is stride * from + rest.
   int from = wanted.x, rest = wanted.y;
   int k = 0;
@@ -23,7 +24,8 @@ Taps taps_of(int place, int stride, int dilation, int tap_step, int kernel, bool
       rest += stride;
     }
   }
-  return Taps(rest == 0 ? k : kernel, from, quotient(tap_step * dilation, stride, is_constant));
+  return Taps(rest == 0 ? k : kernel, from,
+              divided_exactly(tap_step * dilation, stride, is_constant).x);
 }
 #define TAPS(place, side) \
   taps_of(place, stride_##side, dilation_##side, tap_step_##side, kernel_##side, \

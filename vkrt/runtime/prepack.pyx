@@ -13,6 +13,7 @@ from vkrt.memory.reader import Transfer
 from vkrt.ops.copying import COUNT, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.shader import catalog
+from vkrt.work.target import GROUP
 
 from vkrt.memory.reader cimport Reader
 from vkrt.runtime.pipelines cimport Pipelines
@@ -85,8 +86,7 @@ cdef class Prepacker:
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
-        return self.pipelines.get(catalog().get(record.shader), record.params, 64, False,
-                                  True)
+        return self.pipelines.get(catalog().get(record.shader), record.params, GROUP, False, True)
 
     def run(self, allocate_block):
         """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.

@@ -14,6 +14,7 @@ from vkrt.vk.resource cimport Buffer, BufferView, Image
 
 # Of float32; those of other dtypes are smaller.
 cdef uint64_t TEXEL_BYTES = 16
+# What makes a view of a multiple of 64 KiB another
 cdef uint64_t MARGIN = 256
 
 

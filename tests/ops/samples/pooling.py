@@ -16,6 +16,8 @@ MAX = [
     ((1, 4, 7, 10), [3, 2], [2, 3], [1, 0], [1, 1], True),
     ((1, 9, 12, 12), [2, 3], [1, 1], [0, 1], [2, 3], False),
     ((3, 7, 7), [3, 3], [2, 2], [0, 0], [1, 1], True),
+    # a dilation of a single row, which it does not move
+    ((1, 4, 5, 9), [1, 2], [1, 1], [0, 1], [1000000007, 1], False),
 ]
 
 # sizes, kernel, stride, padding, ceil_mode, count_include_pad, divisor
