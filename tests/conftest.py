@@ -33,6 +33,17 @@ def device():
         yield opened
 
 
+@pytest.fixture
+def exact_sizes(device):
+    """Buffers of exactly the bytes of their tensors, whatever the driver's row says."""
+    from dataclasses import replace
+
+    from vkrt.device.policy import overridden, policy_of
+
+    with overridden(replace(policy_of(device.info), odd_sizes=False)):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def released(request):
     """Nothing of the device may outlive a test that uses it."""

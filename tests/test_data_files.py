@@ -45,7 +45,7 @@ def test_storages(storage, files, device, tmp_path):
     {"weights": "auto"}, {"weights": "map"}, {"weights": "direct"}, {"weights": "copy"},
     {"weights": "stream"}, {"memory_budget": "smallest"}, {"order": "eager", "weights": "copy"},
     {"prefetch": "none"}], ids=lambda options: "-".join(map(str, options.values())))
-def test_ways(options, device, tmp_path):
+def test_ways(options, device, tmp_path, exact_sizes):
     """What is read from data files takes the same ways, and as many bytes, as in a program."""
     path, data = split("mlp", tmp_path, 2, 256)
     memory = run(path, data, device, "mlp", **options)

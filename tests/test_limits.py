@@ -102,7 +102,7 @@ def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(d
 
 
 @pytest.mark.driver
-def test_what_may_be_streamed_suits_both_queues(device, monkeypatch):
+def test_what_may_be_streamed_suits_both_queues(device, monkeypatch, exact_sizes):
     """Buffers of two queues may need more than those of one: weights are planned for both."""
     def asked(device, size, usage, shared=False):
         return (size + 1000, 4096, 0b01) if shared else (size, 16, 0b11)

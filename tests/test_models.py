@@ -110,7 +110,7 @@ def test_eager_order(name, device):
 @pytest.mark.parametrize("name", [*SMALL, "realesr-animevideov3", "efficientnet-lite0",
                                   "superres-base", "conv1d_wav-base", "silero-vad",
                                   "digit-recognizer"])
-def test_arena(name, device):
+def test_arena(name, device, exact_sizes):
     """The arena is as small as what is alive at once, and no larger than the file's own plan."""
     path = need_model(f"{name}.pte")
     with vkrt.load(path, device) as program:

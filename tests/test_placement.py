@@ -79,7 +79,7 @@ def test_every_way_on_a_device_with_memory_of_its_own(name, device, discrete):
         assert memory.host > 0
 
 
-def test_what_is_mapped_takes_no_device_memory(device):
+def test_what_is_mapped_takes_no_device_memory(device, exact_sizes):
     if not device.unified or import_alignment(device) > 4096:
         pytest.skip("the device does not read the host's memory")
     outputs, memory = run(MODELS / "mlp.pte", device)

@@ -143,7 +143,7 @@ def test_another_program(storage, device):
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
-def test_with_dynamic_shapes(storage, weights, device):
+def test_with_dynamic_shapes(storage, weights, device, exact_sizes):
     """Runs at any sizes go on with the same values."""
     with np.load(MODELS / "buffers_dynamic.npz") as archive, vkrt.load(
             MODELS / "buffers_dynamic.pte", device, storage=storage, weights=weights) as program:
