@@ -59,6 +59,9 @@ def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
     if not operand.nbytes:
         return block, place.offset, place.offset + MIN_BYTES
     start = place.offset + operand.offset
+    if operand.offset + operand.nbytes >= operand.storage.nbytes:
+        # Its view may have the storage's margin as well (`Policy.odd_sizes`).
+        return block, start, place.end
     return block, start, min(start + operand.nbytes, place.end)
 
 

@@ -3,7 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from vkrt.vk.device cimport Device
-from vkrt.vk.resource cimport BufferView
+from vkrt.vk.resource cimport Buffer, BufferView
 
 
 cdef class Resources:
@@ -20,6 +20,7 @@ cdef class Resources:
 
     cdef tuple range_of(self, operand)
     cdef BufferView texel_view(self, operand)
+    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset)
     cdef void* host_address(self, operand) except NULL
     # Before the host reads a raw operand, or writes one beside what the device wrote; and after it
     # wrote one
