@@ -62,7 +62,7 @@ def operand_range(plan: MemoryPlan, operand: Operand) -> Range | None:
     if operand.offset + operand.nbytes >= operand.storage.nbytes:
         # Its view may have the storage's margin as well (`Policy.odd_sizes`).
         return block, start, place.end
-    return block, start, min(start + operand.nbytes, place.end)
+    return block, start, start + operand.nbytes
 
 
 def step_ranges(plan: MemoryPlan, operands: Sequence[Operand]) -> Iterator[Range]:

@@ -20,7 +20,7 @@ cdef class Resources:
 
     cdef tuple range_of(self, operand)
     cdef BufferView texel_view(self, operand)
-    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset)
+    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset, uint64_t nbytes) except -1
     cdef void* host_address(self, operand) except NULL
     # Before the host reads a raw operand, or writes one beside what the device wrote; and after it
     # wrote one

@@ -143,20 +143,20 @@ cdef class Resources:
         if view is None:
             buffer = self.handles[operand.storage.id]
             offset, nbytes = self.range_of(operand)
-            if self.odd and self._has_room(operand, buffer, offset):
+            if self.odd and self._has_room(operand, buffer, offset, nbytes):
                 nbytes = _view_bytes(nbytes)
             view = BufferView(buffer, TEXEL_FORMATS[operand.dtype], offset, nbytes)
             self.views[key] = view
         return view
 
-    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset):
+    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset, uint64_t nbytes) except -1:
         """Whether nobody writes what an odd view has beyond an operand: it is the margin of the
         operand's own buffer, or lies in an imported file, which has no block. No kernel reads it.
         """
         storage = self.storages[operand.storage.id]
         if buffer.block is None:
-            return offset + _view_bytes(operand.nbytes) <= buffer.size
-        return (operand.offset + operand.nbytes == storage.nbytes
+            return offset + _view_bytes(nbytes) <= buffer.size
+        return (operand.offset + nbytes == storage.nbytes
                 and buffer.size == _buffer_bytes(storage, True))
 
     cdef void* host_address(self, operand) except NULL:
