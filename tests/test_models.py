@@ -13,6 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels as portable_kernels
+from vkrt.ops.registry import mutated
 from vkrt.work.records import HostCall
 
 pytestmark = pytest.mark.driver
@@ -91,7 +92,8 @@ def test_kernels_between_delegates_run_on_the_device(name, kernels, device):
     path = find_model(f"{name}.pte")
     data = path.read_bytes()
     program = pte.read_program(data)
-    graph = build_graph(data, program, program.plans[0], portable_kernels(), find_dynamic)
+    graph = build_graph(data, program, program.plans[0], portable_kernels(), find_dynamic,
+                            mutated)
     assert sorted(node.op for node in graph.nodes if node.is_host) == kernels
     assert any(node.kernel and not node.is_host for node in graph.nodes)
     work = lower(graph, target_of(device.info))

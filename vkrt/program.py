@@ -23,7 +23,7 @@ from vkrt.method.method import Method
 from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
 from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.registry import kernels
+from vkrt.ops.registry import kernels, mutated
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
@@ -73,7 +73,7 @@ class Description:
                 if candidate.name == method:
                     self._graphs[method] = build_graph(
                         self.source, self.program, candidate, kernels(), find_dynamic,
-                        self._files.external)
+                        mutated, self._files.external)
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "

@@ -17,6 +17,7 @@ from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
 from vkrt.method.prepare import Prepared
+from vkrt.ops.late import Limit
 from vkrt.ops.resolving import resolve
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -78,10 +79,25 @@ class Instance:
     Attributes:
         prepared: its graph, work list and plan at this shape.
         compute: runs it.
+        limits: what inputs may hold where kernels go by it.
     """
 
     prepared: Prepared
     compute: ComputeGraph
+    limits: tuple[Limit, ...] = ()
+
+    def check(self, arrays: Sequence[np.ndarray]) -> None:
+        """Compares inputs with the limits.
+
+        Raises:
+            InputError: an element is beyond them.
+        """
+        for limit in self.limits:
+            value = _value(limit.read, arrays)
+            if not limit.low <= value <= limit.high:
+                raise InputError(f"input {limit.read.input}: element {limit.read.element} of it "
+                                 f"has to be {limit.low} to {limit.high} at these sizes, because "
+                                 f"of {limit.where}; got {value}")
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:

@@ -17,6 +17,7 @@ from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Shape
 from vkrt.method.prepare import Prepared, prepare, prepare_sizes, prepare_weights
+from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
@@ -174,7 +175,7 @@ class Loaded:
         compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
         compute.prepare()
         self._pipelines.drop_modules()
-        instance = Instance(prepared, compute)
+        instance = Instance(prepared, compute, limits(prepared.graph))
         self.instances.add(shape, instance)
         return instance
 

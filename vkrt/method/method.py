@@ -113,6 +113,7 @@ class Method:
                 self.report.stopwatch.start()
                 self.report.growth.took("rest")
             instance = self._ready(shape)
+            instance.check(arrays)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
             instance.compute.run(host.run_kernel)
@@ -167,6 +168,7 @@ class Method:
         shape = Shape.of(self.graph, arrays)
         with self._lock:
             instance = self._ready(shape)
+            instance.check(arrays)
             runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
                                             host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],

@@ -27,6 +27,7 @@ from vkrt.work.tensor import (
     NOWHERE,
     Constant,
     Operand,
+    Storage,
     StorageList,
     Tensor,
     row_major,
@@ -253,6 +254,10 @@ class Lowering:
         if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
                 or wanted.nbytes != storage.nbytes or operand.offset):
             return False
+        return self._is_dead(storage)
+
+    def _is_dead(self, storage: Storage) -> bool:
+        """Whether no node after the current one reads what a storage holds now."""
         return all(self.graph.last_use(tenant) <= self.node
                    for tenant in self._tenants.get(storage.id, ()))
 
@@ -297,6 +302,44 @@ class Lowering:
         storage = self._storages.new(role, max(shape.nbytes, MIN_BYTES), dtype,
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
+
+    def buffer(self, sizes, dtype: str) -> Operand:
+        """An operand of a new activation storage that is a buffer, row-major, in every storage."""
+        return self._new("activation", sizes, dtype, row_major(len(sizes)), flat=True)
+
+    def linear(self, tensor: Tensor) -> Operand:
+        """The operand of a tensor as a buffer, row-major, in every storage."""
+        order = row_major(tensor.rank)
+        if self.is_constant(tensor):
+            return self.weight(tensor, order, flat=True)
+        operand = self._placed(tensor)
+        if self._is_linear(operand, tensor):
+            return operand.as_rows()
+        return self._linear_copy(operand, tensor)
+
+    @staticmethod
+    def _is_linear(operand: Operand, tensor: Tensor) -> bool:
+        return (not operand.storage.is_image and operand.dtype == tensor.dtype
+                and operand.lies_as(row_major(tensor.rank)))
+
+    def _linear_copy(self, operand: Operand, tensor: Tensor) -> Operand:
+        result = self.buffer(tensor.sizes, tensor.dtype)
+        copying.copy(self, result, operand)
+        return result
+
+    def change(self, before: Tensor, after: Tensor) -> Operand:
+        """The operand of a tensor that the current node changes in place, to write what changes.
+
+        Where nothing reads any more what the tensor was before, that is the memory it has; elsewhere
+        a copy. It is a buffer, row-major, in every storage.
+        """
+        operand = self.operand(before)
+        if (self._is_linear(operand, before)
+                and operand.storage.role in ("state", "activation", "input")
+                and operand.storage.id not in self.read_by_host
+                and self._is_dead(operand.storage)):
+            return self.place(after, operand.as_rows())
+        return self.place(after, self._linear_copy(operand, before))
 
     def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
         """A new raw operand that the host can read and write."""
@@ -367,23 +410,13 @@ class Lowering:
         """
         if tensor is not None:
             vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
-                      if self._constant(tensor) is not None else self._flat(tensor))
+                      if self._constant(tensor) is not None else self.linear(tensor))
             # Kernels of images see it as texels, others as what the rest of the variant is.
             return self.check_view(vector) if self.storage == "texture3d" else vector
         if dtype not in self._placeholders:
             bound = self._new("activation", (4,), dtype, (0,), flat=True)
             self._placeholders[dtype] = replace(bound, placeholder=True)
         return self._placeholders[dtype]
-
-    def _flat(self, tensor: Tensor) -> Operand:
-        """A computed vector as a linear buffer."""
-        operand = self.read(tensor, row_major(tensor.rank))
-        if not operand.storage.is_image:
-            return operand
-        flat = self._new("activation", tensor.sizes, tensor.dtype, row_major(tensor.rank),
-                         raw=True)
-        copying.copy(self, flat, operand)
-        return flat
 
     # Work
 
