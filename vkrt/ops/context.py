@@ -366,24 +366,33 @@ class Lowering:
         For None a placeholder to bind, which a shader must not read.
         """
         if tensor is not None:
-            vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
-                      if self._constant(tensor) is not None else self._flat(tensor))
-            # Kernels of images see it as texels, others as what the rest of the variant is.
-            return self.check_view(vector) if self.storage == "texture3d" else vector
+            return self.flat(tensor)
         if dtype not in self._placeholders:
             bound = self._new("activation", (4,), dtype, (0,), flat=True)
             self._placeholders[dtype] = replace(bound, placeholder=True)
         return self._placeholders[dtype]
 
-    def _flat(self, tensor: Tensor) -> Operand:
-        """A computed vector as a linear buffer."""
-        operand = self.read(tensor, row_major(tensor.rank))
-        if not operand.storage.is_image:
-            return operand
-        flat = self._new("activation", tensor.sizes, tensor.dtype, row_major(tensor.rank),
-                         raw=True)
-        copying.copy(self, flat, operand)
-        return flat
+    def flat(self, tensor: Tensor, sizes=None) -> Operand:
+        """A constant or a computed tensor, row-major, read by texel number with LOAD_FLAT: a
+        buffer in every storage.
+
+        Args:
+            sizes: a reshape of the tensor.
+        """
+        sizes = tensor.sizes if sizes is None else tuple(sizes)
+        order = row_major(len(sizes))
+        if self.is_constant(tensor):
+            operand = self.weight(self.constant_as(tensor, sizes=sizes), order, flat=True)
+        else:
+            operand = self.read(tensor, row_major(tensor.rank))
+            if operand.storage.is_image or sizes != tensor.sizes:
+                source = operand
+                operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
+                copying.emit(self, operand, source, copying.Walk(source.sizes, source.strides()))
+        # Kernels of images see it as texels, others as what the rest of the variant is.
+        if self.storage == "texture3d" and operand.texels > self.target.max_texels:
+            raise ImageTooLarge(f"{tensor} has {operand.texels} texels, more than a texel view")
+        return operand
 
     # Work
 
