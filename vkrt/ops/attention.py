@@ -106,7 +106,7 @@ def _update_cache(cx, node, value, cache, start):
     "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=ONE_FLOAT,
     late=LateRule(("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, _mask, _dropout, causal, scale):
-    _attend(cx, node.outs[0], query, cx.linear(keys), cx.linear(values), start, causal, scale)
+    _attend(cx, node.outs[0], query, cx.flat(keys), cx.flat(values), start, causal, scale)
 
 
 def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, start: int,

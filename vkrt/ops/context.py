@@ -307,16 +307,6 @@ class Lowering:
         """An operand of a new activation storage that is a buffer, row-major, in every storage."""
         return self._new("activation", sizes, dtype, row_major(len(sizes)), flat=True)
 
-    def linear(self, tensor: Tensor) -> Operand:
-        """The operand of a tensor as a buffer, row-major, in every storage."""
-        order = row_major(tensor.rank)
-        if self.is_constant(tensor):
-            return self.weight(tensor, order, flat=True)
-        operand = self._placed(tensor)
-        if self._is_linear(operand, tensor):
-            return operand.as_rows()
-        return self._linear_copy(operand, tensor)
-
     @staticmethod
     def _is_linear(operand: Operand, tensor: Tensor) -> bool:
         return (not operand.storage.is_image and operand.dtype == tensor.dtype
@@ -409,14 +399,33 @@ class Lowering:
         For None a placeholder to bind, which a shader must not read.
         """
         if tensor is not None:
-            vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
-                      if self._constant(tensor) is not None else self.linear(tensor))
-            # Kernels of images see it as texels, others as what the rest of the variant is.
-            return self.check_view(vector) if self.storage == "texture3d" else vector
+            return self.flat(tensor)
         if dtype not in self._placeholders:
             bound = self._new("activation", (4,), dtype, (0,), flat=True)
             self._placeholders[dtype] = replace(bound, placeholder=True)
         return self._placeholders[dtype]
+
+    def flat(self, tensor: Tensor, sizes=None) -> Operand:
+        """A constant or a computed tensor, row-major, read by texel number with LOAD_FLAT: a
+        buffer in every storage.
+
+        Args:
+            sizes: a reshape of the tensor.
+        """
+        sizes = tensor.sizes if sizes is None else tuple(sizes)
+        order = row_major(len(sizes))
+        if self.is_constant(tensor):
+            operand = self.weight(self.constant_as(tensor, sizes=sizes), order, flat=True)
+        else:
+            operand = self.read(tensor, row_major(tensor.rank))
+            if operand.storage.is_image or sizes != tensor.sizes:
+                source = operand
+                operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
+                copying.emit(self, operand, source, copying.Walk(source.sizes, source.strides()))
+        # Kernels of images see it as texels, others as what the rest of the variant is.
+        if self.storage == "texture3d" and operand.texels > self.target.max_texels:
+            raise ImageTooLarge(f"{tensor} has {operand.texels} texels, more than a texel view")
+        return operand
 
     # Work
 
