@@ -45,10 +45,12 @@ def find_late(graph: Graph) -> None:
         fixed = search.fixed
     for symbol, read in search.reads.items():
         symbol.late = (graph.inputs[read.input], read)
-    graph.reads = tuple(read for read in graph.reads if read in fixed)
-    for entry in graph.chain:
-        if isinstance(entry, Node) and entry.formulas is not None:
-            entry.settle()
+    if search.reads:
+        for entry in graph.chain:
+            if isinstance(entry, Node) and entry.formulas is not None:
+                entry.settle()
+        # Nodes read the inputs now.
+        graph.finish()
 
 
 def _is_readable(graph: Graph, read: Read) -> bool:
