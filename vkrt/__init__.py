@@ -17,6 +17,7 @@ from vkrt.errors import (
     FormatError,
     InputError,
     LoaderError,
+    StateError,
     UnsupportedError,
     VkrtError,
     VulkanError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
+    from vkrt.method.states import State
     from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
     from vkrt.program import Program, load
@@ -53,6 +55,8 @@ __all__ = [
     "Profile",
     "ProfileStep",
     "Program",
+    "State",
+    "StateError",
     "UnsupportedError",
     "VkrtError",
     "VulkanError",
@@ -69,6 +73,7 @@ _LAZY = {
     "vkrt.method.arguments": ("MethodMetadata",),
     "vkrt.method.method": ("Method",),
     "vkrt.method.profile": ("Profile", "ProfileStep"),
+    "vkrt.method.states": ("State",),
     "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.program": ("Program", "load"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.method import Method
 from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
+from vkrt.method.states import State
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels, mutated
 from vkrt.packed.sidecar import Sidecar
@@ -205,29 +206,59 @@ class Program:
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
-            out: Sequence[np.ndarray] | None = None) -> list[Any]:
+            out: Sequence[np.ndarray] | None = None, state: State | None = None) -> list[Any]:
         """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
 
         Args:
             inputs: one per input of the method, of exactly its dtype and of its sizes or, in
                 dynamic dimensions, less.
             out: arrays to write the outputs to, of the sizes they have at these inputs.
+            state: one of `new_state`, of this method; by default the one that it has from the start.
 
         Returns:
             The outputs, as numpy arrays.
 
         Raises:
             InputError: an argument does not fit.
+            StateError: a run before failed in the middle of changing the state.
             VulkanError: the device failed; ForkedError in a process that was forked after the
                 program was loaded.
         """
-        return self.load_method(method).execute(inputs, out)
+        return self.load_method(method).execute(inputs, out, state)
+
+    # States
+
+    def new_state(self, method: str = "forward") -> State:
+        """One more value of what a method keeps from run to run, such as the caches of another
+        conversation, with the initial values. It takes `State.nbytes` of device memory and shares
+        everything else.
+
+        Runs over several states follow one another, also those of several threads.
+
+        Raises:
+            InputError: there is no such method.
+            DeviceMemoryError, VulkanError: nothing is left allocated.
+        """
+        return self.load_method(method).new_state()
+
+    def save_state(self, method: str = "forward") -> dict[str, np.ndarray]:
+        """The values of the buffers that a method changes in place, as arrays by name."""
+        return self.load_method(method).save_state()
+
+    def load_state(self, values: Mapping[str, np.ndarray], method: str = "forward") -> None:
+        """Gives the buffers that a method changes in place values of `save_state`, of this load of
+        the program or of another one.
+
+        Raises:
+            InputError: there is no such method, or they are not its values.
+        """
+        self.load_method(method).load_state(values)
 
     def reset_state(self, method: str | None = None) -> None:
         """Gives the buffers that methods change in place their initial values.
 
-        They keep their values from run to run otherwise, for each loaded method by itself. A run
-        changes them at its end, all together; one that fails before leaves them as they were.
+        They keep their values from run to run otherwise, for each loaded method by itself. States
+        of `new_state` are not touched.
 
         Args:
             method: of which one; of all loaded ones by default.
