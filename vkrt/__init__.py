@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from vkrt.plan.options import LoadOptions
     from vkrt.program import Program, load
     from vkrt.report.memory import MemoryReport, Phase
+    from vkrt.text.generate import generate
+    from vkrt.text.sampling import Sampler
+    from vkrt.text.tokenizer import Tokenizer
     from vkrt.vk.device import Device, devices
     from vkrt.vk.info import DeviceInfo
 
@@ -55,13 +58,16 @@ __all__ = [
     "Profile",
     "ProfileStep",
     "Program",
+    "Sampler",
     "State",
     "StateError",
+    "Tokenizer",
     "UnsupportedError",
     "VkrtError",
     "VulkanError",
     "__version__",
     "devices",
+    "generate",
     "load",
     "pack",
     "verify",
@@ -78,6 +84,9 @@ _LAZY = {
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.program": ("Program", "load"),
     "vkrt.report.memory": ("MemoryReport", "Phase"),
+    "vkrt.text.generate": ("generate",),
+    "vkrt.text.sampling": ("Sampler",),
+    "vkrt.text.tokenizer": ("Tokenizer",),
     "vkrt.vk.device": ("Device", "devices"),
     "vkrt.vk.info": ("DeviceInfo",),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,14 @@ class Description:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
                                  f"{', '.join(self.method_names)}")
         return self._graphs[method]
+
+    @cached_property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the methods return that only return numbers, by their names."""
+        names = (plan.name for plan in self.program.plans
+                 if not plan.inputs and not plan.instructions)
+        return {name: tuple(self.graph(name).outputs) for name in names
+                if self.graph(name).is_constant}
 
     def predict(self, method: str, device: Device, options: LoadOptions | None = None,
                 ) -> tuple[WorkList, MemoryPlan]:
@@ -157,6 +166,12 @@ class Program:
     def method_names(self) -> tuple[str, ...]:
         """Names of the program's methods."""
         return self._description.method_names
+
+    @property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the program says of itself: the values of the methods that only return numbers, such
+        as "get_max_seq_len", by their names."""
+        return self._description.constants
 
     @property
     def device(self) -> Any:

@@ -61,7 +61,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
         smallest: also finds the smallest memory budget.
     """
     graph = description.graph(name)
-    if _is_metadata(graph):
+    if graph.is_constant:
         return {"values": graph.outputs}
     metadata = metadata_of(graph)
     plan_of = next(p for p in description.program.plans if p.name == name)
@@ -90,12 +90,6 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     except UnsupportedError as error:
         data["unsupported"] = str(error)
     return data
-
-
-def _is_metadata(graph: Graph) -> bool:
-    """Whether a method only returns numbers that the exporter was told ("get_max_seq_len")."""
-    return not (graph.inputs or graph.nodes or graph.unsupported or graph.states
-                or any(isinstance(value, Tensor) for value in graph.outputs))
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:

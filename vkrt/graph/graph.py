@@ -116,6 +116,12 @@ class Graph:
         return bool(self.chain) and (bool(self.reads) or any(
             tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the method only returns numbers that the exporter was told ("get_max_seq_len")."""
+        return not (self.inputs or self.nodes or self.unsupported or self.states
+                    or any(isinstance(value, Tensor) for value in self.outputs))
+
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
         self._finish_chain()
