@@ -228,7 +228,7 @@ class Program:
             inputs: one per input of the method, of exactly its dtype and of its sizes or, in
                 dynamic dimensions, less.
             out: arrays to write the outputs to, of the sizes they have at these inputs.
-            state: one of `new_state`, of this method; by default the one that it has from the start.
+            state: one of `new_state`, of this method; by default its first.
 
         Returns:
             The outputs, as numpy arrays.

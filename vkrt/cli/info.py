@@ -10,7 +10,6 @@ from typing import Any
 from vkrt.cli import common
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
-from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
@@ -18,7 +17,6 @@ from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
 from vkrt.vk.device import Device
-from vkrt.work.tensor import Tensor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,8 @@ from vkrt.work.tensor import Constant, Tensor, device_dtype
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
                 kernels: Mapping[str, Kernel], find_dynamic: Callable[[Graph], None],
-                mutated: Callable[[str], Sequence[int]], external: pte.External | None = None) -> Graph:
+                mutated: Callable[[str], Sequence[int]], external: pte.External | None = None,
+                ) -> Graph:
     """The graph of one method, complete: nothing changes it any more.
 
     Args:

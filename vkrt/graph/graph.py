@@ -118,7 +118,8 @@ class Graph:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the method only returns numbers that the exporter was told ("get_max_seq_len")."""
+        """Whether the method only returns numbers that the exporter was told, such as
+        "get_max_seq_len"."""
         return not (self.inputs or self.nodes or self.unsupported or self.states
                     or any(isinstance(value, Tensor) for value in self.outputs))
 

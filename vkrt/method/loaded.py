@@ -173,8 +173,8 @@ class Loaded:
         raised."""
         self.instances.settle()
         if state.torn:
-            raise StateError("a run that failed has left what the method keeps from run to run half "
-                             "changed; call reset_state() or load_state()")
+            raise StateError("a run that failed has left what the method keeps from run to run "
+                             "half changed; call reset_state() or load_state()")
         instance = self.instances.get(shape, state) or self._new(shape, state)
         if self.instances.bind(instance):
             plan = instance.prepared.plan

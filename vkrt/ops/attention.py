@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.joining import fill
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
@@ -71,7 +72,7 @@ def _need_no_dropout(dropout):
 def _update_sizes(value, cache, start):
     _need_cache(cache, value, "cache")
     need_position(start, cache[1] - value[1], "start_pos")
-    # What the operator returns is of no use but to stand in the program.
+    # What the operator returns only stands in the program: it is not defined what it holds.
     return (1,), cache
 
 
@@ -99,7 +100,7 @@ def _update_cache(cx, node, value, cache, start):
     stands_for, changed = node.outs
     write_rows(cx, cx.change(cache, changed), value, start)
     if cx.used(stands_for):
-        unsupported("value", "what update_cache returns is read; nothing is known of it")
+        fill(cx, stands_for, 0)
 
 
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "

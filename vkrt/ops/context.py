@@ -320,7 +320,7 @@ class Lowering:
     def change(self, before: Tensor, after: Tensor) -> Operand:
         """The operand of a tensor that the current node changes in place, to write what changes.
 
-        Where nothing reads any more what the tensor was before, that is the memory it has; elsewhere
+        Where nothing reads any more what the tensor was before, that is the memory it has, or else
         a copy. It is a buffer, row-major, in every storage.
         """
         operand = self.operand(before)

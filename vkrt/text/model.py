@@ -56,8 +56,9 @@ class LanguageModel:
         self.longest = tokens.sizes[1]
         self.is_dynamic = 1 in tokens.dynamic_dims
         if not self.has_cache and not self.is_dynamic:
-            raise UnsupportedError(f"method '{method}' always takes {self.longest} tokens and keeps "
-                                   "nothing; export it with a cache, or with a dynamic length")
+            raise UnsupportedError(f"method '{method}' always takes {self.longest} tokens and "
+                                   "keeps nothing; export it with a cache, or with a dynamic "
+                                   "length")
         self._positions = self.has_cache and metadata.inputs[1].sizes[0]
         self.vocabulary = logits.sizes[-1]
         constants = program.constants
