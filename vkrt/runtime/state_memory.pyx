@@ -78,7 +78,7 @@ cdef class StateMemory:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
             zeros: constants that are known to be zero and need not be read.
         """
-        cdef char[::1] view
+        cdef unsigned char[::1] view
         self.torn = True
         others = [state for state in self.work.states if state.constant not in zeros]
         self._clear([state.operand for state in self.work.states])
@@ -89,7 +89,7 @@ cdef class StateMemory:
             view = value
             reader.run([Transfer(state.constant.source, state.constant.offset, len(value),
                                  <size_t>&view[0], name=state.name)])
-            self._write(state.operand, &view[0], len(value))
+            self._write(state.operand, <const char*>&view[0], len(value))
         self.torn = False
 
     def save(self):
@@ -98,14 +98,14 @@ cdef class StateMemory:
 
     def load(self, values):
         """Gives every state a value of `save`, of the same sizes."""
-        cdef const char[::1] view
+        cdef const unsigned char[::1] view
         self.torn = True
         for state, value in zip(self.work.states, values, strict=True):
             if len(value) != state.constant.nbytes:
                 raise ValueError(f"{len(value)} bytes for {state.name} of {state.constant.nbytes}")
             if len(value):
                 view = value
-                self._write(state.operand, &view[0], len(value))
+                self._write(state.operand, <const char*>&view[0], len(value))
         self.torn = False
 
     cdef Block _block_of(self, operand):
@@ -165,7 +165,7 @@ cdef class StateMemory:
         cdef CommandBuffer commands
         cdef size_t done = 0, size
         cdef uint64_t base = operand.offset
-        cdef char[::1] view
+        cdef unsigned char[::1] view
         value = bytearray(nbytes)
         if not nbytes:
             return value

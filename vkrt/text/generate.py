@@ -24,10 +24,11 @@ def continued(session: Session, choose: Choice, max_tokens: int,
     """
     for _ in range(max_tokens):
         chosen = choose(session.logits(), session.ids)
-        if session.room:
+        has_room = session.room > 0
+        if has_room:
             session.add([chosen])
         yield chosen
-        if chosen in ends or not session.room:
+        if chosen in ends or not has_room:
             return
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.method.states import State
+from vkrt.ops.late import limits
 from vkrt.program import Program
 
 # Methods that say how many tokens a cache holds, the first that there is
@@ -62,9 +63,14 @@ class LanguageModel:
         self._positions = self.has_cache and metadata.inputs[1].sizes[0]
         self.vocabulary = logits.sizes[-1]
         constants = program.constants
-        self.context = next((int(constants[name][0]) for name in CONTEXT if constants.get(name)),
-                            self.longest)
+        said = (int(constants[name][0]) for name in CONTEXT if constants.get(name))
+        self.context = min(next(said, self._held()), self._held())
         self.ends = frozenset(int(end) for name in END for end in constants.get(name, ()))
+
+    def _held(self) -> int:
+        """The tokens that the method's caches hold, or that it takes at once where it has none."""
+        most = [limit.high for limit in limits(self.program.load_method(self.method).graph)]
+        return self.longest + min(most, default=0)
 
     def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
         """Logits, float32 [V], of the token after these.
