@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16 i8
+//! dtypes: f32 f16
 #extension GL_GOOGLE_include_directive : require
 // Transposed depthwise convolution: one filter per channel. One invocation computes one texel.
 //
