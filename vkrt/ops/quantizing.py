@@ -22,7 +22,7 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 MOST_ZERO = 1 << 23
 
 
-def _holding(least: int, most: int) -> frozenset[str]:
+def quantized_dtypes(least: int, most: int) -> frozenset[str]:
     """The dtypes that hold the numbers of a range."""
     return frozenset(dtype for dtype, (low, high) in RANGES.items() if low <= least <= most <= high)
 
@@ -30,7 +30,7 @@ def _holding(least: int, most: int) -> frozenset[str]:
 def _quantized(args: Sequence[Any]) -> Allowed:
     if args[0].dtype not in FLOATS:
         raise UnsupportedError(f"tensors of {args[0].dtype}; vkrt quantizes floats")
-    return _holding(*(int(bound) for bound in args[3:5]))
+    return quantized_dtypes(*(int(bound) for bound in args[3:5]))
 
 
 QUANTIZED = DtypeRule(_quantized)
@@ -53,7 +53,7 @@ def need_zero(zero: int, name: str) -> None:
 
 def need_range(least: int, most: int) -> None:
     """Refuses a range of quantized numbers that have no dtype."""
-    if not _holding(least, most):
+    if not quantized_dtypes(least, most):
         unsupported("quant_min", f"numbers from {least} to {most}; vkrt has those of "
                     + " and ".join(RANGES))
 

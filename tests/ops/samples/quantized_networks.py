@@ -1,6 +1,6 @@
 """Samples of quantized tensors: borders, convolutions, linear layers, sums, shuffling.
 
-What comes out is worked out in fp32, step by step as the operators say, and has to be the same bits.
+What comes out is worked out in fp32, step by step as the operators say, and is the same bits.
 """
 
 from __future__ import annotations
