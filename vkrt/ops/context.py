@@ -60,7 +60,7 @@ class Lowering:
         base = base or WorkList()
         self.graph = graph
         self.budgets = budgets or {}
-        self.fusions = fusions_of(graph)
+        self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target

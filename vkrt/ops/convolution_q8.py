@@ -29,10 +29,11 @@ from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 
-def _window(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> list[Sizes]:
+def _window(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+            ) -> tuple[Sizes, Sizes, Sizes, Sizes]:
     """The kernel and its steps, each as (y, x)."""
-    return [spread(kernel, 2, "kernel_size", 1), spread(stride, 2, "stride", 1),
-            spread(padding, 2, "padding", 0), spread(dilation, 2, "dilation", 1)]
+    return (spread(kernel, 2, "kernel_size", 1), spread(stride, 2, "stride", 1),
+            spread(padding, 2, "padding", 0), spread(dilation, 2, "dilation", 1))
 
 
 def _group_inputs(x: Sizes, groups: int) -> int:
@@ -130,7 +131,7 @@ _PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW}"
 
 
 @op("et_vk.q8ta_conv2d.default et_vk.q8ta_conv2d_pw.default", _PARAMETERS.format(""),
-    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds)
+    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
 def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
                  kernel, stride, padding, dilation, groups, activation):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
@@ -147,7 +148,7 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
 
 
 @op("et_vk.q8ta_conv2d_dw.default", _PARAMETERS.format(""), sizes=_depthwise_sizes, dtypes=INT8,
-    multiply_adds=_depthwise_multiply_adds)
+    multiply_adds=_depthwise_multiply_adds, takes_requantization=True)
 def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
                stride, padding, dilation, groups, activation):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
@@ -158,7 +159,8 @@ def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_z
 
 
 @op("et_vk.q8ta_conv2d_transposed.default", _PARAMETERS.format("output_padding:[i] "),
-    sizes=_transposed_sizes, dtypes=INT8, multiply_adds=_transposed_multiply_adds)
+    sizes=_transposed_sizes, dtypes=INT8, multiply_adds=_transposed_multiply_adds,
+    takes_requantization=True)
 def _transposed(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
                 stride, padding, _output_padding, dilation, groups, activation):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),

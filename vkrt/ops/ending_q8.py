@@ -70,8 +70,10 @@ def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
     """
     vectors = _view(cx, scales), _view(cx, bias)
     scale, zero = result
-    return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero,
-                            False, 1.0, 0.0, 0.0, 1.0, 0))
+    then = cx.fusions.requantized.get(cx.node)
+    last = ((False, 1.0, 0.0, 0.0, 1.0, 0) if then is None else
+            (True, then.scale, then.low, then.high, 1 / then.new_scale, then.new_zero))
+    return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero, *last))
 
 
 def _view(cx, vector: Tensor | None) -> Operand:

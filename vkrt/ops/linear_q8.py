@@ -50,7 +50,7 @@ def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> 
 
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
     f"{SOURCE} {WEIGHT} {RESULT} activation:s?", sizes=_sizes, dtypes=INT8,
-    multiply_adds=_multiply_adds)
+    multiply_adds=_multiply_adds, takes_requantization=True)
 def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
             activation):
     """[.., K] -> [.., N], quantized on both sides."""

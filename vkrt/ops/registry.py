@@ -53,6 +53,8 @@ class Operator:
             the operator to its result; None where none does.
         bounds: of that from a node's arguments, where it has some.
         takes_activation: whether the operator's kernel is such a one.
+        takes_requantization: whether the kernel makes its quantized result real, limits it and
+            quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
     """
 
     name: str
@@ -66,6 +68,7 @@ class Operator:
     activation: str | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: bool = False
+    takes_requantization: bool = False
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
