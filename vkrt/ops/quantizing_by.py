@@ -72,8 +72,8 @@ def _channel_sizes(x, scales, zeros, axis, least, most):
 def _token_sizes(x, scales, zeros, least, most):
     if not x:
         fail("input", "expected a tensor that has rows, got sizes []")
-    _need_count(scales, _per_token(x), "scales")
-    _need_count(zeros, _per_token(x), "zero_points")
+    need_sizes(scales, _per_token(x), "scales")
+    need_sizes(zeros, _per_token(x), "zero_points")
     need_range(least, most)
     return (x,)
 

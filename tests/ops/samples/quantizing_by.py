@@ -72,11 +72,10 @@ def _channels(sizes, axis: int, *, has_zeros: bool = True, **others) -> list[Sam
                  constants=(1, 2) if has_zeros else (1,), **others)
 
 
-def _tokens(sizes, kept: bool, **others) -> list[Sample]:
+def _tokens(sizes, **others) -> list[Sample]:
     wanted = [*sizes[:-1], 1]
-    lying = wanted if kept else wanted[:-1]
     return _pair("quantized_decomposed.{}quantize_per_token.default", sizes, wanted,
-                 powers(*lying), integers(*lying), lambda x, scales, zeros: [x, scales, zeros],
+                 powers(*wanted), integers(*wanted), lambda x, scales, zeros: [x, scales, zeros],
                  lambda least, most: [least, most, None], adds_first=True, **others)
 
 
@@ -92,8 +91,8 @@ SAMPLES = [
     *_channels((6, 5, 3, 3), 0), *_channels((2, 7, 4, 5), 1), *_channels((3, 10), -1),
     *_channels((12, 8), 0, has_zeros=False), *_channels((5, 6), 0, least=0, most=255),
     *_channels((9,), 0), *_channels((0, 4), 1),
-    *_tokens((5, 12), True), *_tokens((2, 3, 7), True), *_tokens((4, 6), False),
-    *_tokens((3, 9), True, least=0, most=255),
+    *_tokens((5, 12)), *_tokens((2, 3, 7)), *_tokens((4, 4)),
+    *_tokens((3, 9), least=0, most=255),
     *_blocks((4, 12), (1, 12), (4,)), *_blocks((2, 3, 10), (1, 1, 10), (2, 3, 1), zeros=np.int8),
     *_blocks((6, 5), (6, 5), (1,)), *_blocks((6, 8), (6, 1), (1, 8), zeros=None),
     *_blocks((4, 7), (1, 7), (4, 1), least=0, most=255),
