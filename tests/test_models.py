@@ -20,7 +20,8 @@ pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
-         "shapes", "batch2", "lstm_cell", "unet_small", "attention", "places"]
+         "shapes", "batch2", "lstm_cell", "unet_small", "attention", "places",
+         "quantized_pictures", "quantized_mlp", "quantized_mlp_row"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",
          "convtranspose-base", "elementwise-base", "lstm-base", "lstm_nn-base", "gru_nn-base",
@@ -72,8 +73,36 @@ def test_large(name, device):
     check(path, device)
 
 
+# Quantized networks: the results are those of the file's whole numbers, bit by bit.
+QUANTIZED = ["quantized_pictures", "quantized_mlp", "quantized_mlp_row", "mlp_q8-base",
+             "dwconv_q8-base", "superres_q8-base", "mobilenet_v2_q8-base"]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_quantized_networks_give_the_same_bits(name, storage, device):
+    path = need_model(f"{name}.pte")
+    reference = np.load(path.with_suffix(".npz"))
+    expected = reference["exact_out0" if "exact_out0" in reference.files else "out0"]
+    check(path, device, storage=storage)
+    for fusions in ("on", "off"):
+        with vkrt.load(path, device, storage=storage, fusions=fusions) as program:
+            np.testing.assert_array_equal(program.run(reference["in0"])[0], expected)
+
+
+def test_relu6_between_quantized_layers_is_done_by_their_kernels(device):
+    """MobileNetV2 has 34 of them; between them 8 bits of every element are enough."""
+    path = need_model("mobilenet_v2_q8-base.pte")
+    rows, activations = {}, {}
+    for fusions in ("on", "off"):
+        with vkrt.load(path, device, fusions=fusions) as program:
+            profile = program.profile(np.load(path.with_suffix(".npz"))["in0"], repeat=1)
+            rows[fusions], activations[fusions] = len(profile.steps), program.memory.activations
+    assert rows["off"] - rows["on"] == 3 * 34
+    assert activations["on"] <= activations["off"] / 3
+
+
 @pytest.mark.parametrize(("name", "missing"), [
-    ("mlp_q8-base", ["et_vk.q8ta_linear.default x3", "quantized_decomposed.quantize_per_tensor"]),
     ("llama_mini-base", ["sdpa_with_kv_cache.default x2", "et_vk.rms_norm.default x5"]),
 ])
 def test_unsupported_names_everything_at_once(name, missing, device):

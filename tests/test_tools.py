@@ -35,6 +35,7 @@ NOT_RUN = {
     "export/cases.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
     "export/models.py": "needs PyTorch and ExecuTorch",
+    "export/quantized.py": "needs PyTorch and ExecuTorch",
     "export/realesr.py": "needs PyTorch and ExecuTorch",
     "export/special.py": "needs PyTorch and ExecuTorch",
     "export/zoo.py": "needs PyTorch and ExecuTorch",

@@ -341,8 +341,9 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
          packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
-         specialize: str = "few", pipeline_cache: str | os.PathLike[str] = "auto",
-         order: str = "lazy", chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
+         fusions: str = "on", specialize: str = "few",
+         pipeline_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
+         chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
     """Loads a program onto a device.
 
     Args:
@@ -377,6 +378,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
+        fusions: whether kernels do what follows them too, such as activations: "on" or "off". In
+            fp32, and for quantized tensors, the results are the same.
         specialize: which sizes are compiled into the kernels: the few that the driver's row names,
             all of them or none ("few", "all", "none"). The others are passed to a kernel when it
             runs, and layers that differ in them alone share its pipeline. The results are the same.
@@ -408,5 +411,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd, specialize=specialize,
+        packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
         pipeline_cache=pipeline_cache), data_path)

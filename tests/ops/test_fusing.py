@@ -11,11 +11,11 @@ from harness import normal
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.fusing import fusions_of
+from vkrt.ops.fusing import DEQUANTIZE, QUANTIZE, fusions_of
 from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
+from vkrt.work.tensor import Constant, Tensor
 
 STORAGES = ("texel", "buffer", "texture3d")
 SIZES = (1, 6, 5, 7)
@@ -44,15 +44,16 @@ def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
     return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
 
 
-def kernels(graph: Graph) -> list[str]:
-    names = [step.shader.partition(".")[0] for step in lower(graph, Target()).steps]
-    return [name for name in names if name in ("unary", "binary")]
+def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
+    names = [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps]
+    return [name for name in names if name in among]
 
 
-def result_of(graph: Graph, array: np.ndarray, storage: str, device) -> np.ndarray:
-    """The first result of a graph."""
-    method = Method(graph, [Source.wrap(b"")], device,
-                    options=LoadOptions(storage=storage))
+def result_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
+              **options) -> np.ndarray:
+    """The first result of a graph, whose constants are in `data`."""
+    method = Method(graph, [Source.wrap(data)], device,
+                    options=LoadOptions(storage=storage, **options))
     try:
         return method.execute([array])[0]
     finally:
@@ -150,3 +151,69 @@ def test_bounds_that_are_no_numbers(device):
 def test_tails_of_integers_stay():
     x = value(*SIZES, dtype="int32")
     assert kernels(graph_of(x, tailed(x, "add", "relu"))) == ["unary", "binary", "unary"]
+
+
+# Quantized layers
+
+Q8_SIZES = (1, 4, 5, 7)
+Q8_KERNELS = ("conv2d_1x4", "conv2d_2x4", "conv2d_4x4", "conv2d_4x8", "conv2d_8x8",
+              "dequantize", "unary", "quantize")
+WEIGHT = np.random.default_rng(7).integers(-127, 128, (4, 36)).astype(np.int8)
+SCALES, BIAS = np.float32([1e-4, 2e-4, 5e-5, 3e-4]), np.float32([0.5, -0.25, 0.0, 1.0])
+DATA = b"".join(array.tobytes() for array in (WEIGHT, SCALES, BIAS, np.zeros(4, np.int32)))
+RELU6 = ("hardtanh", 0, 6.0)
+
+
+def quantized_layer(activation=RELU6, *, zero: int = -3, least: int = -128, real: str = "float32",
+                    more: bool = False) -> Graph:
+    """A convolution of a quantized tensor, dequantized, limited and quantized again.
+
+    Args:
+        activation: its name and arguments.
+        zero: with which the result is dequantized; it was quantized with -3.
+        least: of the numbers that it becomes.
+        real: the dtype in between.
+        more: the dequantized result is an output too.
+    """
+    def constant(offset: int, *sizes: int, dtype: str) -> Tensor:
+        nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
+        return Tensor(sizes, dtype, constant=Constant(offset, nbytes, dtype))
+
+    x = value(*Q8_SIZES, dtype="int8")
+    made, out = Tensor(Q8_SIZES, "int8"), Tensor(Q8_SIZES, "int8")
+    between, limited = Tensor(Q8_SIZES, real), Tensor(Q8_SIZES, real)
+    name, *bounds = activation
+    vectors = [constant(176, 4, dtype="int32"), constant(144, 4, dtype="float32")]
+    nodes = [
+        Node("et_vk.q8ta_conv2d.default", (
+            x, 0.05, 10, constant(0, 4, 36, dtype="int8"), *vectors, 0.06, -3,
+            constant(160, 4, dtype="float32"), [3, 3], [1, 1], [1, 1], [1, 1], 1, "none"), (made,)),
+        Node(DEQUANTIZE, (made, 0.06, zero, -128, 127, None, None), (between,)),
+        Node(f"aten.{name}.default", (between, *bounds), (limited,)),
+        Node(QUANTIZE, (limited, 0.03, -128, least, 127, None), (out,)),
+    ]
+    return Graph("layer", [x], [out, *[between] * more], nodes).finish()
+
+
+@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", None, 1)], ids=str)
+def test_a_quantized_layer_limits_its_result(activation):
+    assert len(kernels(quantized_layer(activation), Q8_KERNELS)) == 1
+    assert len(kernels(quantized_layer(activation), Q8_KERNELS, fuses=False)) == 4
+
+
+@pytest.mark.parametrize("other", [{"zero": 0}, {"least": -127}, {"real": "float16"},
+                                   {"more": True}, {"activation": ("tanh",)},
+                                   {"activation": ("hardtanh", math.nan, 6.0)}], ids=str)
+def test_quantized_layers_that_end_otherwise_stay(other):
+    assert len(kernels(quantized_layer(**other), Q8_KERNELS)) == 4
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
+def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
+    array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
+    fused, apart = (result_of(quantized_layer(activation), array, storage, device, DATA,
+                              fusions=fusions) for fusions in ("on", "off"))
+    assert len(np.unique(apart)) > 10
+    np.testing.assert_array_equal(fused, apart)

@@ -61,7 +61,7 @@ class Lowering:
         base = base or WorkList()
         self.graph = graph
         self.budgets = budgets or {}
-        self.fusions = fusions_of(graph)
+        self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target
@@ -347,7 +347,7 @@ class Lowering:
     # Weights
 
     def weight(self, tensor: Tensor, order, rows: int | None = None,
-               flat: bool = False) -> Operand:
+               flat: bool = False, pitch: int | None = None) -> Operand:
         """A constant, prepacked into the given order.
 
         Args:
@@ -355,6 +355,8 @@ class Lowering:
             order: of dimensions in memory.
             rows: makes it a matrix operand with this many outer dimensions as rows.
             flat: a vector read by texel number: a buffer in every storage.
+            pitch: elements of the constant from one index of the outermost dimension to the next,
+                where more lie between them than belong to the tensor.
         """
         constant = self._constant(tensor)
         if constant is None:
@@ -370,12 +372,13 @@ class Lowering:
         # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
         # product's matrix are the same bytes.
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
-               tensor.sizes, order, image, rows if image else None)
+               tensor.sizes, order, image, rows if image else None, pitch)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
-            self.prepacks.append(copying.prepack(constant, target, source, tensor.name))
+            self.prepacks.append(copying.prepack(constant, target, source, tensor.name,
+                                                  pitch))
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)
 

@@ -153,15 +153,24 @@ def copy(cx, destination: Operand, source: Operand) -> None:
     emit(cx, destination, source, walk_of(destination, source))
 
 
-def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> Prepack:
+def prepack(constant: Constant, target: Operand, source: Operand, name: str,
+            pitch: int | None = None) -> Prepack:
     """The record that brings a constant of the file, which has elements, into a weight.
 
     The slices are rows of the constant's outermost dimension where that is the outermost of the
-    weight too; otherwise the whole constant is one slice.
+    weight too, and all of them belong to it; otherwise the whole constant is one slice.
+
+    Args:
+        pitch: elements from one row of the constant to the next; None where all belong to the
+            weight.
     """
     walk = walk_of(target, source)
+    if pitch is not None:
+        if target.order[0] != 0:
+            raise AssertionError(f"{target}: rows that are {pitch} elements apart go inwards")
+        walk = Walk(walk.sizes, (pitch, *walk.strides[1:]))
     rows = 1
-    if target.order and target.order[0] == 0 and len(target.order) > 1:
+    if target.order and target.order[0] == 0 and len(target.order) > 1 and pitch is None:
         rows = target.sizes[0]
     if constant.dtype == WIDE:
         walk = Walk(walk.sizes, tuple(2 * stride for stride in walk.strides))

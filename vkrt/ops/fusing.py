@@ -3,6 +3,9 @@
 x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
 that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
 are those of the separate kernels, but that in half precision nothing is rounded in between.
+
+Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
+dequantize, clamp (relu6), quantize. The kernel of the first does all of it, with the same bits.
 """
 
 from __future__ import annotations
@@ -14,10 +17,31 @@ from dataclasses import field, replace
 from typing import Any
 
 from vkrt.dataclass import dataclass
+from vkrt.errors import VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor
+
+QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """What happens to a quantized result: it is made real, limited, and quantized again.
+
+    Attributes:
+        scale: with which it is made real; its zero is that of the result.
+        low, high: what it is limited to.
+        new_scale, new_zero: with which it is quantized then.
+    """
+
+    scale: float
+    low: float
+    high: float
+    new_scale: float
+    new_zero: int
 
 
 @dataclass
@@ -27,16 +51,20 @@ class Fusions:
     Attributes:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
+        requantized: what the node there does to its quantized result as well.
         done: nodes that others do.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
+    requantized: dict[int, Requantization] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
 
 
-def fusions_of(graph: Graph) -> Fusions:
-    """Everything in a graph that can be fused."""
+def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
+    """Everything in a graph that can be fused; nothing if that is not wanted."""
+    if not wanted:
+        return Fusions()
     uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     found = Fusions()
@@ -64,6 +92,9 @@ def fusions_of(graph: Graph) -> Fusions:
             found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
+    for index, node in enumerate(graph.nodes):
+        if node.op == QUANTIZE:
+            _find_requantized(graph, found, index, only)
     return found
 
 
@@ -84,6 +115,49 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
             found.done.add(maker)
             found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
             return
+
+
+def _find_requantized(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    """Looks for what a quantization ends: a product, dequantized and limited."""
+    chain = [index]
+    for _ in range(3):
+        args = graph.nodes[chain[0]].args
+        maker = only(args[0], chain[0]) if args and isinstance(args[0], Tensor) else None
+        if maker is None or maker in found.nodes or maker in found.done:
+            return
+        chain.insert(0, maker)
+    head, *rest = (graph.nodes[i] for i in chain)
+    if not (_of(head, "takes_requantization") and rest[0].op == DEQUANTIZE
+            and _of(rest[1], "bounds")) or len({tuple(n.outs[0].sizes) for n in (head, *rest)}) > 1:
+        return
+    made, real, last = (_arguments(node) for node in (head, rest[0], rest[2]))
+    bounds = _arguments(rest[1])
+    if made is None or real is None or last is None or bounds is None:
+        return
+    low, high = _of(rest[1], "bounds")(*bounds.values())
+    dtypes = [node.outs[0].dtype for node in rest]
+    if (real["zero_point"] != made["output_zero_point"] or not low <= high
+            or dtypes != ["float32", "float32", "int8"]
+            or (last["quant_min"], last["quant_max"]) != (-128, 127)):
+        return
+    found.requantized[chain[0]] = Requantization(real["scale"], low, high, last["scale"],
+                                                 last["zero_point"])
+    found.nodes[chain[0]] = replace(head, outs=rest[2].outs)
+    found.done.update(chain[1:])
+
+
+def _arguments(node: Node) -> dict[str, Any] | None:
+    """A node's arguments by the names of the schema; None where a file has wrong ones, which the
+    checks will say."""
+    declared = operator(node.op)
+    assert declared is not None  # else it would not be part of a chain
+    try:
+        declared.infer(node.args)
+        read = declared.schema.read(node.args)
+    except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    names = [parameter.name for parameter in declared.schema.parameters if parameter.kind != "-"]
+    return dict(zip(names, read, strict=True))
 
 
 def _alike(first: Tensor, *others: Tensor) -> bool:

@@ -75,6 +75,8 @@ class Operator:
         bounds: of that from a node's arguments, where it has some.
         takes_activation: whether the operator's kernel is such a one.
         late: which of its arguments kernels may read when they run; None for none.
+        takes_requantization: whether the kernel makes its quantized result real, limits it and
+            quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
     """
 
     name: str
@@ -89,6 +91,7 @@ class Operator:
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: bool = False
     late: LateRule | None = None
+    takes_requantization: bool = False
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
