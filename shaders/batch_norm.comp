@@ -5,6 +5,7 @@
 // Normalization by known moments of each channel: (x - mean) / sqrt(variance + epsilon), times
 // weight plus bias.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 #if defined(STORAGE_BUFFER)
@@ -40,5 +41,5 @@ void main() {
   vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, place);
   v /= sqrt(MAPPED(variance, place) + epsilon);
   v = SCALED(v, place);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Arithmetic on two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 #include "math.glsl"
 
@@ -107,5 +108,5 @@ void main() {
 #if !defined(DTYPE_i32)
   v = finish(v);
 #endif
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

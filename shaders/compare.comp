@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Comparisons and logic on two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
@@ -37,5 +38,5 @@ void main() {
   if (i >= X * Y * Z) return;
   ivec4 spot = spot_of(i);
   uvec4 v = uvec4(apply(OPERAND_TEXEL(a, i, spot, DTYPE), OPERAND_TEXEL(b, i, spot, DTYPE)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

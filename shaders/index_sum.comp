@@ -5,6 +5,7 @@
 // Places in several dimensions as one: the sum of indices times strides. Each index (negative: from
 // the end) is limited to its dimension's `count`; a count of 0 takes it as it is.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
@@ -28,5 +29,5 @@ void main() {
   ivec4 spot = spot_of(i);
   ivec4 v = inside(OPERAND_TEXEL(a, i, spot, i32), a_count) * a_stride
       + inside(OPERAND_TEXEL(b, i, spot, i32), b_count) * b_stride;
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

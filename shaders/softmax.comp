@@ -18,6 +18,6 @@ void main() {
   for (int k = 0; k < count; k++) {
     int t = base + k * inner;
     vec4 v = softmax_of(TEXEL(t), top, sum);
-    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : z, size)));
+    STORE(result, AT_LINEAR(t, X, Y, Z), MASKED(v, across != 0 ? k : z, size));
   }
 }

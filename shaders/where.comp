@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Element-wise choice between two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
@@ -23,5 +24,5 @@ void main() {
   T4 v = OPERAND_TEXEL(b, i, spot, DTYPE);
   T4 chosen = T4(first.x ? u.x : v.x, first.y ? u.y : v.y, first.z ? u.z : v.z,
                  first.w ? u.w : v.w);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(chosen, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(chosen, spot.w, size));
 }

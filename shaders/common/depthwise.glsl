@@ -5,6 +5,7 @@
 
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -66,6 +67,6 @@ void main() {
     if (first + p >= out_X) break;
     vec4 v = sum[p] + offset;
     v = limited(v);
-    STORE(result, AT(first + p, row, z, out_X, Z), mask_padding(v, VALID(z, channels)));
+    STORE(result, AT(first + p, row, z, out_X, Z), MASKED(v, z, channels));
   }
 }

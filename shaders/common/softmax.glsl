@@ -3,6 +3,7 @@
 // Lane by lane where the dimension is not packed: `count` places `inner` texels apart. Across the
 // lanes where it is: `count` texels in a row, `inner` is 1.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 #include "math.glsl"
 

@@ -34,6 +34,9 @@ from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
+# Of weights of any size, see `Dispatch.constants`.
+cdef tuple PACKING = (GROUP, False, False, False)
+
 
 cdef class Prepacker:
     """Runs the batches of a plan; owns the staging buffer while it runs.
@@ -86,7 +89,7 @@ cdef class Prepacker:
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
-        return self.pipelines.get(catalog().get(record.shader), record.params, GROUP, False, True)
+        return self.pipelines.get(catalog().get(record.shader), record.params, PACKING, True)
 
     def run(self, allocate_block):
         """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.
