@@ -10,9 +10,9 @@
 OUT(0, result)
 IN(1, a)
 IN(2, b)
-OPERAND(6, a)
-OPERAND(13, b)
-CASE(20, kind)
+OPERAND(7, a)
+OPERAND(14, b)
+CASE(21, kind)
 
 bvec4 apply(T4 u, T4 v) {
   switch (kind) {

@@ -11,12 +11,12 @@
 OUT(0, result)
 IN(1, a)
 IN(2, b)
-OPERAND(6, a)
-OPERAND(13, b)
-PARAM(20, a_count)
-PARAM(21, a_stride)
-PARAM(22, b_count)
-PARAM(23, b_stride)
+OPERAND(7, a)
+OPERAND(14, b)
+PARAM(21, a_count)
+PARAM(22, a_stride)
+PARAM(23, b_count)
+PARAM(24, b_stride)
 
 ivec4 inside(ivec4 v, int count) {
   if (count == 0) return v;

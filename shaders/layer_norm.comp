@@ -21,8 +21,8 @@ PARAM(5, count)
 // Elements of a row.
 PARAM(6, length)
 PARAM_FLOAT(7, epsilon)
-PARAM(8, has_weight)
-PARAM(9, has_bias)
+CASE(8, has_weight)
+CASE(9, has_bias)
 
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
 

@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Softmax along one dimension, or its logarithm; an invocation does a whole row, so the result may
 // lie over the source.
+#define IS_PADDED(size) HAS_PADDING(size)
 #include "softmax.glsl"
 
 OUT(0, result)

@@ -11,9 +11,9 @@ OUT(0, result)
 IN_AS(1, choice, u8)
 IN(2, a)
 IN(3, b)
-OPERAND(6, choice)
-OPERAND(13, a)
-OPERAND(20, b)
+OPERAND(7, choice)
+OPERAND(14, a)
+OPERAND(21, b)
 
 void main() {
   int i = invocation();

@@ -21,7 +21,8 @@ CASE(8, stride_x)
 CASE(9, dilation_x)
 PARAM(10, kernel_y)
 PARAM(11, stride_y)
-PARAM(12, dilation_y)
+// A case because it divides and is what dilation_x is.
+CASE(12, dilation_y)
 PARAM(13, padding_x)
 PARAM(14, padding_y)
 PARAM(15, has_bias)
@@ -44,8 +45,8 @@ void main() {
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
-  int ky_end = min(kernel_y, EXACT_QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
+  int ky = (max(-top, 0) + dilation_y - 1) / dilation_y;
+  int ky_end = min(kernel_y, (max(H - top, 0) + dilation_y - 1) / dilation_y);
 
   vec4 sum[TILE_X];
   [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = vec4(0);

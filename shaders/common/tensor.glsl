@@ -195,3 +195,6 @@ uvec4 mask_padding(uvec4 v, int valid) {
 layout(constant_id = 102) const int is_whole = 0;
 #define MASKED(value, z, size) \
   (is_whole != 0 ? (value) : mask_padding(value, VALID(z, size)))
+// Whether a lane of that texel is no padding, and whether a texel has padding at all.
+#define IS_INSIDE(lane, z, size) (is_whole != 0 || 4 * (z) + (lane) < (size))
+#define HAS_PADDING(size) (is_whole == 0 && ((size) & 3) != 0)

@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from vkrt.work.weights import copied_bytes
 from vkrt.memory.reader import Transfer
-from vkrt.ops.copying import COUNT, slice_params
+from vkrt.ops.copying import COUNT, shader_params, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.shader import catalog
 from vkrt.work.target import GROUP
@@ -89,7 +89,8 @@ cdef class Prepacker:
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
-        return self.pipelines.get(catalog().get(record.shader), record.params, PACKING, True)
+        return self.pipelines.get(catalog().get(record.shader), shader_params(record.params),
+                                  PACKING, True)
 
     def run(self, allocate_block):
         """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.

@@ -147,7 +147,7 @@ class Prepack:
         constant: the bytes in the file.
         target: the weight.
         shader: variant of the copy shader.
-        params: of the dispatch for the whole constant, as `Dispatch.params`.
+        params: the walk of the whole constant, see `vkrt.ops.copying.params`.
         row_bytes: bytes of the smallest slice of the constant that fills whole texels.
         rows: number of such slices.
         name: for messages.
