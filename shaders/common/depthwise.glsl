@@ -5,6 +5,7 @@
 
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -19,7 +20,8 @@ CASE(8, stride_x)
 CASE(9, dilation_x)
 PARAM(10, kernel_y)
 PARAM(11, stride_y)
-PARAM(12, dilation_y)
+// A case because it divides and is what dilation_x is.
+CASE(12, dilation_y)
 PARAM(13, padding_x)
 PARAM(14, padding_y)
 #define VECTORS 3
@@ -40,8 +42,8 @@ void main() {
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
-  int ky_end = min(kernel_y, EXACT_QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
+  int ky = (max(-top, 0) + dilation_y - 1) / dilation_y;
+  int ky_end = min(kernel_y, (max(H - top, 0) + dilation_y - 1) / dilation_y);
 
   T4 sum[TILE_X];
   [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = T4(0);
@@ -61,7 +63,6 @@ void main() {
   ENDING ending = ending_at(z);
   [[unroll]] for (int p = 0; p < TILE_X; p++) {
     if (first + p >= out_X) break;
-    STORE(result, AT(first + p, row, z, out_X, Z),
-          mask_padding(ended(sum[p], ending), VALID(z, channels)));
+    STORE(result, AT(first + p, row, z, out_X, Z), MASKED(ended(sum[p], ending), z, channels));
   }
 }

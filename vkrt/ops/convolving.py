@@ -15,7 +15,7 @@ from vkrt.ops.ending import Ending
 from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.sizes import Sizes, fail
 from vkrt.work.tensor import Operand, Tensor
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import Tile, Tuning
 
 # Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
 MAX_DEPTHWISE_KERNEL_X = 15
@@ -170,23 +170,26 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: 
                   for stride, dilation in zip(conv.stride, conv.dilation))
     taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
     group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
+    tile = 1, 1
     if is_depthwise:
         shader, count = "deconv2d_depthwise", width * rows * texels
         loops += math.prod(taps)
     elif conv.has_whole_texels:
         group_inputs = -(-conv.group_inputs // 4)
-        shader, count = _phases(cx.target.tuning, conv, source, result)
+        tile, count = _phases(cx.target.tuning, conv, source, result)
+        shader = f"deconv2d_{tile[0]}x{tile[1]}"
         loops += math.prod(taps) * (1 + group_inputs)
     else:
         shader, count = "deconv2d_grouped", width * rows * texels
         loops += math.prod(taps) * (1 + 4 * (1 + group_inputs))
     params = conv.params(source, result, group_inputs, ending, (steps[0], steps[1]))
-    cx.dispatch(shader, params, [result], [source, matrix, *ending.vectors], count, loops=loops)
+    cx.dispatch(shader, params, [result], [source, matrix, *ending.vectors], count, loops=loops,
+                work=math.prod(tile))
 
 
 def _phases(tuning: Tuning, conv: Convolution, source: Operand,
-            result: Operand) -> tuple[str, int]:
-    """The shader for a transposed convolution with tiles, and its number of invocations.
+            result: Operand) -> tuple[Tile, int]:
+    """The tile of a transposed convolution, and its number of invocations.
 
     Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
     """
@@ -197,4 +200,4 @@ def _phases(tuning: Tuning, conv: Convolution, source: Operand,
     sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
     # Of several pixels one at most would meet a single one of the source under a tap.
     tile = tiles.choose(tuning, *sizes) if source.grid[0] > 1 else (1, 4)
-    return f"deconv2d_{tile[0]}x{tile[1]}", tiles.invocations(tile, *sizes)
+    return tile, tiles.invocations(tile, *sizes)

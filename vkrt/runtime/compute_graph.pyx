@@ -93,7 +93,7 @@ cdef class ComputeGraph:
             if isinstance(step, Dispatch):
                 shader = shaders.get(step.shader)
                 self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.local_size, step.is_small, False)))
+                    shader, step.params, step.constants, False)))
             else:
                 self.steps.append((step, None, None))
 

@@ -11,6 +11,9 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 
+# The default of a PARAM's constant, as bits: UNSET of shaders/common/params.glsl
+UNSET = 1 << 31
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -43,6 +46,12 @@ class Spec:
     name: str
     type: str
     default: int
+
+    @property
+    def may_be_pushed(self) -> bool:
+        """Whether it is a PARAM (shaders/common/params.glsl): where nobody sets it, the shader
+        reads the push constant."""
+        return self.default == UNSET
 
 
 @dataclass(frozen=True, slots=True)
