@@ -11,10 +11,10 @@ OUT(0, result)
 IN(1, source)
 IN_AS(2, scale, f32)
 IN_AS(3, zero, f32)
-OPERAND(6, source)
-OPERAND(13, scale)
-OPERAND(20, zero)
-PARAM(27, has_zero)
+OPERAND(7, source)
+OPERAND(14, scale)
+OPERAND(21, zero)
+PARAM(28, has_zero)
 
 void main() {
   int i = invocation();

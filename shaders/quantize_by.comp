@@ -10,14 +10,14 @@ OUT(0, result)
 IN(1, source)
 IN_AS(2, scale, f32)
 IN_AS(3, zero, f32)
-OPERAND(6, source)
-OPERAND(13, scale)
-OPERAND(20, zero)
-PARAM(27, has_zero)
-PARAM(28, least)
-PARAM(29, most)
+OPERAND(7, source)
+OPERAND(14, scale)
+OPERAND(21, zero)
+PARAM(28, has_zero)
+PARAM(29, least)
+PARAM(30, most)
 // Whether the zero is added before rounding: ties go elsewhere then.
-PARAM(30, adds_first)
+PARAM(31, adds_first)
 
 void main() {
   int i = invocation();
