@@ -1,6 +1,7 @@
 // Rows times a matrix, with a register tile: one invocation computes TILE_M rows (pixels of a 1x1
 // convolution, rows of a linear layer) times TILE_N texels of 4 columns of the result. The
-// including shader defines both, or GEMV for one row.
+// including shader defines both, or GEMV for one row, and WEIGHT_8 for weights of 8 bits with a scale
+// for each column of the result.
 //
 // The matrix has one row for each column of the result and runs along the packed dimension, as
 // torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
@@ -18,14 +19,30 @@
 
 OUT(0, result)
 IN(1, source)
+#ifdef WEIGHT_8
+IN_AS(2, matrix, i8)
+#define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
+#else
 WEIGHT(2, matrix)
+#define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
+#endif
 #if defined(STORAGE_TEXTURE3D)
 FLAT(3, bias)
 IN(4, addend)
+#define BEHIND 5
 #else
 // At most one of them is there, and both are texels in their linear order.
 IN(3, bias)
 #define addend bias
+#define BEHIND 4
+#endif
+#ifdef WEIGHT_8
+// What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
+// more than 4 storage buffers.
+TEXEL_IN(BEHIND, scales, DTYPE)
+#define SCALED_SUM(v, z) (v) * texelFetch(scales, z)
+#else
+#define SCALED_SUM(v, z) (v)
 #endif
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
@@ -89,7 +106,7 @@ void main() {
   [[unroll]] for (int c = 0; c < 4; c++) {
     vec4 products = vec4(0);
     for (int k = 0; k < texels; k++)
-      products += LOAD(source, NEXT(from[0], k)) * LOAD_WEIGHT(matrix, MATRIX_NEXT(line[c], k));
+      products += LOAD(source, NEXT(from[0], k)) * LOAD_MATRIX(MATRIX_NEXT(line[c], k));
     sum[0][c] = dot(products, vec4(1));
   }
 #else
@@ -98,7 +115,7 @@ void main() {
     [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = LOAD(source, NEXT(from[m], k));
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
-        vec4 w = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[4 * n + c], k));
+        vec4 w = LOAD_MATRIX(MATRIX_NEXT(line[4 * n + c], k));
         [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += dot(v[m], w);
       }
     }
@@ -112,7 +129,7 @@ void main() {
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
       POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
-      vec4 value = alpha * sum[m * TILE_N + n] + offset;
+      vec4 value = alpha * SCALED_SUM(sum[m * TILE_N + n], z + n) + offset;
       if (has_addend != 0) value += beta * LOAD(addend, at);
       value = limited(value);
       STORE(result, at, mask_padding(value, VALID(z + n, columns)));

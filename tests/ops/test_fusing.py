@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness import normal
+from support import same_bits
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
+from vkrt.ops import context
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
+from vkrt.work.tensor import Constant, Tensor
 
 STORAGES = ("texel", "buffer", "texture3d")
 SIZES = (1, 6, 5, 7)
@@ -150,3 +153,75 @@ def test_bounds_that_are_no_numbers(device):
 def test_tails_of_integers_stay():
     x = value(*SIZES, dtype="int32")
     assert kernels(graph_of(x, tailed(x, "add", "relu"))) == ["unary", "binary", "unary"]
+
+
+def _layers(x: Tensor, *others: Tensor) -> tuple[Graph, bytes]:
+    """Layers with 4-bit weights that quantize their input, one of each tensor."""
+    random, data, nodes = np.random.default_rng(5), bytearray(), []
+
+    def constant(array: np.ndarray) -> Tensor:
+        data.extend(bytes(-len(data) % 16))
+        data.extend(array.tobytes())
+        return Tensor(array.shape, str(array.dtype), constant=Constant(
+            len(data) - array.nbytes, array.nbytes, str(array.dtype)))
+
+    depth = x.sizes[-1]
+    for source in (x, *others):
+        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in ("float32", "int8"))
+        out = Tensor((*x.sizes[:-1], 8), "float32")
+        nodes += [
+            Node("torchao.choose_qparams_affine.default",
+                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
+                 (scale, zero_point)),
+            Node("et_vk.linear_dq8ca_q4gsw.default",
+                 (source, scale, zero_point,
+                  constant(random.integers(0, 256, (8, depth // 2), np.uint8)),
+                  constant(np.zeros((depth // 32, 8), np.int32)),
+                  constant(random.random((depth // 32, 8), np.float32)), 32, None), (out,))]
+    inputs = list(dict.fromkeys((x, *others)))
+    outs = [node.outs[0] for node in nodes[1::2]]
+    return Graph("layers", inputs, outs, nodes).finish(), bytes(data)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_input_of_several_layers_is_quantized_once(storage):
+    x, y = value(3, 64), value(3, 64)
+    steps = lower(_layers(x, x, y, x)[0], Target(storage=storage)).steps
+    names = [step.shader.partition(".")[0] for step in steps]
+    for name, count in {"choose_qparams": 2, "quantize_rows": 2, "linear_q4_4x8": 4}.items():
+        assert names.count(name) == count
+
+
+def test_repeated_nodes_have_the_same_operator_arguments_and_results():
+    x = value(3, 64)
+    graph, _ = _layers(x, x, x, x)
+    assert fusions_of(graph).repeated == {2: 0, 4: 0, 6: 0}
+    assert not fusions_of(graph, repeated=frozenset()).repeated
+    nodes = list(graph.nodes)
+    nodes[2] = replace(nodes[2], args=(*nodes[2].args[:4], -8, 7))
+    nodes[4] = replace(nodes[4], args=(value(3, 64), *nodes[4].args[1:]))
+    # It is refused later, and no reason to be lost for words here.
+    nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
+    graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
+    assert not fusions_of(graph).repeated
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_repeated_nodes_change_no_bit(storage, device, monkeypatch):
+    x = value(1, 64)
+    graph, data = _layers(x, x, x)
+    arrays = [normal(1, 64)]
+
+    def run() -> tuple[int, list[np.ndarray]]:
+        method = Method(graph, [Source.wrap(data)], device, options=LoadOptions(storage=storage))
+        try:
+            return len(method.work.steps), method.execute(arrays)
+        finally:
+            method.close()
+
+    steps, results = run()
+    monkeypatch.setattr(context, "fusions_of", lambda graph: fusions_of(graph, frozenset()))
+    more, separate = run()
+    assert more > steps
+    same_bits(results, separate)

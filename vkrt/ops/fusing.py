@@ -1,8 +1,11 @@
-"""Nodes that are one kernel, found in a graph before it is lowered.
+"""Nodes that are one kernel, or computed before, found in a graph before it is lowered.
 
 x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
 that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
 are those of the separate kernels, but that in half precision nothing is rounded in between.
+
+The exporter quantizes the input of every linear layer anew, also where several have the same one
+(queries, keys and values): such nodes are `repeated`, and their results are those of the first.
 """
 
 from __future__ import annotations
@@ -28,15 +31,26 @@ class Fusions:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
         done: nodes that others do.
+        repeated: nodes that do the same as an earlier one, and which.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    repeated: dict[int, int] = field(default_factory=dict)
 
 
-def fusions_of(graph: Graph) -> Fusions:
-    """Everything in a graph that can be fused."""
+# Operators that programs repeat with the same arguments
+REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
+
+
+def fusions_of(graph: Graph, repeated: frozenset[str] = REPEATED) -> Fusions:
+    """Everything in a graph that can be fused.
+
+    Args:
+        repeated: operators of which nodes with the same arguments are done once; the empty set
+            switches that off.
+    """
     uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     found = Fusions()
@@ -64,7 +78,24 @@ def fusions_of(graph: Graph) -> Fusions:
             found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
+    _find_repeated(graph, found, repeated)
     return found
+
+
+def _find_repeated(graph: Graph, found: Fusions, operators: frozenset[str]) -> None:
+    first: dict[Any, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op not in operators:
+            continue
+        # Tensors compare by identity, and no node writes one twice.
+        outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
+        earlier = first.setdefault((node.op, _as_tuples(node.args), outs), index)
+        if earlier != index:
+            found.repeated[index] = earlier
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _of(node: Node, what: str) -> Any:

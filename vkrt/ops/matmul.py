@@ -15,11 +15,14 @@ from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
+# The tiles of matmul_q8_AxB.comp
+TILES_8 = ((4, 8),)
+
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
              batches: int = 1, bias: Operand | None = None, has_bias: bool = False,
              addend: Operand | None = None, clamp: tuple[float, float] | None = None,
-             alpha: float = 1.0, beta: float = 1.0) -> None:
+             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None) -> None:
     """Dispatches result = clamp(alpha * source x matrix + beta * bias).
 
     Args:
@@ -29,6 +32,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
             as many as there are batches.
         bias: a vector; without `has_bias` it only fills a binding.
         addend: a tensor of the result's size and order, instead of a vector.
+        scales: of the columns of the result, for a matrix of int8.
     """
     columns, texels = result.packed, source.grid[2]
     computed = matrix.rows is None
@@ -37,18 +41,20 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     low, high = clamp or (0.0, 0.0)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               addend is not None, clamp is not None, low, high, alpha, beta, has_bias]
+    kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
-        shader, loops = "gemv", 4 * (texels + 1)
+        shader, loops = f"gemv{kind}", 4 * (texels + 1)
         count, work = tiles.invocations((1, 4), 1, columns, batches), 1
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2)
-        shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
+        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
+                            allowed=allowed)
+        shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
     vector = bias or cx.vector(None, result.dtype)
     # In linear storages both have one binding.
     extra = [vector, addend or source] if cx.storage == "texture3d" else [addend or vector]
-    cx.dispatch(shader, params, [result], [source, matrix, *extra], count, loops=loops,
-                work=work)
+    reads = [source, matrix, *extra, *([] if scales is None else [cx.check_view(scales)])]
+    cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work)
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
