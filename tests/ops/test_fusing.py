@@ -111,6 +111,69 @@ def test_sizes_that_contradict_each_other_are_left_to_the_checks():
     assert not fusions_of(graph_of(x, nodes)).nodes
 
 
+def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
+    """silu(x) * -x, as in the gated layers of language models.
+
+    Args:
+        between: an operator of x that comes before the product, and adds to it.
+        swapped: the gate comes last.
+    """
+    other, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+    nodes = silu(x)
+    nodes.append(Node("aten.neg.default", (x,), (other,)))
+    if between:
+        made, both = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+        nodes += [Node(between, (x,), (made,)),
+                  Node("aten.add.Tensor", (other, made, 1), (both,))]
+        other = both
+    gate = nodes[1].outs[0]
+    nodes.append(Node("aten.mul.Tensor", (other, gate) if swapped else (gate, other), (out,)))
+    return nodes
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("between", ["", "aten.tanh.default"])
+def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
+    """With the same bits as by two, which run where the gate is an output too. What the gate is of
+    stays as it is until the product, whoever else reads it for the last time before."""
+    x = value(*SIZES)
+    source = Tensor(x.sizes, x.dtype)
+    nodes = [Node("aten.exp.default", (x,), (source,)), *gated(source, between, swapped)]
+    array = normal(*SIZES) * 3
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    fused, apart = graph_of(x, nodes), graph_of(x, nodes, nodes[2].outs[0])
+    assert len(kernels(fused)) + 1 == len(kernels(apart))
+    np.testing.assert_array_equal(result_of(fused, array, storage, device),
+                                  result_of(apart, array, storage, device))
+
+
+def test_a_gated_product_takes_an_activation_too():
+    x = value(*SIZES)
+    nodes = gated(x)
+    out = Tensor(x.sizes, x.dtype)
+    nodes.append(Node("aten.relu.default", nodes[-1].outs, (out,)))
+    assert kernels(graph_of(x, nodes)) == ["unary", "binary"]
+
+
+def test_a_silu_of_its_own_is_gated_too():
+    x = value(*SIZES)
+    gate, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+    nodes = [Node("aten.silu.default", (x,), (gate,)), Node("aten.mul.Tensor", (x, gate), (out,))]
+    assert kernels(graph_of(x, nodes)) == ["binary"]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 7), (1, 6, 5, 1)])
+def test_a_product_of_other_sizes_is_not_gated(sizes):
+    x = value(*SIZES)
+    other, out = value(*sizes), Tensor(x.sizes, x.dtype)
+    nodes = silu(x)
+    nodes.append(Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,)))
+    graph = Graph("network", [x, other], [out], nodes).finish()
+    assert kernels(graph) == ["unary", "binary"]
+
+
 def tailed(x: Tensor, head: str, tail: str, *args) -> list[Node]:
     """tail(x head -x) as three nodes."""
     other, between, out = (Tensor(x.sizes, x.dtype) for _ in range(3))

@@ -262,7 +262,8 @@ class Lowering:
         if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
                 or wanted.nbytes != storage.nbytes or operand.offset):
             return False
-        return all(self.graph.last_use(tenant) <= self.node
+        last = self.fusions.until
+        return all(max(self.graph.last_use(tenant), last.get(tenant, -1)) <= self.node
                    for tenant in self._tenants.get(storage.id, ()))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:

@@ -1,6 +1,7 @@
 """Nodes that are one kernel, or computed before, found in a graph before it is lowered.
 
-x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
+x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; a product with that, as in the
+gated layers of language models, is one kernel with it; an activation of a sum or product
 that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
 are those of the separate kernels, but that in half precision nothing is rounded in between.
 
@@ -30,12 +31,16 @@ class Fusions:
     Attributes:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
+        gated: products there whose first factor goes through silu before.
+        until: tensors that a node reads in the place of an earlier one, and which node.
         done: nodes that others do.
         repeated: nodes that do the same as an earlier one, and which.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
+    gated: set[int] = field(default_factory=set)
+    until: dict[Tensor, int] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     repeated: dict[int, int] = field(default_factory=dict)
 
@@ -65,6 +70,9 @@ def fusions_of(graph: Graph, repeated: frozenset[str] = REPEATED) -> Fusions:
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_silu(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
+        if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
+            _find_gated(graph, found, index, only)
+    for index, node in enumerate(graph.nodes):
         if not _of(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
@@ -73,9 +81,9 @@ def fusions_of(graph: Graph, repeated: frozenset[str] = REPEATED) -> Fusions:
         if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
             continue
         head = only(source, index)
-        if (head is not None and head not in found.nodes
+        if (head is not None and (head not in found.nodes or head in found.gated)
                 and _of(graph.nodes[head], "takes_activation")):
-            found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
+            found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
     _find_repeated(graph, found, repeated)
@@ -115,6 +123,23 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
             found.done.add(maker)
             found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
             return
+
+
+def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    node = graph.nodes[index]
+    for gate, other in (node.args[:2], node.args[1::-1]):
+        if index in found.nodes or not isinstance(gate, Tensor) or not isinstance(other, Tensor):
+            continue
+        maker = only(gate, index)
+        silu = None if maker is None else found.nodes.get(maker, graph.nodes[maker])
+        if (silu is not None and silu.op == "aten.silu.default" and len(silu.args) == 1
+                and isinstance(silu.args[0], Tensor)
+                and _alike(silu.args[0], gate, other, node.outs[0])):
+            found.nodes.pop(maker, None)
+            found.done.add(maker)
+            found.nodes[index] = replace(node, args=(silu.args[0], other))
+            found.gated.add(index)
+            found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
 
 
 def _alike(first: Tensor, *others: Tensor) -> bool:

@@ -65,7 +65,7 @@ def _int8(sizes, columns, constants=(1, 2)) -> Sample:
 
 
 SAMPLES = [
-    _qparams(1, 64), _qparams(2, 7, 30), _qparams(5, 3), _qparams(9), _qparams(1, 1),
+    _qparams(1, 64), _qparams(2, 7, 30), _qparams(5, 3), _qparams(9),
     _qparams(3, 5, 16, keep=True), _qparams(6, 20, low=-8, high=7),
     _qparams(6, 20, low=0, high=127),
     # Rows of which 0 is an end, or everything.
