@@ -84,6 +84,7 @@ vec4 apply(vec4 u, vec4 v) {
     case FMOD: return fmod_(u, v);
     case REMAINDER: return remainder_(u, v);
     case ATAN2: return with_nan(u, v, atan2_(u, v));
+    case SILU_MUL: return u * sigmoid_(u) * v;
   }
   return u;
 }

@@ -18,7 +18,13 @@
 
 OUT(0, result)
 IN(1, source)
+#ifdef WEIGHT_8
+IN_AS(2, matrix, i8)
+#define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
+#else
 WEIGHT(2, matrix)
+#define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
+#endif
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
 PARAM(1, batches)
@@ -45,15 +51,26 @@ OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending)
 #else
 #if defined(STORAGE_TEXTURE3D)
 IN(4, addend)
+#define BEHIND 5
 #else
 // At most one of them is there, and both are texels in their linear order.
 #define addend bias
+#define BEHIND 4
 #endif
 vec4 finished(vec4 sum, vec4 offset, POSITION at) {
   vec4 v = alpha * sum + (has_addend == 0 ? beta * offset : vec4(0));
   if (has_addend != 0) v += beta * LOAD(addend, at);
   return limited(v);
 }
+#endif
+
+#ifdef WEIGHT_8
+// What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
+// more than 4 storage buffers.
+TEXEL_IN(BEHIND, scales, DTYPE)
+#define SCALED(v, z) ((v) * texelFetch(scales, z))
+#else
+#define SCALED(v, z) (v)
 #endif
 
 #if defined(STORAGE_TEXTURE3D)
@@ -95,7 +112,8 @@ void main() {
   [[unroll]] for (int c = 0; c < 4; c++) {
     T4 products = T4(0);
     for (int k = 0; k < texels; k++)
-      products += source_of(LOAD(source, NEXT(from[0], k))) * LOAD_WEIGHT(matrix, MATRIX_NEXT(line[c], k));
+      products += source_of(LOAD(source, NEXT(from[0], k)))
+          * LOAD_MATRIX(MATRIX_NEXT(line[c], k));
     sum[0][c] = product(products, T4(1));
   }
 #else
@@ -104,7 +122,7 @@ void main() {
     [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
-        T4 w = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[4 * n + c], k));
+        T4 w = LOAD_MATRIX(MATRIX_NEXT(line[4 * n + c], k));
         [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += product(v[m], w);
       }
     }
@@ -118,8 +136,8 @@ void main() {
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
       POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
-      STORE(result, at, mask_padding(finished(sum[m * TILE_N + n], ending, at),
-                                     VALID(z + n, columns)));
+      T4 v = SCALED(sum[m * TILE_N + n], z + n);
+      STORE(result, at, mask_padding(finished(v, ending, at), VALID(z + n, columns)));
     }
   }
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -160,15 +161,23 @@ class Lowering:
             # Where a dimension of size 1 stands decides the sides of an image.
             if not image or same.grid == operand.grid:
                 return same
-        key = (tensor, tuple(order))
-        if key not in self._copies:
+
+        def make() -> Operand:
             copy = self.temporary(operand.sizes, dtype, order)
             copying.copy(self, copy, operand)
-            self._keep_copy(key, copy)
+            return copy
+
+        return self.derived((tensor, tuple(order)), make)
+
+    def derived(self, key: tuple, make: Callable[[], Operand]) -> Operand:
+        """What a node makes of a tensor, the first of `key`, and later ones with the same key read
+        too; `make` makes it, with its dispatches."""
+        if key not in self._copies:
+            self._keep_copy(key, make())
         return self._copies[key]
 
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
-        """Notes a copy by the tensor and the order it is of, for later nodes."""
+        """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
         self._copies[key] = copy
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
@@ -258,7 +267,8 @@ class Lowering:
 
     def _is_dead(self, storage: Storage) -> bool:
         """Whether no node after the current one reads what a storage holds now."""
-        return all(self.graph.last_use(tenant) <= self.node
+        last = self.fusions.until
+        return all(max(self.graph.last_use(tenant), last.get(tenant, -1)) <= self.node
                    for tenant in self._tenants.get(storage.id, ()))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:
@@ -267,6 +277,11 @@ class Lowering:
         self._tenants.setdefault(operand.storage.id, []).append(tensor)
         self._places.append((tensor, operand))
         return operand
+
+    def repeat_results(self, node: Node, earlier: Node) -> None:
+        """Puts a node's results where those of an earlier one that did the same are."""
+        for tensor, other in zip(node.outs, earlier.outs, strict=True):
+            self.place(tensor, self._placed(other))
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
         """Makes a tensor a view of another operand's bytes, `offset` bytes further on.

@@ -1,11 +1,15 @@
-"""Nodes that are one kernel, found in a graph before it is lowered.
+"""Nodes that are one kernel, or computed before, found in a graph before it is lowered.
 
-x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
+x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; a product with that, as in the
+gated layers of language models, is one kernel with it; an activation of a sum or product
 that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
 are those of the separate kernels, but that in half precision nothing is rounded in between.
 
 Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
 dequantize, clamp (relu6), quantize. The kernel of the first does all of it, with the same bits.
+
+The exporter quantizes the input of every linear layer anew, also where several have the same one
+(queries, keys and values): such nodes are `repeated`, and their results are those of the first.
 """
 
 from __future__ import annotations
@@ -52,13 +56,23 @@ class Fusions:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
         requantized: what the node there does to its quantized result as well.
+        gated: products there whose first factor goes through silu before.
+        until: tensors that a node reads in the place of an earlier one, and which node.
         done: nodes that others do.
+        repeated: nodes that do the same as an earlier one, and which.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
     requantized: dict[int, Requantization] = field(default_factory=dict)
+    gated: set[int] = field(default_factory=set)
+    until: dict[Tensor, int] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    repeated: dict[int, int] = field(default_factory=dict)
+
+
+# Operators that programs repeat with the same arguments
+REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
 
 
 def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
@@ -79,6 +93,9 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_silu(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
+        if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
+            _find_gated(graph, found, index, only)
+    for index, node in enumerate(graph.nodes):
         if not _of(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
@@ -87,15 +104,32 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
             continue
         head = only(source, index)
-        if (head is not None and head not in found.nodes
+        if (head is not None and (head not in found.nodes or head in found.gated)
                 and _of(graph.nodes[head], "takes_activation")):
-            found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
+            found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
     for index, node in enumerate(graph.nodes):
         if node.op == QUANTIZE:
             _find_requantized(graph, found, index, only)
+    _find_repeated(graph, found)
     return found
+
+
+def _find_repeated(graph: Graph, found: Fusions) -> None:
+    first: dict[Any, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op not in REPEATED:
+            continue
+        # Tensors compare by identity, and no node writes one twice.
+        outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
+        earlier = first.setdefault((node.op, _as_tuples(node.args), outs), index)
+        if earlier != index:
+            found.repeated[index] = earlier
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _of(node: Node, what: str) -> Any:
@@ -158,6 +192,23 @@ def _arguments(node: Node) -> dict[str, Any] | None:
         return None
     names = [parameter.name for parameter in declared.schema.parameters if parameter.kind != "-"]
     return dict(zip(names, read, strict=True))
+
+
+def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    node = graph.nodes[index]
+    for gate, other in (node.args[:2], node.args[1::-1]):
+        if index in found.nodes or not isinstance(gate, Tensor) or not isinstance(other, Tensor):
+            continue
+        maker = only(gate, index)
+        silu = None if maker is None else found.nodes.get(maker, graph.nodes[maker])
+        if (silu is not None and silu.op == "aten.silu.default" and len(silu.args) == 1
+                and isinstance(silu.args[0], Tensor)
+                and _alike(silu.args[0], gate, other, node.outs[0])):
+            found.nodes.pop(maker, None)
+            found.done.add(maker)
+            found.nodes[index] = replace(node, args=(silu.args[0], other))
+            found.gated.add(index)
+            found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
 
 
 def _alike(first: Tensor, *others: Tensor) -> bool:

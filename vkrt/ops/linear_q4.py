@@ -74,12 +74,13 @@ def linear(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tensor,
                 work=2 * math.prod(tile))
 
 
-def _multiply_adds(x, weight, *others):
+def multiply_adds(x, weight, *others):
     """Of [.., K]; the last argument are the results."""
     return others[-1][0].numel * x.sizes[-1]
 
 
-def _linear_sizes(x, weight, scales, group, bias):
+def linear_sizes(x, weight, scales, group, bias):
+    """Sizes of a layer with weights in groups."""
     need_rank(weight, 2, "weights")
     if not x:
         fail("self", "expected at least rank 1, got a 0-d tensor")
@@ -92,15 +93,15 @@ def _linear_sizes(x, weight, scales, group, bias):
     return ((*x[:-1], columns),)
 
 
-def need_bias(bias, columns):
-    """A vector of the columns, which may be padded to 4."""
+def need_bias(bias, columns, name="bias"):
+    """A vector of the columns, which may be padded to 4; None passes."""
     if bias is not None and bias not in ((columns,), (_padded(columns, 4),)):
-        fail("bias", f"expected sizes [{columns}], got {list(bias)}")
+        fail(name, f"expected sizes [{columns}], got {list(bias)}")
 
 
 @op("et_vk.linear_q4gsw.default",
-    "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=_linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=_multiply_adds)
+    "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
 def _linear(cx, node, x, weight, scales, group, bias):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node.outs[0], x, weight, scales, group, bias)
@@ -111,12 +112,12 @@ def _channel_sizes(x, weight, scales):
     if not x or x[-1] != 2 * weight[1]:
         fail("weights", f"expected sizes [N, K / 2] for an input [.., K], got {list(weight)} for "
              f"{list(x)}")
-    need_bias(scales, weight[0])
+    need_bias(scales, weight[0], "scales")
     return ((*x[:-1], weight[0]),)
 
 
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=_multiply_adds)
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
 def _channel_linear(cx, node, x, weight, scales):
     """x [.., K] times weight [N, K] with a scale for each row."""
     linear(cx, node.outs[0], x, weight, scales, max(x.sizes[-1], 1), high_first=True)

@@ -122,6 +122,9 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     args = found.check(node)
     if cx.node in cx.fusions.done:
         return
+    if cx.node in cx.fusions.repeated:
+        cx.repeat_results(node, cx.graph.nodes[cx.fusions.repeated[cx.node]])
+        return
     try:
         if node.is_host:
             _host_call(cx, node)

@@ -16,10 +16,13 @@ from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
+# The tiles of matmul_q8_AxB.comp
+TILES_8 = ((4, 8),)
+
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
              batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
-             alpha: float = 1.0, beta: float = 1.0) -> None:
+             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None) -> None:
     """Dispatches result = clamp(alpha * source x matrix + beta * bias).
 
     Args:
@@ -30,6 +33,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         ending: with the bias; of quantized tensors, which have no factors and no addend, it says
             all that is done. Nothing is by default.
         addend: a tensor of the result's size and order, instead of the bias.
+        scales: of the columns of the result, for a matrix of int8.
     """
     columns, texels = result.packed, source.grid[2]
     computed = matrix.rows is None
@@ -38,18 +42,22 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     ending = ending or plain(cx.vector(None, result.dtype), False, None)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               addend is not None, alpha, beta, *ending.params]
+    kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
-        shader, loops = "gemv", 4 * (texels + 1)
+        shader, loops = f"gemv{kind}", 4 * (texels + 1)
         count, work = tiles.invocations((1, 4), 1, columns, batches), 1
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2)
-        shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
+        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
+                            allowed=allowed)
+        shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
     vectors = list(ending.vectors)
     if source.dtype != "int8":
         # In linear storages both have one binding.
         vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
             [addend] if addend else vectors)
+    if scales is not None:
+        vectors.append(cx.check_view(scales))
     cx.dispatch(shader, params, [result], [source, matrix, *vectors], count, loops=loops,
                 work=work, dtype=copying.variant(source.dtype, result.dtype))
 
