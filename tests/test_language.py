@@ -125,11 +125,35 @@ def test_one_token_a_run(storage, device):
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("name", ["llama_mini-base.pte"])
-def test_larger_ones(name, storage, device):
-    path = need_model(name)
+@pytest.mark.parametrize(("name", "bound"), [
+    ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
+    ("llama_mini_8da4w-base", 1.5e-2)])
+def test_larger_ones(name, bound, storage, device):
+    path = need_model(f"{name}.pte")
     with vkrt.load(path, device, storage=storage) as program:
-        follow(program, steps_of(path))
+        follow(program, steps_of(path), bound)
+
+
+# A real model: 12 tokens of text, at any budget and with the prompt in pieces.
+REAL = "smollm2-135m-4w.pte"
+
+
+@driver
+@pytest.mark.parametrize("options", [
+    {}, {"storage": "buffer"}, {"weights": "stream", "memory_budget": "60MB"},
+    {"weights": "stream", "memory_budget": "smallest"}], ids=str)
+def test_a_real_model(options, device):
+    path = need_model(REAL)
+    with np.load(path.with_suffix(".reference.npz")) as archive, vkrt.load(
+            path, device, **options) as program:
+        session = Session(LanguageModel(program))
+        session.add(archive["prompt"].tolist())
+        for token, expected in zip(archive["greedy"], archive["logits"], strict=False):
+            logits = session.logits()
+            assert np.linalg.norm(logits - expected) / np.linalg.norm(expected) <= 1e-4
+            assert logits.argmax() == token
+            session.add([int(token)])
+        assert bool(program.memory.streamed) == ("weights" in options)
 
 
 @driver
