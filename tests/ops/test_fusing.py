@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from support import same_bits
+from support import outside, same_bits
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -172,6 +172,24 @@ def test_a_product_of_other_sizes_is_not_gated(sizes):
     nodes.append(Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,)))
     graph = Graph("network", [x, other], [out], nodes).finish()
     assert kernels(graph) == ["unary", "binary"]
+
+
+@pytest.mark.parametrize("first", [SIZES, (2, 6, 5, 7)])
+def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
+    """With other sizes a product may be broadcast that was not, of a gate that stays the same."""
+    x = value(*SIZES)
+    nodes = silu(x)
+
+    def graph(sizes) -> Graph:
+        other, out = value(*sizes), Tensor(sizes, "float32")
+        product = Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,))
+        return Graph("network", [x, other], [out], [*nodes, product]).finish()
+
+    second = (2, 6, 5, 7) if first == SIZES else SIZES
+    base = lower(graph(first), Target())
+    again, anew = lower(graph(second), Target(), base), lower(graph(second), Target())
+    assert [step.shader for step in again.steps] == [step.shader for step in anew.steps]
+    assert not outside(again)
 
 
 def tailed(x: Tensor, head: str, tail: str, *args) -> list[Node]:

@@ -114,8 +114,8 @@ class Lowering:
     def remember(self, node: Node) -> None:
         """Ends the current node: what was done for it goes into the memo."""
         self._nodes.append(NodeMemo(
-            node, tuple(self.steps[self._first_step:]), tuple(self._places),
-            tuple(self._new_copies), tuple(self._new_constants)))
+            node, self.fusions.how(self.node), tuple(self.steps[self._first_step:]),
+            tuple(self._places), tuple(self._new_copies), tuple(self._new_constants)))
 
     def repeat(self, memo: NodeMemo) -> None:
         """Does for the current node what another lowering did."""

@@ -70,6 +70,13 @@ class Fusions:
     done: set[int] = field(default_factory=set)
     repeated: dict[int, int] = field(default_factory=dict)
 
+    def how(self, index: int) -> tuple[Any, ...]:
+        """What is lowered differently at a node: where two lowerings say the same of one node, they
+        do the same there."""
+        node, tail = self.nodes.get(index), self.tails.get(index)
+        return (index in self.done, index in self.gated, self.repeated.get(index),
+                node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
+
 
 # Operators that programs repeat with the same arguments
 REPEATED = frozenset({"torchao.choose_qparams_affine.default"})

@@ -73,7 +73,7 @@ def _walk(cx: Lowering) -> WorkList:
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.begin(index)
-        memo = reuse.find(index, node)
+        memo = reuse.find(index, node, cx.fusions.how(index))
         if memo is None:
             _lower_or_refuse(cx, node)
         else:
