@@ -9,6 +9,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "conv_params.glsl"
 #include "neighbours.glsl"
+#include "words.glsl"
 
 #if defined(STORAGE_TEXTURE3D)
 // The address `texels` further on along the packed dimension.
@@ -51,6 +52,14 @@ void add_tap(int tap) {
   [[unroll]] for (int k = 0; k < 4 * TILE_O; k++) line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
   int texels = has_one_texel != 0 ? 1 : group_inputs;
   for (int c = 0; c < texels; c++) {
+#if defined(DTYPE_i32)
+#define NUMBER(p, v) masked(source_of(v), inside[p])
+    ivec4 mine[TILE_X], theirs[4 * TILE_O];
+    [[unroll]] for (int p = 0; p < TILE_X; p++) mine[p] = LOAD(source, STEP_Z(from[p], c));
+    [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
+      theirs[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(line[k], c));
+    ADD_WORDS(sum, mine, theirs, TILE_X, TILE_O, NUMBER)
+#else
     T4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)
       v[p] = masked(source_of(LOAD(source, STEP_Z(from[p], c))), inside[p]);
@@ -60,6 +69,7 @@ void add_tap(int tap) {
         [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += product(v[p], w);
       }
     }
+#endif
   }
 }
 

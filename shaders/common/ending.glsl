@@ -10,7 +10,7 @@
 // first parameter. Whether there is a bias or a clamp is a parameter like others, so that layers with
 // and without them share pipelines.
 
-#if defined(DTYPE_i8)
+#if defined(DTYPE_i8) || defined(DTYPE_i32)
 
 #include "q8_ending.glsl"
 

@@ -46,7 +46,9 @@ PARAM_FLOAT(10, beta)
 #define ENDS 11
 #include "ending.glsl"
 
-#if defined(DTYPE_i8)
+#if defined(DTYPE_i8) || defined(DTYPE_i32)
+#include "words.glsl"
+#define NUMBER(m, v) source_of(v)
 OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
 #else
 #if defined(STORAGE_TEXTURE3D)
@@ -111,13 +113,27 @@ void main() {
   // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower).
   [[unroll]] for (int c = 0; c < 4; c++) {
     T4 products = T4(0);
-    for (int k = 0; k < texels; k++)
-      products += source_of(LOAD(source, NEXT(from[0], k)))
-          * LOAD_MATRIX(MATRIX_NEXT(line[c], k));
+    for (int k = 0; k < texels; k++) {
+      T4 mine = LOAD(source, NEXT(from[0], k));
+      T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line[c], k));
+#if defined(DTYPE_i32)
+      [[unroll]] for (int part = 0; part < 4; part++)
+        products += NUMBER(0, NUMBERS(mine, part)) * NUMBERS(theirs, part);
+#else
+      products += source_of(mine) * theirs;
+#endif
+    }
     sum[0][c] = product(products, T4(1));
   }
 #else
   for (int k = 0; k < texels; k++) {
+#if defined(DTYPE_i32)
+    ivec4 mine[TILE_M], theirs[4 * TILE_N];
+    [[unroll]] for (int m = 0; m < TILE_M; m++) mine[m] = LOAD(source, NEXT(from[m], k));
+    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
+      theirs[n] = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[n], k));
+    ADD_WORDS(sum, mine, theirs, TILE_M, TILE_N, NUMBER)
+#else
     T4 v[TILE_M];
     [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
@@ -126,6 +142,7 @@ void main() {
         [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += product(v[m], w);
       }
     }
+#endif
   }
 #endif
 

@@ -17,6 +17,7 @@ from vkrt.ops.ending_q8 import (
     SOURCE,
     WEIGHT,
     ending,
+    in_words,
     need_activation,
     need_exact,
     need_padded,
@@ -138,8 +139,10 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
                        _pair(dilation), groups)
     source = cx.read(x, channels_last(4))
     end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
-    matrix = _matrix(cx, conv, weight)
     result = cx.write(conv.out, source.order)
+    matrix = _matrix(cx, conv, weight)
+    if conv.has_whole_texels:
+        source, matrix = in_words(cx, source, matrix)
     if conv.is_pointwise:
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
                         ending=end)

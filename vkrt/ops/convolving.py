@@ -11,6 +11,7 @@ import math
 
 from vkrt.dataclass import dataclass
 from vkrt.ops import tiles
+from vkrt.ops.copying import variant
 from vkrt.ops.ending import Ending
 from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.sizes import Sizes, fail
@@ -140,7 +141,9 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
 def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
             result: Operand) -> None:
     """Any groups, by register tiles where these have whole texels."""
-    group_inputs, loops = -(-conv.group_inputs // 4), conv.taps * 2
+    # Channels in a texel of the source: 4, or 16 where it is words of 4.
+    each = 16 if source.dtype == "int32" else 4
+    group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
     tile = 1, 1
     width, rows, texels = result.grid
     if conv.has_whole_texels:
@@ -153,7 +156,8 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
         group_inputs = conv.group_inputs
         loops = 4 * (loops + conv.taps * group_inputs)
     cx.dispatch(shader, conv.params(source, result, group_inputs, ending), [result],
-                [source, matrix, *ending.vectors], count, loops=loops, work=math.prod(tile))
+                [source, matrix, *ending.vectors], count, loops=loops, work=math.prod(tile),
+                dtype=variant(source.dtype, result.dtype))
 
 
 def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vkrt.ops.ending import Ending
 from vkrt.ops.quantizing import need_scale, need_zero
@@ -78,3 +79,17 @@ def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
 
 def _view(cx, vector: Tensor | None) -> Operand:
     return cx.check_view(cx.vector(vector, "float32"))
+
+
+def in_words(cx, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:
+    """The operands of a product as words of 4 numbers, so that a load brings 16 (words.glsl), where
+    the rows of both are a multiple of that; images stay as they are."""
+    if cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16:
+        return source, matrix
+    return _words(source), _words(matrix)
+
+
+def _words(operand: Operand) -> Operand:
+    inner = operand.order[-1]
+    sizes = tuple(size // 4 if d == inner else size for d, size in enumerate(operand.sizes))
+    return replace(operand, sizes=sizes, dtype="int32")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from vkrt.ops import matmul
 from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.ending import Ending
@@ -10,6 +12,7 @@ from vkrt.ops.ending_q8 import (
     SOURCE,
     WEIGHT,
     ending,
+    in_words,
     need_activation,
     need_exact,
     need_step,
@@ -44,8 +47,10 @@ def _multiply_adds(x: Tensor, *others) -> int:
 
 
 def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> None:
-    matmul.multiply(cx, cx.write(out), source, cx.weight(weight, (0, 1), 1),
-                    rows=source.grid[0] * source.grid[1], ending=end)
+    result, matrix, rows = cx.write(out), cx.weight(weight, (0, 1), 1), math.prod(source.grid[:2])
+    if result.dtype == "int8":
+        source, matrix = in_words(cx, source, matrix)
+    matmul.multiply(cx, result, source, matrix, rows=rows, ending=end)
 
 
 @op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",

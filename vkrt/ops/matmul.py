@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from vkrt.ops import copying, tiles
-from vkrt.ops.broadcast import expanded
+from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import Ending, plain
 from vkrt.ops.registry import op
@@ -52,7 +52,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
     vectors = list(ending.vectors)
-    if source.dtype != "int8":
+    if is_float(source.dtype):
         # In linear storages both have one binding.
         vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
             [addend] if addend else vectors)
