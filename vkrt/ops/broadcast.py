@@ -54,7 +54,7 @@ class Broadcast:
             stride for stride, operand in zip(strides, self.operands)
             if operand.sizes != self.sizes)]
         padded = [*dims, *[(1, (0,) * len(self.operands))] * (OUTER_DIMS - len(dims))]
-        # Nothing is decoded further out than behind the last dimension along which one moves.
+        # Nothing is decoded further out than one beyond the last along which an operand moves.
         decoded = min(moving[-1] + 2, len(dims)) if moving else 0
         result = [padded[0][0], padded[1][0], decoded]
         for index, operand in enumerate(self.operands):

@@ -203,9 +203,10 @@ class _File:
         with open(os.dup(self._descriptor), "rb") as file:
             return file.readline()
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # At the interpreter's end `os` may be gone.
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            close(self._descriptor)
 
 
 @functools.cache
