@@ -87,11 +87,11 @@ def _rows_left(rows: Tensor, cache: Tensor) -> int:
 def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, _mask,
                         _dropout, causal, scale):
     out, *changed = node.outs
-    caches = [cx.change(before, after) for before, after in
-              zip((key_cache, value_cache), changed, strict=True)]
-    for cache, rows in zip(caches, (key, value), strict=True):
-        write_rows(cx, cache, rows, start)
-    _attend(cx, out, query, *caches, start, causal, scale)
+    keys, values = (cx.change(before, after) for before, after in
+                    zip((key_cache, value_cache), changed, strict=True))
+    write_rows(cx, keys, key, start)
+    write_rows(cx, values, value, start)
+    _attend(cx, out, query, keys, values, start, causal, scale)
 
 
 @op("update_cache.default", "value:T cache:T! start_pos:i", sizes=_update_sizes, dtypes=ONE_FLOAT,
