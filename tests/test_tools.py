@@ -34,6 +34,7 @@ NOT_RUN = {
     "check/mutations.py": "a part of fuzz.py",
     "export/cases.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
+    "export/language.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",
     "export/quantized.py": "needs PyTorch and ExecuTorch",
     "export/realesr.py": "needs PyTorch and ExecuTorch",

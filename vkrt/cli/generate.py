@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 from vkrt.cli import common
@@ -22,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
-    parser.add_argument("--tokenizer", required=True, metavar="FILE",
-                        help="tokenizer.json or a sentencepiece model, or the folder that has one")
+    parser.add_argument("--tokenizer", metavar="FILE",
+                        help="tokenizer.json or a sentencepiece model, or the folder that has one "
+                             "(default: the one beside the program)")
     parser.add_argument("--prompt", metavar="TEXT",
                         help="what the text begins with, or with --chat the first turn (default: "
                              "with --chat it is read from standard input)")
@@ -56,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError("--prompt: expected a text, or --chat")
     if options.max_tokens < 1:
         raise InputError(f"--max-tokens {options.max_tokens}: expected 1 or more")
-    tokenizer = Tokenizer(options.tokenizer)
+    tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
     sampler = Sampler(options.temperature, options.top_k, options.top_p,
                       options.repetition_penalty, options.seed)
     with Program(options.model, common.device_of(options), common.load_options(options),
