@@ -5,6 +5,7 @@
 // Normalization by known moments of each channel: (x - mean) / sqrt(variance + epsilon), times
 // weight plus bias.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 #if defined(STORAGE_BUFFER)
@@ -26,9 +27,9 @@ PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
 PARAM_FLOAT(4, epsilon)
-PARAM(5, has_weight)
-PARAM(6, has_bias)
-PARAM(7, spread)
+CASE(5, has_weight)
+CASE(6, has_bias)
+CASE(7, spread)
 PARAM(8, inner)
 PARAM(9, period)
 #include "channel_mapping.glsl"
@@ -40,5 +41,5 @@ void main() {
   vec4 v = LOAD(source, AT_LINEAR(i, X, Y, Z)) - MAPPED(mean, place);
   v /= sqrt(MAPPED(variance, place) + epsilon);
   v = SCALED(v, place);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

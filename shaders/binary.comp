@@ -4,23 +4,24 @@
 #extension GL_GOOGLE_include_directive : require
 // Arithmetic on two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 #include "math.glsl"
 
 OUT(0, result)
 IN(1, a)
 IN(2, b)
-OPERAND(6, a)
-OPERAND(13, b)
-CASE(20, kind)
+OPERAND(7, a)
+OPERAND(14, b)
+CASE(21, kind)
 // What is done to the result; only for floats.
-CASE(22, tail)
-PARAM_FLOAT(23, low)
-PARAM_FLOAT(24, high)
+CASE(23, tail)
+PARAM_FLOAT(24, low)
+PARAM_FLOAT(25, high)
 
 #if defined(DTYPE_i32)
 
-PARAM(21, alpha)
+PARAM(22, alpha)
 
 int floor_division(int u, int v) {
   int q = u / v;
@@ -53,7 +54,7 @@ ivec4 apply(ivec4 u, ivec4 v) {
 
 #else
 
-PARAM_FLOAT(21, alpha)
+PARAM_FLOAT(22, alpha)
 
 // The largest whole q with q * v <= u (for v > 0), also where u / v was rounded up to a whole one.
 vec4 floor_division(vec4 u, vec4 v) {
@@ -83,6 +84,7 @@ vec4 apply(vec4 u, vec4 v) {
     case FMOD: return fmod_(u, v);
     case REMAINDER: return remainder_(u, v);
     case ATAN2: return with_nan(u, v, atan2_(u, v));
+    case SILU_MUL: return u * sigmoid_(u) * v;
   }
   return u;
 }
@@ -107,5 +109,5 @@ void main() {
 #if !defined(DTYPE_i32)
   v = finish(v);
 #endif
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

@@ -4,14 +4,15 @@
 #extension GL_GOOGLE_include_directive : require
 // Comparisons and logic on two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
 IN(1, a)
 IN(2, b)
-OPERAND(6, a)
-OPERAND(13, b)
-CASE(20, kind)
+OPERAND(7, a)
+OPERAND(14, b)
+CASE(21, kind)
 
 bvec4 apply(T4 u, T4 v) {
   switch (kind) {
@@ -37,5 +38,5 @@ void main() {
   if (i >= X * Y * Z) return;
   ivec4 spot = spot_of(i);
   uvec4 v = uvec4(apply(OPERAND_TEXEL(a, i, spot, DTYPE), OPERAND_TEXEL(b, i, spot, DTYPE)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Comparisons with a number.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -40,5 +41,5 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   uvec4 v = uvec4(apply(LOAD(source, AT_LINEAR(i, X, Y, Z)), T4(scalar)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

@@ -13,7 +13,6 @@
 OUT(0, result)
 IN(1, source)
 WEIGHT(2, weight)
-FLAT(3, bias)
 PARAM(0, W)
 PARAM(1, H)
 PARAM(2, out_X)
@@ -28,13 +27,11 @@ PARAM(10, padding_x)
 PARAM(11, padding_y)
 PARAM(12, dilation_x)
 PARAM(13, dilation_y)
-PARAM(14, has_bias)
-PARAM(15, has_clamp)
-PARAM_FLOAT(16, low)
-PARAM_FLOAT(17, high)
-#include "ending.glsl"
 // Every 4 neighbouring taps of a row are one texel of the source.
-CASE(18, is_aligned)
+CASE(14, is_aligned)
+#define VECTORS 3
+#define ENDS 15
+#include "ending.glsl"
 
 float element(int x, int y, int image) {
   if (uint(x) >= uint(W)) return 0.0;
@@ -56,7 +53,7 @@ void main() {
   int texels = (kernel_x + 3) / 4;
   int last = channels - 1;
 
-  vec4 sum = bias_at(z);
+  vec4 sum = vec4(0);
   for (int ky = 0; ky < kernel_y; ky++) {
     int y = top + ky * dilation_y;
     if (uint(y) >= uint(H)) continue;
@@ -77,6 +74,6 @@ void main() {
                   dot(v, LOAD_WEIGHT(weight, WEIGHT_AT(min(4 * z + 3, last), at, columns))));
     }
   }
-  sum = limited(sum);
-  STORE(result, AT(column, row, z, out_X, Z), mask_padding(sum, VALID(z, channels)));
+  STORE(result, AT(column, row, z, out_X, Z),
+        mask_padding(ended(sum, ending_at(z)), VALID(z, channels)));
 }

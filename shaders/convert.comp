@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // From one dtype to another: towards zero from floats to integers, modulo between integers.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -40,5 +41,5 @@ void main() {
   if (i >= X * Y * Z) return;
   T4 u = LOAD(source, AT_LINEAR(i, X, Y, Z));
   OUT4 v = truth != 0 ? OUT4(notEqual(u, T4(0))) : PASTE(WRAP_, DTYPE_OUT)(to(u, OUT4(0)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

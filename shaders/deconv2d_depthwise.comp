@@ -16,17 +16,17 @@ void main() {
   ivec2 image_row = image_of(spot.y);
   int image = image_row.x * H;
   Taps along_x = TAPS(spot.x + padding_x, x), along_y = TAPS(image_row.y + padding_y, y);
-  vec4 v = bias_at(z);
+  T4 sum = T4(0);
   int y = along_y.from;
   for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
     if (uint(y) >= uint(H)) continue;
     int x = along_x.from;
     for (int kx = along_x.first; kx < kernel_x; kx += tap_step_x, x -= along_x.step) {
       if (uint(x) >= uint(X)) continue;
-      vec4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
-      v += LOAD(source, AT(x, image + y, z, X, Z)) * w;
+      T4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
+      sum += source_of(LOAD(source, AT(x, image + y, z, X, Z))) * w;
     }
   }
-  v = limited(v);
-  STORE(result, AT(spot.x, spot.y, z, out_X, Z), mask_padding(v, VALID(z, channels)));
+  STORE(result, AT(spot.x, spot.y, z, out_X, Z),
+        mask_padding(ended(sum, ending_at(z)), VALID(z, channels)));
 }

@@ -5,6 +5,7 @@
 // Elementary functions of one element. Drivers compile a module with all of its cases: those of
 // unary.comp, which more programs have, do not wait for these.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 #include "math.glsl"
 
@@ -52,5 +53,5 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   vec4 v = apply(LOAD(source, AT_LINEAR(i, X, Y, Z)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

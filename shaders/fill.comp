@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // One number everywhere.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -20,5 +21,5 @@ PARAM(4, number)
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(T4(number), VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(T4(number), REST_OF(i, Z), size));
 }

@@ -5,17 +5,18 @@
 // Places in several dimensions as one: the sum of indices times strides. Each index (negative: from
 // the end) is limited to its dimension's `count`; a count of 0 takes it as it is.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
 IN(1, a)
 IN(2, b)
-OPERAND(6, a)
-OPERAND(13, b)
-PARAM(20, a_count)
-PARAM(21, a_stride)
-PARAM(22, b_count)
-PARAM(23, b_stride)
+OPERAND(7, a)
+OPERAND(14, b)
+PARAM(21, a_count)
+PARAM(22, a_stride)
+PARAM(23, b_count)
+PARAM(24, b_stride)
 
 ivec4 inside(ivec4 v, int count) {
   if (count == 0) return v;
@@ -28,5 +29,5 @@ void main() {
   ivec4 spot = spot_of(i);
   ivec4 v = inside(OPERAND_TEXEL(a, i, spot, i32), a_count) * a_stride
       + inside(OPERAND_TEXEL(b, i, spot, i32), b_count) * b_stride;
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, spot.w, size));
 }

@@ -5,6 +5,7 @@
 // Normalization of rows of `count` texels to mean 0 and variance 1, then scale and shift; an
 // invocation does a whole row, so the result may lie over the source.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
@@ -20,8 +21,8 @@ PARAM(5, count)
 // Elements of a row.
 PARAM(6, length)
 PARAM_FLOAT(7, epsilon)
-PARAM(8, has_weight)
-PARAM(9, has_bias)
+CASE(8, has_weight)
+CASE(9, has_bias)
 
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
 
@@ -45,7 +46,7 @@ void main() {
     vec4 part = vec4(0);
     for (int k = block; k < stop; k++) {
       vec4 v = TEXEL(base + k) - mean;
-      if ((size & 3) != 0) v = mask_padding(v, VALID(REST_OF(k, Z), size));
+      v = MASKED(v, REST_OF(k, Z), size);
       part += v * v;
     }
     sum += part;
@@ -58,6 +59,6 @@ void main() {
     vec4 offset = LOAD_FLAT(bias, has_bias != 0 ? k : 0);
     v = has_weight != 0 ? v * factor : v;
     v = has_bias != 0 ? v + offset : v;
-    STORE(result, AT_LINEAR(base + k, X, Y, Z), mask_padding(v, VALID(REST_OF(k, Z), size)));
+    STORE(result, AT_LINEAR(base + k, X, Y, Z), MASKED(v, REST_OF(k, Z), size));
   }
 }

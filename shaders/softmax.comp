@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Softmax along one dimension, or its logarithm; an invocation does a whole row, so the result may
 // lie over the source.
+#define IS_PADDED(size) HAS_PADDING(size)
 #include "softmax.glsl"
 
 OUT(0, result)
@@ -18,6 +19,6 @@ void main() {
   for (int k = 0; k < count; k++) {
     int t = base + k * inner;
     vec4 v = softmax_of(TEXEL(t), top, sum);
-    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : z, size)));
+    STORE(result, AT_LINEAR(t, X, Y, Z), MASKED(v, across != 0 ? k : z, size));
   }
 }

@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // The second stage of softmax over few or long rows: an invocation joins what softmax_parts.comp
 // found for its row, then does one part of it; the result may lie over the source.
+#define IS_PADDED(size) HAS_PADDING(size)
 #include "softmax.glsl"
 PARAM(9, chunk)
 PARAM(10, parts)
@@ -27,6 +28,6 @@ void main() {
   for (int k = begin; k < end; k++) {
     int t = base + k * inner;
     vec4 v = softmax_of(TEXEL(t), top, sum);
-    STORE(result, AT_LINEAR(t, X, Y, Z), mask_padding(v, VALID(across != 0 ? k : z, size)));
+    STORE(result, AT_LINEAR(t, X, Y, Z), MASKED(v, across != 0 ? k : z, size));
   }
 }

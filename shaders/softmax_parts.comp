@@ -4,6 +4,8 @@
 #extension GL_GOOGLE_include_directive : require
 // The first stage of softmax over few or long rows: an invocation reduces one part of a row to two
 // texels, the largest element and the sum of exp(element - largest), for softmax_apply.comp.
+// The result has another packed dimension than the source.
+#define IS_PADDED(size) (((size) & 3) != 0)
 #include "softmax.glsl"
 PARAM(9, chunk)
 PARAM(10, parts)

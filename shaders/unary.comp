@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Functions of one element: arithmetic and activations. What else floats have is elementary.comp.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 #include "math.glsl"
 
@@ -99,5 +100,5 @@ void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
   T4 v = apply(LOAD(source, AT_LINEAR(i, X, Y, Z)));
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(v, VALID(REST_OF(i, Z), size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(v, REST_OF(i, Z), size));
 }

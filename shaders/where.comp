@@ -4,15 +4,16 @@
 #extension GL_GOOGLE_include_directive : require
 // Element-wise choice between two operands.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "broadcast.glsl"
 
 OUT(0, result)
 IN_AS(1, choice, u8)
 IN(2, a)
 IN(3, b)
-OPERAND(6, choice)
-OPERAND(13, a)
-OPERAND(20, b)
+OPERAND(7, choice)
+OPERAND(14, a)
+OPERAND(21, b)
 
 void main() {
   int i = invocation();
@@ -23,5 +24,5 @@ void main() {
   T4 v = OPERAND_TEXEL(b, i, spot, DTYPE);
   T4 chosen = T4(first.x ? u.x : v.x, first.y ? u.y : v.y, first.z ? u.z : v.z,
                  first.w ? u.w : v.w);
-  STORE(result, AT_LINEAR(i, X, Y, Z), mask_padding(chosen, VALID(spot.w, size)));
+  STORE(result, AT_LINEAR(i, X, Y, Z), MASKED(chosen, spot.w, size));
 }

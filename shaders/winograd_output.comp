@@ -11,7 +11,6 @@
 
 OUT(0, result)
 IN(1, products)
-FLAT(2, bias)
 PUSHED(0, X)
 PUSHED(1, H)
 PUSHED(2, channels)
@@ -20,10 +19,8 @@ PUSHED(3, tiles_x)
 PUSHED(4, tiles_y)
 PUSHED(5, first_row)
 PUSHED(6, rows)
-PARAM(7, has_bias)
-PARAM(8, has_clamp)
-PARAM_FLOAT(9, low)
-PARAM_FLOAT(10, high)
+#define VECTORS 2
+#define ENDS 7
 #include "ending.glsl"
 
 void main() {
@@ -44,7 +41,7 @@ void main() {
       m[y] = LOAD(products, AT(tile, POINTS * y + x, z, tiles, Z));
     points_to_pixels(m, half_way[x]);
   }
-  vec4 offset = bias_at(z);
+  vec4 offset = ending_at(z);
   [[unroll]] for (int y = 0; y < TILE; y++) {
     if (top + y >= H) break;
     vec4 m[POINTS], v[TILE];

@@ -3,6 +3,7 @@ memory."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -101,3 +102,20 @@ def inputs_of(program) -> list[np.ndarray]:
     """Inputs of the largest sizes: the same numbers for the same program."""
     random = np.random.default_rng(3)
     return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]
+
+
+def write_tokenizer(folder: Path) -> Path:
+    """A tokenizer of 61 words "w0" to "w60", of which "w2" ends a turn, and a chat template beside
+    it."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {f"w{n}": n for n in range(61)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.decoder = tokenizers.decoders.WordPiece(prefix="##", cleanup=False)
+    made.save(str(folder / "tokenizer.json"))
+    template = ("{% for m in messages %}{% if m.role not in ['user', 'assistant', 'system'] %}"
+                "{{ raise_exception('no such role') }}{% endif %}w1 {{ m.content }} "
+                "{{ eos_token }} {% endfor %}w1")
+    (folder / "tokenizer_config.json").write_text(json.dumps(
+        {"eos_token": {"content": "w2"}, "chat_template": template}))
+    return folder / "tokenizer.json"

@@ -158,7 +158,7 @@ def fused(tmp_path):
     delegate = w.blob(w.graph(
         values=[w.vk_tensor([2, 4], mem_obj=0), w.vk_tensor([2, 4], mem_obj=1),
                 w.vk_tensor([4], mem_obj=2), w.union(3, w.Table({0: w.f64(1e-5)}))],
-        chain=[w.call("et_vk.rms_norm.default", 0, 2, 3, 1)], inputs=[0, 2], outputs=[1]))
+        chain=[w.call("et_vk.rms_norm_backward.default", 0, 2, 3, 1)], inputs=[0, 2], outputs=[1]))
     path = tmp_path / "fused.pte"
     path.write_bytes(w.program(plans=[
         w.plan(values=[w.tensor([2, 4], memory=(1, 0)), w.tensor([4], memory=(1, 32)),
@@ -175,7 +175,8 @@ def test_info_of_what_cannot_run_is_a_failure(capsys, fused):
     code, out, err = run(capsys, "info", fused)
     assert code == cli.EXIT_UNSUPPORTED and not err
     assert ("unsupported: method 'forward' needs 1 thing that vkrt does not have: "
-            "et_vk.rms_norm.default x1 (an RMS norm: x * rsqrt(mean(x * x) + eps) * weight)") in out
+            "et_vk.rms_norm_backward.default x1 "
+            "(an RMS norm: x * rsqrt(mean(x * x) + eps) * weight)") in out
     assert "1 delegate with 1 operator, 0 kernels outside" in out
     code, out, _ = run(capsys, "info", fused, "--json")
     assert code == cli.EXIT_UNSUPPORTED

@@ -23,7 +23,8 @@ SMALL = ["toy", "conv_mix"]
 LARGE = ["silero-vad"]
 STORAGES = ["texel"]
 if not QUICK:
-    SMALL += ["mlp", "mlp-fp16", "conv1d", "superres_small", "lstm_cell", "unet_small"]
+    SMALL += ["mlp", "mlp-fp16", "conv1d", "superres_small", "lstm_cell", "unet_small",
+              "quantized_pictures"]
     LARGE += ["resnet50-base", "mobilenet_v2-base", "efficientnet-lite0"]
     STORAGES += ["texture3d"]
 WEIGHTS = ["copy", "direct", "auto", "stream"]

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import MODELS, find_model
+from support import MODELS, find_model, need_model
 
 from vkrt.cli import main as cli
 from vkrt.program import Description
@@ -99,6 +99,9 @@ def folder(tmp_path):
     named = {name for text in TEXTS.values() for name in re.findall(r"[\w-]+\.pte\b", text)}
     for name in named - {"nothing.pte"}:
         shutil.copy(find_model(name) or STAND_IN, tmp_path / name)
+    for name in {name for text in TEXTS.values() for name in re.findall(r"[\w.-]+\.json\b", text)}:
+        if found := find_model(name):
+            shutil.copy(found, tmp_path / name)
     return tmp_path
 
 
@@ -140,6 +143,10 @@ def test_commands(name, command, note, shown, folder, device, monkeypatch, capsy
     """They run, and where the program is there, what is shown is printed: all of it, or with a note
     such as (the end of it) these lines in this order."""
     arguments = shlex.split(command)[1:]
+    if arguments[0] == "generate":  # nothing stands in for a language model
+        for word in arguments:
+            if word.endswith((".pte", ".json")):
+                need_model(word)
     monkeypatch.chdir(folder)
     if "--check" in arguments:
         cli.main(["pack", arguments[1]])

@@ -17,6 +17,7 @@ from vkrt.errors import (
     FormatError,
     InputError,
     LoaderError,
+    StateError,
     UnsupportedError,
     VkrtError,
     VulkanError,
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
+    from vkrt.method.states import State
     from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
     from vkrt.program import Program, load
     from vkrt.report.memory import MemoryReport, Phase
+    from vkrt.text.generate import generate
+    from vkrt.text.sampling import Sampler
+    from vkrt.text.tokenizer import Tokenizer
     from vkrt.vk.device import Device, devices
     from vkrt.vk.info import DeviceInfo
 
@@ -53,11 +58,16 @@ __all__ = [
     "Profile",
     "ProfileStep",
     "Program",
+    "Sampler",
+    "State",
+    "StateError",
+    "Tokenizer",
     "UnsupportedError",
     "VkrtError",
     "VulkanError",
     "__version__",
     "devices",
+    "generate",
     "load",
     "pack",
     "verify",
@@ -69,10 +79,14 @@ _LAZY = {
     "vkrt.method.arguments": ("MethodMetadata",),
     "vkrt.method.method": ("Method",),
     "vkrt.method.profile": ("Profile", "ProfileStep"),
+    "vkrt.method.states": ("State",),
     "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.program": ("Program", "load"),
     "vkrt.report.memory": ("MemoryReport", "Phase"),
+    "vkrt.text.generate": ("generate",),
+    "vkrt.text.sampling": ("Sampler",),
+    "vkrt.text.tokenizer": ("Tokenizer",),
     "vkrt.vk.device": ("Device", "devices"),
     "vkrt.vk.info": ("DeviceInfo",),
 }

@@ -27,6 +27,11 @@ class InputError(VkrtError, ValueError):
     """An argument of a call does not fit the method: wrong count, dtype, rank or size."""
 
 
+class StateError(VkrtError, RuntimeError):
+    """What a method keeps from run to run was left half changed by a run that failed: it has to be
+    reset, or loaded."""
+
+
 class VulkanError(VkrtError, RuntimeError):
     """A Vulkan call failed.
 

@@ -16,7 +16,7 @@ from types import ModuleType
 MODULES = {
     "memory": "packing pieces read_batch reader scratch source strategies",
     "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources "
-                "streaming submission uploaders weights"),
+                "state_memory streaming submission uploaders weights"),
     "vk": ("check command device imported loader memory messages physical pipeline pipeline_batch "
            "pipeline_cache process resource table timeline_semaphore timestamps"),
 }

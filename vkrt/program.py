@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.method import Method
 from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
+from vkrt.method.states import State
 from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.registry import kernels
+from vkrt.ops.registry import kernels, mutated
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
@@ -73,12 +75,20 @@ class Description:
                 if candidate.name == method:
                     self._graphs[method] = build_graph(
                         self.source, self.program, candidate, kernels(), find_dynamic,
-                        self._files.external)
+                        mutated, self._files.external)
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "
                                  f"{', '.join(self.method_names)}")
         return self._graphs[method]
+
+    @cached_property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the methods return that only return numbers, by their names."""
+        names = (plan.name for plan in self.program.plans
+                 if not plan.inputs and not plan.instructions)
+        return {name: tuple(self.graph(name).outputs) for name in names
+                if self.graph(name).is_constant}
 
     def predict(self, method: str, device: Device, options: LoadOptions | None = None,
                 ) -> tuple[WorkList, MemoryPlan]:
@@ -158,6 +168,12 @@ class Program:
         return self._description.method_names
 
     @property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the program says of itself: the values of the methods that only return numbers, such
+        as "get_max_seq_len", by their names."""
+        return self._description.constants
+
+    @property
     def device(self) -> Any:
         """The device the program is on."""
         return self._device
@@ -205,29 +221,59 @@ class Program:
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
-            out: Sequence[np.ndarray] | None = None) -> list[Any]:
+            out: Sequence[np.ndarray] | None = None, state: State | None = None) -> list[Any]:
         """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
 
         Args:
             inputs: one per input of the method, of exactly its dtype and of its sizes or, in
                 dynamic dimensions, less.
             out: arrays to write the outputs to, of the sizes they have at these inputs.
+            state: one of `new_state`, of this method; by default its first.
 
         Returns:
             The outputs, as numpy arrays.
 
         Raises:
             InputError: an argument does not fit.
+            StateError: a run before failed in the middle of changing the state.
             VulkanError: the device failed; ForkedError in a process that was forked after the
                 program was loaded.
         """
-        return self.load_method(method).execute(inputs, out)
+        return self.load_method(method).execute(inputs, out, state)
+
+    # States
+
+    def new_state(self, method: str = "forward") -> State:
+        """One more value of what a method keeps from run to run, such as the caches of another
+        conversation, with the initial values. It takes `State.nbytes` of device memory and shares
+        everything else.
+
+        Runs over several states follow one another, also those of several threads.
+
+        Raises:
+            InputError: there is no such method.
+            DeviceMemoryError, VulkanError: nothing is left allocated.
+        """
+        return self.load_method(method).new_state()
+
+    def save_state(self, method: str = "forward") -> dict[str, np.ndarray]:
+        """The values of the buffers that a method changes in place, as arrays by name."""
+        return self.load_method(method).save_state()
+
+    def load_state(self, values: Mapping[str, np.ndarray], method: str = "forward") -> None:
+        """Gives the buffers that a method changes in place values of `save_state`, of this load of
+        the program or of another one.
+
+        Raises:
+            InputError: there is no such method, or they are not its values.
+        """
+        self.load_method(method).load_state(values)
 
     def reset_state(self, method: str | None = None) -> None:
         """Gives the buffers that methods change in place their initial values.
 
-        They keep their values from run to run otherwise, for each loaded method by itself. A run
-        changes them at its end, all together; one that fails before leaves them as they were.
+        They keep their values from run to run otherwise, for each loaded method by itself. States
+        of `new_state` are not touched.
 
         Args:
             method: of which one; of all loaded ones by default.
@@ -295,8 +341,9 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
          packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
-         specialize: str = "few", pipeline_cache: str | os.PathLike[str] = "auto",
-         order: str = "lazy", chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
+         fusions: str = "on", specialize: str = "few",
+         pipeline_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
+         chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
     """Loads a program onto a device.
 
     Args:
@@ -331,6 +378,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
+        fusions: whether kernels do what follows them too, such as activations: "on" or "off". In
+            fp32, and for quantized tensors, the results are the same.
         specialize: which sizes are compiled into the kernels: the few that the driver's row names,
             all of them or none ("few", "all", "none"). The others are passed to a kernel when it
             runs, and layers that differ in them alone share its pipeline. The results are the same.
@@ -362,5 +411,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd, specialize=specialize,
+        packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
         pipeline_cache=pipeline_cache), data_path)

@@ -1,7 +1,7 @@
 // The element of a vector, such as a norm's scale, that goes with a texel of a tensor:
-// a texel of the vector for each texel of the tensor, or one element for all 4 (`spread`). They
-// change every `inner` texels and begin again after `period` texels or elements.
-int mapped_place(int i) { return REST_OF(QUOTIENT(i, inner), period); }
+// a texel of the vector for each texel of the tensor, or one element for all 4 of `inner` texels
+// (`spread`). They begin again after `period` texels or elements.
+int mapped_place(int i) { return REST_OF(spread != 0 ? QUOTIENT(i, inner) : i, period); }
 #define MAPPED(name, place) \
   spread_out(LOAD_FLAT(name, spread != 0 ? (place) >> 2 : (place)), (place) & 3)
 vec4 spread_out(vec4 v, int lane) { return spread != 0 ? vec4(v[lane]) : v; }

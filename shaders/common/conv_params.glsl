@@ -5,18 +5,16 @@
 OUT(0, result)
 IN(1, source)
 WEIGHT(2, weight)
-FLAT(3, bias)
 #include "windows.glsl"
 PARAM(13, dilation_x)
 PARAM(14, dilation_y)
 // Of one group: input channels (texels of them in conv_tile.glsl) and channels of the result.
 PARAM(15, group_inputs)
 PARAM(16, group_channels)
-PARAM(17, has_bias)
-PARAM(18, has_clamp)
-PARAM_FLOAT(19, low)
-PARAM_FLOAT(20, high)
 // Whether group_inputs is one texel, as in most first layers: without the loop over them these take
 // 0.57 of the time.
-CASE(21, has_one_texel)
+CASE(17, has_one_texel)
+// 18 and 19 are of taps.glsl.
+#define VECTORS 3
+#define ENDS 20
 #include "ending.glsl"

@@ -9,6 +9,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "conv_params.glsl"
 #include "neighbours.glsl"
+#include "words.glsl"
 
 #if defined(STORAGE_TEXTURE3D)
 // The address `texels` further on along the packed dimension.
@@ -20,7 +21,7 @@
 #define NEXT_COLUMN(at, columns) ((at) + (columns))
 #endif
 
-vec4 sum[TILE_X * TILE_O];
+T4 sum[TILE_X * TILE_O];
 // Where the rows of the weights begin, one for each channel of the tile.
 POSITION rows[4 * TILE_O];
 // The pixels that the tile meets under one tap of the kernel, and all bits where they are in the
@@ -28,9 +29,12 @@ POSITION rows[4 * TILE_O];
 POSITION from[TILE_X];
 uint inside[TILE_X];
 
+vec4 masked(vec4 v, uint mask) { return uintBitsToFloat(floatBitsToUint(v) & mask); }
+ivec4 masked(ivec4 v, uint mask) { return v & int(mask); }
+
 // Begins a tile at texel `z` of a group's channels.
 void begin_tile(int group, int z) {
-  [[unroll]] for (int k = 0; k < TILE_X * TILE_O; k++) sum[k] = vec4(0);
+  [[unroll]] for (int k = 0; k < TILE_X * TILE_O; k++) sum[k] = T4(0);
   [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
     rows[k] = WEIGHT_AT(group * group_channels + min(4 * z + k, group_channels - 1), 0,
                         kernel_y * kernel_x * group_inputs);
@@ -48,15 +52,24 @@ void add_tap(int tap) {
   [[unroll]] for (int k = 0; k < 4 * TILE_O; k++) line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
   int texels = has_one_texel != 0 ? 1 : group_inputs;
   for (int c = 0; c < texels; c++) {
-    vec4 v[TILE_X];
+#if defined(DTYPE_i32)
+#define NUMBER(p, v) masked(source_of(v), inside[p])
+    ivec4 mine[TILE_X], theirs[4 * TILE_O];
+    [[unroll]] for (int p = 0; p < TILE_X; p++) mine[p] = LOAD(source, STEP_Z(from[p], c));
+    [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
+      theirs[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(line[k], c));
+    ADD_WORDS(sum, mine, theirs, TILE_X, TILE_O, NUMBER)
+#else
+    T4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)
-      v[p] = uintBitsToFloat(floatBitsToUint(LOAD(source, STEP_Z(from[p], c))) & inside[p]);
+      v[p] = masked(source_of(LOAD(source, STEP_Z(from[p], c))), inside[p]);
     [[unroll]] for (int o = 0; o < TILE_O; o++) {
       [[unroll]] for (int k = 0; k < 4; k++) {
-        vec4 w = LOAD_WEIGHT(weight, NEXT_COLUMN(line[4 * o + k], c));
-        [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += dot(v[p], w);
+        T4 w = LOAD_WEIGHT(weight, NEXT_COLUMN(line[4 * o + k], c));
+        [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += product(v[p], w);
       }
     }
+#endif
   }
 }
 
@@ -65,11 +78,10 @@ void store_tile(int first, int step, int row, int group, int z) {
   int out_z = group * group_channels / 4 + z;
   [[unroll]] for (int o = 0; o < TILE_O; o++) {
     if (4 * (z + o) >= group_channels) break;
-    vec4 offset = bias_at(out_z + o);
+    ENDING ending = ending_at(out_z + o);
     [[unroll]] for (int p = 0; p < TILE_X; p++) {
       if (first + p * step >= out_X) break;
-      vec4 v = sum[p * TILE_O + o] + offset;
-      v = limited(v);
+      OUT4 v = ended(sum[p * TILE_O + o], ending);
       STORE(result, AT(first + p * step, row, out_z + o, out_X, (channels + 3) / 4),
             mask_padding(v, VALID(out_z + o, channels)));
     }

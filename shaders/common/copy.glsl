@@ -1,24 +1,26 @@
 // The one way elements move: texel `first + i ..` of the destination, in its linear order, is
-// filled from an affine walk over the source's elements.
-//
-// Element e of the destination (padding not counted; outer dimensions * packed + position) is
-// found by the walk of walk.glsl: source element = base + sum of index_k * stride_k, in elements of the
-// source's padded memory. Permutation, slicing, selection, expansion,
-// flipping, changes of layout and prepacking are such walks.
+// filled from an affine walk over the source's elements (walk.glsl): source element = base + sum of
+// index_k * stride_k, in elements of the source's padded memory. Permutation, slicing, selection,
+// expansion, flipping, changes of layout and prepacking are such walks.
 //
 // The including shader declares `result` and `source` and defines SOURCE_ELEMENT(s),
 // SOURCE_TEXEL(t) and STORE_TEXEL(t, value).
 
+// Numbers of elements are divided too, where the walk is over these: exactly.
+#define ONLY_TEXELS
 #include "params.glsl"
 
 CASE(0, dims)
-// 0: every element is decoded; 1: the 4 elements of a texel lie `stride_0` apart;
-// 2: they are one texel of the source.
+// 0: the walk is over the destination's elements (padding not counted), every one is decoded.
+// Else it is over texels: their 4 elements lie stride_0 / 4 apart (1), or are a texel of the
+// source (2).
 CASE(1, mode)
 PARAM(2, X)
 PARAM(3, Y)
 PARAM(4, Z)
-PARAM(5, packed_size)
+// Elements after which padding fills a texel: of the destination's packed dimension, or, where the
+// walk is over texels, of its innermost dimension.
+PARAM(5, width)
 PARAM(6, first)
 PARAM(7, count)
 // Where they go: from texel `offset` on, `gap` texels skipped after every `run` (a part of a larger
@@ -30,20 +32,22 @@ PARAM(11, base)
 PARAM(12, source_X)
 PARAM(13, source_Y)
 PARAM(14, source_Z)
+CASE(31, has_gaps)
 #define WALK_SIZES 15
+#define WALK_DIVIDED(e, size) \
+  (mode == 0 ? divided_exactly(e, size, IS_CONSTANT(size)) : DIVIDED(e, size))
 #include "walk.glsl"
 
 void main() {
   int i = invocation();
   if (i >= count) return;
-  int texels = (packed_size + 3) / 4;
   int number = first + i;
-  ivec2 row_texel = divided(number, texels, IS_CONSTANT(packed_size));
-  int p = row_texel.y * 4;
-  int valid = packed_size - p;
-  int s = base + walk_from(row_texel.x * packed_size + p);
   OUT4 v = OUT4(0);
   if (mode == 0) {
+    ivec2 row_texel = divided(number, (width + 3) / 4, IS_CONSTANT(width));
+    int p = row_texel.y * 4;
+    int valid = width - p;
+    int s = base + walk_from(row_texel.x * width + p);
     v.x = SOURCE_ELEMENT(s);
     s = walk_on(s);
     if (valid > 1) v.y = SOURCE_ELEMENT(s);
@@ -51,14 +55,19 @@ void main() {
     if (valid > 2) v.z = SOURCE_ELEMENT(s);
     s = walk_on(s);
     if (valid > 3) v.w = SOURCE_ELEMENT(s);
-  } else if (mode == 2) {
-    v = mask_padding(OUT4(SOURCE_TEXEL(s >> 2)), min(valid, 4));
   } else {
-    v.x = SOURCE_ELEMENT(s);
-    if (valid > 1) v.y = SOURCE_ELEMENT(s + stride_0);
-    if (valid > 2) v.z = SOURCE_ELEMENT(s + 2 * stride_0);
-    if (valid > 3) v.w = SOURCE_ELEMENT(s + 3 * stride_0);
+    int s = base + walk_from(number);
+    int z = index_0;
+    if (mode == 2) {
+      v = MASKED(OUT4(SOURCE_TEXEL(s >> 2)), z, width);
+    } else {
+      int step = stride_0 >> 2;
+      v.x = SOURCE_ELEMENT(s);
+      if (IS_INSIDE(1, z, width)) v.y = SOURCE_ELEMENT(s + step);
+      if (IS_INSIDE(2, z, width)) v.z = SOURCE_ELEMENT(s + 2 * step);
+      if (IS_INSIDE(3, z, width)) v.w = SOURCE_ELEMENT(s + 3 * step);
+    }
   }
-  int t = number + QUOTIENT(number, run) * gap + offset;
-  STORE_TEXEL(t, v);
+  int t = has_gaps != 0 ? number + QUOTIENT(number, run) * gap : number;
+  STORE_TEXEL(t + offset, v);
 }

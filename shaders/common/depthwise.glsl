@@ -5,12 +5,12 @@
 
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 
 OUT(0, result)
 IN(1, source)
 WEIGHT(2, weight)
-FLAT(3, bias)
 #include "image_sides.glsl"
 PARAM(6, channels)
 // Cases, so that the loop over kx unrolls and compilers see which pixels share loads (measured: as
@@ -20,13 +20,12 @@ CASE(8, stride_x)
 CASE(9, dilation_x)
 PARAM(10, kernel_y)
 PARAM(11, stride_y)
-PARAM(12, dilation_y)
+// A case because it divides and is what dilation_x is.
+CASE(12, dilation_y)
 PARAM(13, padding_x)
 PARAM(14, padding_y)
-PARAM(15, has_bias)
-PARAM(16, has_clamp)
-PARAM_FLOAT(17, low)
-PARAM_FLOAT(18, high)
+#define VECTORS 3
+#define ENDS 15
 #include "ending.glsl"
 
 void main() {
@@ -43,29 +42,27 @@ void main() {
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
   // Kernel rows inside the image.
-  int ky = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
-  int ky_end = min(kernel_y, EXACT_QUOTIENT(max(H - top, 0) + dilation_y - 1, dilation_y));
+  int ky = (max(-top, 0) + dilation_y - 1) / dilation_y;
+  int ky_end = min(kernel_y, (max(H - top, 0) + dilation_y - 1) / dilation_y);
 
-  vec4 sum[TILE_X];
-  [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = vec4(0);
+  T4 sum[TILE_X];
+  [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = T4(0);
   for (; ky < ky_end; ky++) {
     int y = image + top + ky * dilation_y;
     [[unroll]] for (int kx = 0; kx < kernel_x; kx++) {
-      vec4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
+      T4 w = LOAD_WEIGHT(weight, WEIGHT_AT(ky, kx * Z + z, kernel_x * Z));
       [[unroll]] for (int p = 0; p < TILE_X; p++) {
         int x = left + (p * stride_x + kx * dilation_x);
-        vec4 v = LOAD(source, AT(clamp(x, 0, X - 1), y, z, X, Z));
-        if (uint(x) >= uint(X)) v = vec4(0);
+        T4 v = source_of(LOAD(source, AT(clamp(x, 0, X - 1), y, z, X, Z)));
+        if (uint(x) >= uint(X)) v = T4(0);
         sum[p] += v * w;
       }
     }
   }
 
-  vec4 offset = bias_at(z);
+  ENDING ending = ending_at(z);
   [[unroll]] for (int p = 0; p < TILE_X; p++) {
     if (first + p >= out_X) break;
-    vec4 v = sum[p] + offset;
-    v = limited(v);
-    STORE(result, AT(first + p, row, z, out_X, Z), mask_padding(v, VALID(z, channels)));
+    STORE(result, AT(first + p, row, z, out_X, Z), MASKED(ended(sum[p], ending), z, channels));
   }
 }

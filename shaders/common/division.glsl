@@ -10,12 +10,19 @@
 // less than |e| (1 + 1540 / b). If b < 2^20 that is less than 1 / b, so it is truncated wrongly at
 // whole numbers only; else |rest / b| < 1.01, and it is -1, 0 or 1. Either way what is left lies
 // between -b and 2 b, and one step in either direction remains.
-
 //
-// Where every dividend of a dispatch is below 1,390,000 (`Dispatch.is_small`), a step suffices: a + 0.5
-// is a float, (a + 0.5) / b is 0.5 / b away from every whole number at least, and (a + 0.5) * scale
-// errs by less than that: by 3 u (a + 0.5) / b where float(b) is exact, and elsewhere b > 2^24 > a.
+// Where every dividend of a dispatch is below 1,390,000, a step suffices: a + 0.5 is a float,
+// (a + 0.5) / b is 0.5 / b away from every whole number at least, and (a + 0.5) * scale errs by less
+// than that: by 3 u (a + 0.5) / b where float(b) is exact, and elsewhere b > 2^24 > a.
+//
+// The host says whether that is so: of elements and invocations (`Dispatch.is_small`), or, to
+// shaders that define ONLY_TEXELS because they divide no numbers of elements, of texels and
+// invocations (`Dispatch.has_few_texels`).
+#ifdef ONLY_TEXELS
+layout(constant_id = 103) const int is_small = 0;
+#else
 layout(constant_id = 101) const int is_small = 0;
+#endif
 
 // The quotient and the rest, of any numbers.
 ivec2 divided_exactly(int a, int b) {

@@ -1,11 +1,40 @@
-// How convolutions and products end: plus a bias, limited to a range. Whether they have those are
-// parameters like others (`has_bias`, `has_clamp`, `low`, `high`), so that layers with and without
-// them share pipelines.
+// What convolutions and products sum up, and how a sum becomes texel z of the result: plus a bias
+// and limited to a range, or of quantized tensors as q8_ending.glsl says.
+//
+//   source_of(v)             what of the source is multiplied
+//   product(a, b)            the sum of the products of 4 elements
+//   ENDING, ending_at(z)     what ends the sums of texel z, loaded once for all its pixels
+//   ended(sum, ending)       the texel of the result
+//
+// The including shader defines VECTORS, the binding of the first vector, and ENDS, the id of the
+// first parameter. Whether there is a bias or a clamp is a parameter like others, so that layers with
+// and without them share pipelines.
+
+#if defined(DTYPE_i8) || defined(DTYPE_i32)
+
+#include "q8_ending.glsl"
+
+#else
+
+FLAT(VECTORS, bias)
+PARAM(ENDS, has_bias)
+PARAM(ENDS + 1, has_clamp)
+PARAM_FLOAT(ENDS + 2, low)
+PARAM_FLOAT(ENDS + 3, high)
+
+#define ENDING vec4
+
+float source_of(float v) { return v; }
+vec4 source_of(vec4 v) { return v; }
+float product(vec4 a, vec4 b) { return dot(a, b); }
 
 // Texel z of the bias, or zeros. Where there is none, a single texel of anything is bound, NaN too.
-vec4 bias_at(int z) {
+vec4 ending_at(int z) {
   vec4 v = LOAD_FLAT(bias, has_bias != 0 ? z : 0);
   return has_bias != 0 ? v : vec4(0);
 }
 
 vec4 limited(vec4 v) { return has_clamp != 0 ? clamp(v, low, high) : v; }
+vec4 ended(vec4 sum, vec4 bias) { return limited(sum + bias); }
+
+#endif

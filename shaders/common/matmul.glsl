@@ -18,14 +18,12 @@
 
 OUT(0, result)
 IN(1, source)
-WEIGHT(2, matrix)
-#if defined(STORAGE_TEXTURE3D)
-FLAT(3, bias)
-IN(4, addend)
+#ifdef WEIGHT_8
+IN_AS(2, matrix, i8)
+#define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
 #else
-// At most one of them is there, and both are texels in their linear order.
-IN(3, bias)
-#define addend bias
+WEIGHT(2, matrix)
+#define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
 #endif
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
@@ -41,14 +39,41 @@ PARAM(6, batch_stride)
 CASE(7, is_computed)
 // Whether the bias is `addend`, a tensor of the result's size, and not a vector (`has_bias`).
 CASE(8, has_addend)
-PARAM(9, has_clamp)
-PARAM_FLOAT(10, low)
-PARAM_FLOAT(11, high)
-// result = alpha * source x matrix + beta * bias
-PARAM_FLOAT(12, alpha)
-PARAM_FLOAT(13, beta)
-PARAM(14, has_bias)
+// result = alpha * source x matrix + beta * bias; of quantized tensors the plain product.
+PARAM_FLOAT(9, alpha)
+PARAM_FLOAT(10, beta)
+#define VECTORS 3
+#define ENDS 11
 #include "ending.glsl"
+
+#if defined(DTYPE_i8) || defined(DTYPE_i32)
+#include "words.glsl"
+#define NUMBER(m, v) source_of(v)
+OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
+#else
+#if defined(STORAGE_TEXTURE3D)
+IN(4, addend)
+#define BEHIND 5
+#else
+// At most one of them is there, and both are texels in their linear order.
+#define addend bias
+#define BEHIND 4
+#endif
+vec4 finished(vec4 sum, vec4 offset, POSITION at) {
+  vec4 v = alpha * sum + (has_addend == 0 ? beta * offset : vec4(0));
+  if (has_addend != 0) v += beta * LOAD(addend, at);
+  return limited(v);
+}
+#endif
+
+#ifdef WEIGHT_8
+// What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
+// more than 4 storage buffers.
+TEXEL_IN(BEHIND, scales, DTYPE)
+#define SCALED(v, z) ((v) * texelFetch(scales, z))
+#else
+#define SCALED(v, z) (v)
+#endif
 
 #if defined(STORAGE_TEXTURE3D)
 #define NEXT(at, k) ivec3((at).xy, (at).z + (k))
@@ -81,41 +106,55 @@ void main() {
   [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
     line[n] = MATRIX_AT(batch, min(4 * z + n, columns - 1));
 
-  vec4 sum[TILE_M * TILE_N];
-  [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = vec4(0);
+  T4 sum[TILE_M * TILE_N];
+  [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = T4(0);
 #ifdef GEMV
   // One line of the matrix after the other: lines that are a power of two apart share the sets of
   // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower).
   [[unroll]] for (int c = 0; c < 4; c++) {
-    vec4 products = vec4(0);
-    for (int k = 0; k < texels; k++)
-      products += LOAD(source, NEXT(from[0], k)) * LOAD_WEIGHT(matrix, MATRIX_NEXT(line[c], k));
-    sum[0][c] = dot(products, vec4(1));
+    T4 products = T4(0);
+    for (int k = 0; k < texels; k++) {
+      T4 mine = LOAD(source, NEXT(from[0], k));
+      T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line[c], k));
+#if defined(DTYPE_i32)
+      [[unroll]] for (int part = 0; part < 4; part++)
+        products += NUMBER(0, NUMBERS(mine, part)) * NUMBERS(theirs, part);
+#else
+      products += source_of(mine) * theirs;
+#endif
+    }
+    sum[0][c] = product(products, T4(1));
   }
 #else
   for (int k = 0; k < texels; k++) {
-    vec4 v[TILE_M];
-    [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = LOAD(source, NEXT(from[m], k));
+#if defined(DTYPE_i32)
+    ivec4 mine[TILE_M], theirs[4 * TILE_N];
+    [[unroll]] for (int m = 0; m < TILE_M; m++) mine[m] = LOAD(source, NEXT(from[m], k));
+    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
+      theirs[n] = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[n], k));
+    ADD_WORDS(sum, mine, theirs, TILE_M, TILE_N, NUMBER)
+#else
+    T4 v[TILE_M];
+    [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
-        vec4 w = LOAD_WEIGHT(matrix, MATRIX_NEXT(line[4 * n + c], k));
-        [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += dot(v[m], w);
+        T4 w = LOAD_MATRIX(MATRIX_NEXT(line[4 * n + c], k));
+        [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += product(v[m], w);
       }
     }
+#endif
   }
 #endif
 
   int result_texels = (columns + 3) / 4;
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_texels) break;
-    vec4 offset = has_addend == 0 ? beta * bias_at(z + n) : vec4(0);
+    ENDING ending = ending_at(z + n);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
       POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
-      vec4 value = alpha * sum[m * TILE_N + n] + offset;
-      if (has_addend != 0) value += beta * LOAD(addend, at);
-      value = limited(value);
-      STORE(result, at, mask_padding(value, VALID(z + n, columns)));
+      T4 v = SCALED(sum[m * TILE_N + n], z + n);
+      STORE(result, at, mask_padding(finished(v, ending, at), VALID(z + n, columns)));
     }
   }
 }

@@ -10,6 +10,8 @@ IN(2, source)
 #else
 IN(1, source)
 #endif
+// So that the loop over it unrolls: programs have few kinds of windows.
+#define KERNEL_X_IS_CASE
 #include "windows.glsl"
 PARAM(13, dilation_x)
 PARAM(14, dilation_y)

@@ -1,8 +1,10 @@
 // What the softmax kernels share: the source's rows, and the two reductions over a row.
 //
-// Lane by lane where the dimension is not packed: `count` places `inner` texels apart. Across the
+// The including shader defines IS_PADDED(size): whether the source's packed dimension ends with
+// padding. Lane by lane where the dimension is not packed: `count` places `inner` texels apart. Across the
 // lanes where it is: `count` texels in a row, `inner` is 1.
 #include "tensor.glsl"
+#define ONLY_TEXELS
 #include "params.glsl"
 #include "math.glsl"
 
@@ -17,7 +19,8 @@ PARAM(6, rows)
 PARAM(7, count)
 PARAM(8, inner)
 
-#define ROW_BASE(row) ((row) + QUOTIENT(row, inner) * (count - 1) * inner)
+#define ROW_BASE(row) \
+  (across != 0 ? (row) * count : (row) + QUOTIENT(row, inner) * (count - 1) * inner)
 #define TEXEL(t) LOAD(source, AT_LINEAR(t, X, Y, Z))
 
 vec4 largest(vec4 u, vec4 v) { return mix(mix(u, v, greaterThan(v, u)), v, isnan(v)); }
@@ -25,7 +28,7 @@ vec4 largest(vec4 u, vec4 v) { return mix(mix(u, v, greaterThan(v, u)), v, isnan
 // Texel k of the row, with -infinity in the place of padding lanes.
 vec4 element(int base, int k) {
   vec4 v = TEXEL(base + k * inner);
-  if (across != 0 && (size & 3) != 0 && k == count - 1) {
+  if (across != 0 && IS_PADDED(size) && k == count - 1) {
     v = mix(vec4(-INFINITY), v, lessThan(ivec4(0, 1, 2, 3), ivec4(size & 3)));
   }
   return v;

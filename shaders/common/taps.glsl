@@ -3,8 +3,8 @@
 // follows the other every stride / gcd(stride, dilation) taps (`tap_step`).
 // Goes on from conv_params.glsl.
 
-PARAM(22, tap_step_x)
-PARAM(23, tap_step_y)
+PARAM(18, tap_step_x)
+PARAM(19, tap_step_y)
 
 // Along one side of the image: the first tap (the end of the kernel if there is none), the place in
 // the source that it meets, and how far behind it the next tap's is.

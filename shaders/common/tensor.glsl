@@ -7,7 +7,7 @@
 // In a linear buffer texel (x, y, z) is element (y * X + x) * Z + z; in an image it is itself.
 //
 // The elements beyond the packed dimension's size ("padding") are zero in every tensor: kernels
-// may read them and must write them as zero (see mask_padding).
+// may read them and must write them as zero (see MASKED).
 //
 //   IN(binding, name)             the tensor `name`, read, of the variant's dtype
 //   OUT(binding, name)            written (of dtype DTYPE_OUT where the variant is a pair)
@@ -188,3 +188,13 @@ ivec4 mask_padding(ivec4 v, int valid) {
 uvec4 mask_padding(uvec4 v, int valid) {
   return uvec4(lessThan(ivec4(0, 1, 2, 3), ivec4(valid))) * v;
 }
+
+// Texel z of a result with its padding set to zero, where the result is `size` elements wide: all of
+// it costs nothing, the place z neither, where the host says that no result has padding
+// (`Dispatch.is_whole`).
+layout(constant_id = 102) const int is_whole = 0;
+#define MASKED(value, z, size) \
+  (is_whole != 0 ? (value) : mask_padding(value, VALID(z, size)))
+// Whether a lane of that texel is no padding, and whether a texel has padding at all.
+#define IS_INSIDE(lane, z, size) (is_whole != 0 || 4 * (z) + (lane) < (size))
+#define HAS_PADDING(size) (is_whole == 0 && ((size) & 3) != 0)

@@ -1,11 +1,16 @@
-// An affine walk over the elements of a source, for the elements of a result in their order: element
-// e (padding not counted) is decoded over `dims` dimensions, innermost first; it is found at the sum
-// of index_k * stride_k.
+// An affine walk over the elements of a source, for the elements (padding not counted) or the texels
+// of a result in their order: number e is decoded over `dims` dimensions, innermost first; it is
+// found at the sum of index_k * stride_k.
 //
-// walk_from(e) decodes an element and gives its place, walk_on(place) that of the next one after it:
+// walk_from(e) decodes a number and gives its place, walk_on(place) that of the next one after it:
 // most of the way is an addition, so only the first element of a texel costs divisions.
 //
-// The including shader defines WALK_SIZES, the id of size_0; CASE `dims` is up to 8.
+// The including shader defines WALK_SIZES, the id of size_0, and may define WALK_DIVIDED, how
+// numbers are divided; CASE `dims` is up to 8.
+
+#ifndef WALK_DIVIDED
+#define WALK_DIVIDED(e, size) DIVIDED(e, size)
+#endif
 
 #define DIMENSION(k) \
   PARAM(WALK_SIZES + 2 * k, size_##k) \
@@ -22,7 +27,7 @@ DIMENSION(7)
 
 #define DECODE(k) \
   if (dims > k) { \
-    ivec2 rest = dims == k + 1 ? ivec2(0, e) : DIVIDED(e, size_##k); \
+    ivec2 rest = dims == k + 1 ? ivec2(0, e) : WALK_DIVIDED(e, size_##k); \
     index_##k = rest.y; \
     place += rest.y * stride_##k; \
     e = rest.x; \

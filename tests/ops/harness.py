@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.symbols import Late, Read
 from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
@@ -21,6 +22,22 @@ HALF_TOLERANCE = 2e-3
 LARGEST_ERROR = 20
 
 LAYOUTS = ("plain", "channels_last")
+
+
+class RunTime(int):
+    """An int among a sample's arguments that kernels read from an input when they run; all of a
+    sample from one.
+
+    Attributes:
+        base: what the program adds to that input.
+    """
+
+    base: int
+
+    def __new__(cls, value: int, base: int = 0):
+        made = super().__new__(cls, value)
+        made.base = base
+        return made
 
 
 @dataclass
@@ -131,13 +148,26 @@ class _CaseBuilder:
         self.arrays: list[np.ndarray] = []
         self.nodes: list[Node] = []
         self.data = bytearray()
+        # What kernels read an int from, and what it holds
+        self.late: tuple[Tensor, Read, int] | None = None
 
     def argument(self, value: Any, constant: bool) -> Any:
         if isinstance(value, list):
             return [self.argument(item, constant) for item in value]
+        if isinstance(value, RunTime):
+            return self._late(value)
         if not isinstance(value, np.ndarray):
             return value
         return self._constant(value) if constant else self._input(value)
+
+    def _late(self, value: RunTime) -> Late:
+        if self.late is None:
+            held = value - value.base
+            # The number is neither the first of the input nor the only one.
+            tensor = self._input(np.array([7, 8, 9, 10, 11, held, 12], np.int32))
+            self.late = tensor, Read(len(self.inputs) - 1, 5), held
+        tensor, read, held = self.late
+        return Late(value - held, tensor, read)
 
     def _constant(self, array: np.ndarray) -> Tensor:
         self.data += bytes(-len(self.data) % 16)
@@ -251,6 +281,13 @@ def grouped() -> dict[tuple[str, bool, str], list[Variant]]:
     return groups
 
 
+def _moved(value: Any, inputs: int) -> Any:
+    """An argument in a program that has so many inputs before those of the argument's."""
+    if not isinstance(value, Late):
+        return value
+    return Late(value, value.tensor, replace(value.read, input=value.read.input + inputs))
+
+
 def merged(cases: Sequence[Case]) -> tuple[Graph, bytes]:
     """One program of many cases: inputs and outputs one after the other, and its constants."""
     graph, data = Graph("samples"), bytearray()
@@ -260,6 +297,8 @@ def merged(cases: Sequence[Case]) -> tuple[Graph, bytes]:
         for tensor in tensors:
             tensor.constant = replace(tensor.constant, offset=tensor.constant.offset + len(data))
         data += case.data
+        for node in case.graph.nodes:
+            node.args = tuple(_moved(arg, len(graph.inputs)) for arg in node.args)
         graph.inputs += case.graph.inputs
         graph.outputs += case.graph.outputs
         graph.nodes += case.graph.nodes

@@ -17,15 +17,18 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
 from vkrt.ops.registry import supported
 from vkrt.shader import catalog
-from vkrt.work.records import Dispatch, WorkList
+from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch, WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")
 
-# Specialization constants that the runtime sets: the workgroup's size, whether numbers are small
-OF_RUNTIME = 100, 101
+# Constants that the runtime sets (`Dispatch.constants`), and where shaders declare them
+OF_RUNTIME = {LOCAL_SIZE: "params.glsl", IS_SMALL: "division.glsl", IS_WHOLE: "tensor.glsl",
+              HAS_FEW_TEXELS: "division.glsl"}
+# The size of a result's packed dimension, by which kernels tell where its padding begins
+PACKED_SIZES = "size", "channels"
 
 
 @cache
@@ -91,6 +94,41 @@ def test_dispatches_fit_their_shaders():
         if beyond:
             wrong.add(f"{step.shader} ({name}): no parameter for {beyond}")
     assert not wrong, "\n".join(sorted(wrong)[:20])
+
+
+def test_constants_of_the_runtime():
+    """Each is declared in one file, and read only by the functions and macros there."""
+    texts = {path.name: re.sub(r"//.*", "", path.read_text()) for path in SHADERS.rglob("*.*")
+             if path.suffix in (".comp", ".glsl")}
+    declared = [(int(number), file) for file, text in texts.items()
+                for number in re.findall(r"(?:constant_id|local_size_\w_id) = (\d+)", text)]
+    assert sorted(declared) == sorted(OF_RUNTIME.items())
+    for name, home in (("is_small", "division.glsl"), ("is_whole", "tensor.glsl")):
+        assert [file for file, text in texts.items() if name in text] == [home]
+    given = next(dispatches())[1].constants
+    assert len(given) == len(OF_RUNTIME)
+    assert list(OF_RUNTIME) == list(range(LOCAL_SIZE, LOCAL_SIZE + len(given)))
+
+
+def test_what_is_whole_has_no_padding():
+    """Kernels that are told so do not mask what lies beyond the size that they are given."""
+    shaders = built_catalog()
+    seen, wrong = set(), set()
+    for name, step in dispatches():
+        specs = shaders.get(step.shader).specs
+        if IS_WHOLE not in {spec.id for spec in specs}:
+            continue
+        is_whole = step.constants[IS_WHOLE - LOCAL_SIZE]
+        for spec in specs:
+            if spec.name in PACKED_SIZES:
+                seen.add((step.shader.split(".")[0], is_whole))
+                if (step.params[spec.id] % 4 == 0) != is_whole:
+                    wrong.add(f"{step.shader} ({name}): {spec.name} is {step.params[spec.id]}")
+    assert not wrong, "\n".join(sorted(wrong)[:20])
+    # Samples of every such shader have padding and have none.
+    there = {shader for shader, _ in seen}
+    assert {"unary", "binary", "softmax", "layer_norm", "conv2d_depthwise_8"} <= there
+    assert not [shader for shader in there if len({kind for s, kind in seen if s == shader}) < 2]
 
 
 def test_operands_lie_in_their_storages():

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness import normal
+from support import outside, same_bits
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.fusing import fusions_of
+from vkrt.ops.fusing import DEQUANTIZE, QUANTIZE, fusions_of
 from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
+from vkrt.work.tensor import Constant, Tensor
 
 STORAGES = ("texel", "buffer", "texture3d")
 SIZES = (1, 6, 5, 7)
@@ -44,15 +46,16 @@ def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
     return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
 
 
-def kernels(graph: Graph) -> list[str]:
-    names = [step.shader.partition(".")[0] for step in lower(graph, Target()).steps]
-    return [name for name in names if name in ("unary", "binary")]
+def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
+    names = [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps]
+    return [name for name in names if name in among]
 
 
-def result_of(graph: Graph, array: np.ndarray, storage: str, device) -> np.ndarray:
-    """The first result of a graph."""
-    method = Method(graph, [Source.wrap(b"")], device,
-                    options=LoadOptions(storage=storage))
+def result_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
+              **options) -> np.ndarray:
+    """The first result of a graph, whose constants are in `data`."""
+    method = Method(graph, [Source.wrap(data)], device,
+                    options=LoadOptions(storage=storage, **options))
     try:
         return method.execute([array])[0]
     finally:
@@ -108,6 +111,87 @@ def test_sizes_that_contradict_each_other_are_left_to_the_checks():
     assert not fusions_of(graph_of(x, nodes)).nodes
 
 
+def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
+    """silu(x) * -x, as in the gated layers of language models.
+
+    Args:
+        between: an operator of x that comes before the product, and adds to it.
+        swapped: the gate comes last.
+    """
+    other, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+    nodes = silu(x)
+    nodes.append(Node("aten.neg.default", (x,), (other,)))
+    if between:
+        made, both = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+        nodes += [Node(between, (x,), (made,)),
+                  Node("aten.add.Tensor", (other, made, 1), (both,))]
+        other = both
+    gate = nodes[1].outs[0]
+    nodes.append(Node("aten.mul.Tensor", (other, gate) if swapped else (gate, other), (out,)))
+    return nodes
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("between", ["", "aten.tanh.default"])
+def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
+    """With the same bits as by two, which run where the gate is an output too. What the gate is of
+    stays as it is until the product, whoever else reads it for the last time before."""
+    x = value(*SIZES)
+    source = Tensor(x.sizes, x.dtype)
+    nodes = [Node("aten.exp.default", (x,), (source,)), *gated(source, between, swapped)]
+    array = normal(*SIZES) * 3
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    fused, apart = graph_of(x, nodes), graph_of(x, nodes, nodes[2].outs[0])
+    assert len(kernels(fused)) + 1 == len(kernels(apart))
+    np.testing.assert_array_equal(result_of(fused, array, storage, device),
+                                  result_of(apart, array, storage, device))
+
+
+def test_a_gated_product_takes_an_activation_too():
+    x = value(*SIZES)
+    nodes = gated(x)
+    out = Tensor(x.sizes, x.dtype)
+    nodes.append(Node("aten.relu.default", nodes[-1].outs, (out,)))
+    assert kernels(graph_of(x, nodes)) == ["unary", "binary"]
+
+
+def test_a_silu_of_its_own_is_gated_too():
+    x = value(*SIZES)
+    gate, out = Tensor(x.sizes, x.dtype), Tensor(x.sizes, x.dtype)
+    nodes = [Node("aten.silu.default", (x,), (gate,)), Node("aten.mul.Tensor", (x, gate), (out,))]
+    assert kernels(graph_of(x, nodes)) == ["binary"]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 7), (1, 6, 5, 1)])
+def test_a_product_of_other_sizes_is_not_gated(sizes):
+    x = value(*SIZES)
+    other, out = value(*sizes), Tensor(x.sizes, x.dtype)
+    nodes = silu(x)
+    nodes.append(Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,)))
+    graph = Graph("network", [x, other], [out], nodes).finish()
+    assert kernels(graph) == ["unary", "binary"]
+
+
+@pytest.mark.parametrize("first", [SIZES, (2, 6, 5, 7)])
+def test_a_node_is_lowered_anew_where_it_is_fused_no_more(first):
+    """With other sizes a product may be broadcast that was not, of a gate that stays the same."""
+    x = value(*SIZES)
+    nodes = silu(x)
+
+    def graph(sizes) -> Graph:
+        other, out = value(*sizes), Tensor(sizes, "float32")
+        product = Node("aten.mul.Tensor", (nodes[1].outs[0], other), (out,))
+        return Graph("network", [x, other], [out], [*nodes, product]).finish()
+
+    second = (2, 6, 5, 7) if first == SIZES else SIZES
+    base = lower(graph(first), Target())
+    again, anew = lower(graph(second), Target(), base), lower(graph(second), Target())
+    assert [step.shader for step in again.steps] == [step.shader for step in anew.steps]
+    assert not outside(again)
+
+
 def tailed(x: Tensor, head: str, tail: str, *args) -> list[Node]:
     """tail(x head -x) as three nodes."""
     other, between, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
@@ -150,3 +234,141 @@ def test_bounds_that_are_no_numbers(device):
 def test_tails_of_integers_stay():
     x = value(*SIZES, dtype="int32")
     assert kernels(graph_of(x, tailed(x, "add", "relu"))) == ["unary", "binary", "unary"]
+
+
+# Quantized layers
+
+Q8_SIZES = (1, 4, 5, 7)
+Q8_KERNELS = ("conv2d_1x4", "conv2d_2x4", "conv2d_4x4", "conv2d_4x8", "conv2d_8x8",
+              "dequantize", "unary", "quantize")
+WEIGHT = np.random.default_rng(7).integers(-127, 128, (4, 36)).astype(np.int8)
+SCALES, BIAS = np.float32([1e-4, 2e-4, 5e-5, 3e-4]), np.float32([0.5, -0.25, 0.0, 1.0])
+DATA = b"".join(array.tobytes() for array in (WEIGHT, SCALES, BIAS, np.zeros(4, np.int32)))
+RELU6 = ("hardtanh", 0, 6.0)
+
+
+def quantized_layer(activation=RELU6, *, zero: int = -3, least: int = -128, real: str = "float32",
+                    more: bool = False) -> Graph:
+    """A convolution of a quantized tensor, dequantized, limited and quantized again.
+
+    Args:
+        activation: its name and arguments.
+        zero: with which the result is dequantized; it was quantized with -3.
+        least: of the numbers that it becomes.
+        real: the dtype in between.
+        more: the dequantized result is an output too.
+    """
+    def constant(offset: int, *sizes: int, dtype: str) -> Tensor:
+        nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
+        return Tensor(sizes, dtype, constant=Constant(offset, nbytes, dtype))
+
+    x = value(*Q8_SIZES, dtype="int8")
+    made, out = Tensor(Q8_SIZES, "int8"), Tensor(Q8_SIZES, "int8")
+    between, limited = Tensor(Q8_SIZES, real), Tensor(Q8_SIZES, real)
+    name, *bounds = activation
+    vectors = [constant(176, 4, dtype="int32"), constant(144, 4, dtype="float32")]
+    nodes = [
+        Node("et_vk.q8ta_conv2d.default", (
+            x, 0.05, 10, constant(0, 4, 36, dtype="int8"), *vectors, 0.06, -3,
+            constant(160, 4, dtype="float32"), [3, 3], [1, 1], [1, 1], [1, 1], 1, "none"), (made,)),
+        Node(DEQUANTIZE, (made, 0.06, zero, -128, 127, None, None), (between,)),
+        Node(f"aten.{name}.default", (between, *bounds), (limited,)),
+        Node(QUANTIZE, (limited, 0.03, -128, least, 127, None), (out,)),
+    ]
+    return Graph("layer", [x], [out, *[between] * more], nodes).finish()
+
+
+@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", None, 1)], ids=str)
+def test_a_quantized_layer_limits_its_result(activation):
+    assert len(kernels(quantized_layer(activation), Q8_KERNELS)) == 1
+    assert len(kernels(quantized_layer(activation), Q8_KERNELS, fuses=False)) == 4
+
+
+@pytest.mark.parametrize("other", [{"zero": 0}, {"least": -127}, {"real": "float16"},
+                                   {"more": True}, {"activation": ("tanh",)},
+                                   {"activation": ("hardtanh", math.nan, 6.0)}], ids=str)
+def test_quantized_layers_that_end_otherwise_stay(other):
+    assert len(kernels(quantized_layer(**other), Q8_KERNELS)) == 4
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
+def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
+    array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
+    fused, apart = (result_of(quantized_layer(activation), array, storage, device, DATA,
+                              fusions=fusions) for fusions in ("on", "off"))
+    assert len(np.unique(apart)) > 10
+    np.testing.assert_array_equal(fused, apart)
+
+
+def _layers(x: Tensor, *others: Tensor) -> tuple[Graph, bytes]:
+    """Layers with 4-bit weights that quantize their input, one of each tensor."""
+    random, data, nodes = np.random.default_rng(5), bytearray(), []
+
+    def constant(array: np.ndarray) -> Tensor:
+        data.extend(bytes(-len(data) % 16))
+        data.extend(array.tobytes())
+        return Tensor(array.shape, str(array.dtype), constant=Constant(
+            len(data) - array.nbytes, array.nbytes, str(array.dtype)))
+
+    depth = x.sizes[-1]
+    for source in (x, *others):
+        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in ("float32", "int8"))
+        out = Tensor((*x.sizes[:-1], 8), "float32")
+        nodes += [
+            Node("torchao.choose_qparams_affine.default",
+                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
+                 (scale, zero_point)),
+            Node("et_vk.linear_dq8ca_q4gsw.default",
+                 (source, scale, zero_point,
+                  constant(random.integers(0, 256, (8, depth // 2), np.uint8)),
+                  constant(np.zeros((depth // 32, 8), np.int32)),
+                  constant(random.random((depth // 32, 8), np.float32)), 32, None), (out,))]
+    inputs = list(dict.fromkeys((x, *others)))
+    outs = [node.outs[0] for node in nodes[1::2]]
+    return Graph("layers", inputs, outs, nodes).finish(), bytes(data)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_an_input_of_several_layers_is_quantized_once(storage):
+    x, y = value(3, 64), value(3, 64)
+    steps = lower(_layers(x, x, y, x)[0], Target(storage=storage)).steps
+    names = [step.shader.partition(".")[0] for step in steps]
+    for name, count in {"choose_qparams": 2, "quantize_rows": 2, "linear_q4_4x8": 4}.items():
+        assert names.count(name) == count
+
+
+def test_repeated_nodes_have_the_same_operator_arguments_and_results():
+    x = value(3, 64)
+    graph, _ = _layers(x, x, x, x)
+    assert fusions_of(graph).repeated == {2: 0, 4: 0, 6: 0}
+    assert not fusions_of(graph, wanted=False).repeated
+    nodes = list(graph.nodes)
+    nodes[2] = replace(nodes[2], args=(*nodes[2].args[:4], -8, 7))
+    nodes[4] = replace(nodes[4], args=(value(3, 64), *nodes[4].args[1:]))
+    # It is refused later, and no reason to be lost for words here.
+    nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
+    graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
+    assert not fusions_of(graph).repeated
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_repeated_nodes_change_no_bit(storage, device):
+    x = value(1, 64)
+    graph, data = _layers(x, x, x)
+    arrays = [normal(1, 64)]
+
+    def run(fusions: str) -> tuple[int, list[np.ndarray]]:
+        method = Method(graph, [Source.wrap(data)], device,
+                        options=LoadOptions(storage=storage, fusions=fusions))
+        try:
+            return len(method.work.steps), method.execute(arrays)
+        finally:
+            method.close()
+
+    steps, results = run("on")
+    more, separate = run("off")
+    assert more > steps
+    same_bits(results, separate)

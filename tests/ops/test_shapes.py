@@ -13,7 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import DtypeRule
 from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.registry import infer, kernels, operator, operators
+from vkrt.ops.registry import infer, kernels, mutated, operator, operators
 from vkrt.ops.schema import Schema
 from vkrt.work.tensor import Tensor
 
@@ -358,6 +358,6 @@ def test_programs_agree_with_the_rules(path):
     data = path.read_bytes()
     program = pte.read_program(data)
     for plan in program.plans:
-        graph = build_graph(data, program, plan, kernels(), find_dynamic)
+        graph = build_graph(data, program, plan, kernels(), find_dynamic, mutated)
         for each in graph.nodes:
             check(each)

@@ -72,6 +72,15 @@ def test_lower_bound_counts_alignment():
     assert lower_bound(requests) == pack(requests).nbytes == 228
 
 
+def test_lower_bound_spares_only_what_lies_at_the_end():
+    # The request of 100 bytes, which would end early, is not alive with the others.
+    requests = [Request(128, 64, 0, 1), Request(128, 64, 0, 1), Request(100, 64, 2, 3)]
+    assert lower_bound(requests) == pack(requests).nbytes == 256
+    # Alive with one of them it may be the last.
+    requests[2] = Request(100, 64, 1, 3)
+    assert lower_bound(requests) == pack(requests).nbytes == 356
+
+
 def test_order_of_time_is_not_enough():
     """A puzzle that placing in order of time does not solve: 2 is freed between 1s that stay."""
     requests = [Request(1, 1, 0, 9), Request(2, 1, 0, 1), Request(1, 1, 0, 9), Request(3, 1, 2, 9)]

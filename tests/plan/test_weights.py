@@ -13,7 +13,7 @@ from vkrt.graph.build import build_graph
 from vkrt.ops import copying
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.registry import kernels
+from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.schedule import schedule
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import Target
@@ -27,7 +27,7 @@ PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "
 def lowered(name: str, storage: str = "texel") -> WorkList:
     data = memoryview((MODELS / f"{name}.pte").read_bytes())
     program = pte.read_program(data)
-    graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic)
+    graph = build_graph(data, program, program.plans[0], kernels(), find_dynamic, mutated)
     return lower(graph, Target(storage))
 
 

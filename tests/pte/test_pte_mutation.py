@@ -1,9 +1,8 @@
-"""Wrong bytes: whatever they are, FormatError or UnsupportedError comes out, and soon."""
+"""Wrong bytes: whatever they are, FormatError or UnsupportedError comes out."""
 
 import random
 import struct
 import sys
-import time
 
 import pytest
 from pte_samples import model_files, read_all, sample_program
@@ -11,7 +10,7 @@ from pte_samples import model_files, read_all, sample_program
 from vkrt.errors import FormatError, UnsupportedError
 
 SMALL = [None, *model_files(limit=20_000)]
-SECONDS = 8.0 / len(SMALL)
+MUTATIONS = 250
 IDS = ["sample", *(path.name for path in SMALL[1:])]
 WORDS = [0, 1, 2, 3, 4, 7, 8, 0xff, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0x80000004,
          0xfffffff0, 0xfffffffc, 0xffffffff]
@@ -71,15 +70,11 @@ def test_mutations(path):
     original = load(path)
     places = regions(original)
     rng = random.Random(20)
-    limit = time.perf_counter() + SECONDS
-    count = 0
-    while time.perf_counter() < limit and count < 20_000:
+    for _ in range(MUTATIONS):
         data = bytearray(original)
         for _ in range(rng.choice([1, 1, 1, 2, 4, 30])):
             damage(data, places, rng)
         attempt(data)
-        count += 1
-    assert count > 20
 
 
 @pytest.mark.parametrize("path", SMALL[:2], ids=IDS[:2])

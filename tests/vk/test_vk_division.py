@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from vk_bench import STORAGE_BUFFER, Bench
 
-from vkrt.work.records import SMALL, Dispatch
+from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, LOCAL_SIZE, SMALL, Dispatch
 from vkrt.work.tensor import Operand, Storage
 
 COMMON = Path(__file__).parents[2] / "shaders" / "common"
@@ -68,7 +68,7 @@ def test_on_the_device(device, tmp_path, is_small):
         given = bench.host_buffer(numbers.tobytes())
         result = bench.host_buffer(bytes(numbers.nbytes))
         pipeline = bench.pipeline(module.read_bytes(), [STORAGE_BUFFER, STORAGE_BUFFER],
-                                  constants=[(101, is_small)])
+                                  constants=[(IS_SMALL, is_small)])
         sets = bench.sets(pipeline.layout)
         sets.write_buffer(0, 0, result, 0, numbers.nbytes)
         sets.write_buffer(0, 1, given, 0, numbers.nbytes)
@@ -129,14 +129,17 @@ def test_model_of_small_numbers(error):
 
 
 def test_what_is_small():
-    """By invocations and by elements of operands; matrices of weights do not count."""
-    def dispatch(invocations: int, elements: int, **options) -> Dispatch:
+    """By invocations and by elements or texels of operands; matrices of weights do not count."""
+    def found(invocations: int, elements: int, **options) -> tuple[bool, bool]:
         operand = Operand(Storage(0, "activation", 4 * elements, "float32"), (elements // 4, 4),
                           "float32", (0, 1), **options)
-        return Dispatch(0, "any", (), (operand,), (), invocations, 64, (1, 1, 1))
+        constants = Dispatch(0, "any", (), (operand,), (), invocations, 64, (1, 1, 1)).constants
+        return constants[IS_SMALL - LOCAL_SIZE], constants[HAS_FEW_TEXELS - LOCAL_SIZE]
 
     below = SMALL // 4 * 4 - 4
-    assert dispatch(SMALL - 1, below).is_small
-    assert not dispatch(SMALL, below).is_small
-    assert not dispatch(1, below + 8).is_small
-    assert dispatch(1, 8 * SMALL, rows=1).is_small
+    assert found(SMALL - 1, below) == (True, True)
+    assert found(SMALL, below) == (False, False)
+    assert found(1, below + 8) == (False, True)
+    assert found(1, 4 * below) == (False, True)
+    assert found(1, 4 * SMALL) == (False, False)
+    assert found(1, 8 * SMALL, rows=1) == (True, True)

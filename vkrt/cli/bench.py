@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.cli import common
+from vkrt.cli.progress import add_progress, progress_of
 from vkrt.cli.reference import FORMS, load_reference
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="also time a module of PyTorch, and compare the outputs: "
                              f"{FORMS}, a function that returns the module (default: none)")
     common.add_load_options(parser)
+    add_progress(parser)
     common.add_json(parser)
 
 
@@ -48,7 +50,8 @@ def execute(options: argparse.Namespace) -> int:
             raise InputError("--against compares one model; pass one")
         reference = load_reference(options.against)
     loading = common.load_options(options)
-    with Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device:
+    with (progress_of(options),
+          Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device):
         results = [bench(model, device, loading, runs=options.runs, method=options.method,
                          reference=reference, data_path=options.data_path)
                    for model in options.models]

@@ -10,7 +10,6 @@ from typing import Any
 from vkrt.cli import common
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
-from vkrt.graph.graph import Graph
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
@@ -18,7 +17,6 @@ from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
 from vkrt.vk.device import Device
-from vkrt.work.tensor import Tensor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +59,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
         smallest: also finds the smallest memory budget.
     """
     graph = description.graph(name)
-    if _is_metadata(graph):
+    if graph.is_constant:
         return {"values": graph.outputs}
     metadata = metadata_of(graph)
     plan_of = next(p for p in description.program.plans if p.name == name)
@@ -90,12 +88,6 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     except UnsupportedError as error:
         data["unsupported"] = str(error)
     return data
-
-
-def _is_metadata(graph: Graph) -> bool:
-    """Whether a method only returns numbers that the exporter was told ("get_max_seq_len")."""
-    return not (graph.inputs or graph.nodes or graph.unsupported or graph.states
-                or any(isinstance(value, Tensor) for value in graph.outputs))
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:

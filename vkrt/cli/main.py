@@ -28,6 +28,7 @@ COMMANDS = {
     "devices": "list the Vulkan devices",
     "info": "what a program is and how much memory it will take",
     "run": "run a program once",
+    "generate": "write text with a language model",
     "bench": "measure loading and running programs",
     "pack": "save packed weights, so that loads need not pack them",
     "tune": "measure what is best on a driver, by which kernels are chosen",

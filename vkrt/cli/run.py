@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.cli import common
+from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
@@ -39,23 +39,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write the load and a profiled run for chrome://tracing or Perfetto "
                              "(default: none)")
     common.add_load_options(parser)
+    add_progress(parser)
     common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
-    progress = sys.stderr.isatty() and not options.json
-    if progress:
-        print(f"loading {options.model} ..", end="\r", file=sys.stderr, flush=True)
+    with progress_of(options) as progress:
+        data, text = _run(options, progress)
+    common.show(options, data, text)
+    return 0
+
+
+def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], str]:
+    """Loads the program and runs it; what there is to print, as data and as text."""
+    progress.say(f"loading {options.model} ..")
     start = time.perf_counter()
     with Program(options.model, common.device_of(options), common.load_options(options),
                  options.data_path) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
         arrays = _inputs(options.input, metadata)
-        if progress:
-            print(f"running on {program.device.info.name} ..", end="\r", file=sys.stderr,
-                  flush=True)
+        progress.say(f"running on {program.device.info.name} ..")
         began = time.perf_counter()
         outputs = program.run(*arrays, method=options.method)
         done = time.perf_counter()
@@ -85,8 +90,7 @@ def execute(options: argparse.Namespace) -> int:
             if options.profile:
                 data["profile"] = profile.as_dict()
                 lines += ["", program.memory.stopwatch.table(), "", profile.table()]
-        common.show(options, data, "\n".join(lines))
-    return 0
+        return data, "\n".join(lines)
 
 
 def _summary(value: Any) -> str:

@@ -43,15 +43,12 @@ CHAIN = 4
 # every tile.
 CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
 DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
-# Families of shaders, a shader of each, and a graph that is made of it; parameters without a value
-# in a pipeline have this one.
-SHADERS = {"conv2d": "conv2d_8x8.texel.f32", "conv2d_depthwise": "conv2d_depthwise_8.texel.f32",
-           "matmul": "matmul_8x8.texel.f32"}
-SPECIALIZED: dict[str, Callable[[], Graph]] = {
-    "conv2d": lambda: convolution(128, 32, 3),
-    "conv2d_depthwise": lambda: convolution(256, 32, 3, depthwise=True),
-    "matmul": lambda: convolution(256, 32, 1)}
-UNSET = 1 << 31
+# Families of shaders, a shader of each, and a graph that is made of it
+FAMILIES: dict[str, tuple[str, Callable[[], Graph]]] = {
+    "conv2d": ("conv2d_8x8.texel.f32", lambda: convolution(128, 32, 3)),
+    "conv2d_depthwise": ("conv2d_depthwise_8.texel.f32",
+                         lambda: convolution(256, 32, 3, depthwise=True)),
+    "matmul": ("matmul_8x8.texel.f32", lambda: convolution(256, 32, 1))}
 # A choice changes only for what is measured to be better by more than this.
 MARGIN = 0.03
 WORST = ((1, 4), 8.0)
@@ -163,7 +160,7 @@ class Bench:
             if not self.on_cpu:
                 profile = method.profile(inputs, repeat=self.runs)
                 return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
-            compute = method._ready(Shape.of(graph, inputs)).compute
+            compute = method._ready(Shape.of(graph, inputs), None).compute
             taken = []
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.
@@ -249,9 +246,8 @@ def tune_specialize(bench: Bench) -> tuple[dict[str, list[str]], str]:
     """The sizes that kernels are faster with as constants, each on its own."""
     table: dict[str, list[str]] = {}
     said = []
-    for family, graph in SPECIALIZED.items():
-        names = [spec.name for spec in catalog().get(SHADERS[family]).specs
-                 if spec.default == UNSET]
+    for family, (shader, graph) in FAMILIES.items():
+        names = [spec.name for spec in catalog().get(shader).specs if spec.may_be_pushed]
         pushed = bench.seconds(graph(), specialize={})
 
         def times(some: list[str], family=family, graph=graph, pushed=pushed) -> float:

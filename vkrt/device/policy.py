@@ -16,6 +16,7 @@ from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
 WINOGRAD = ("auto", "off", "always")
+FUSIONS = ("on", "off")
 SPECIALIZE = ("few", "all", "none")
 
 # VkDriverId
@@ -150,13 +151,15 @@ def policy_of(info) -> Policy:
     return _override or policy_from(row_of(info.driver_id, info.name))
 
 
-def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
+def target_of(info, storage: str = "auto", winograd: str = "auto",
+              fusions: str = "on") -> Target:
     """The target that work lists for a device are made for.
 
     Args:
         info: the device's description (`vkrt.DeviceInfo`).
         storage: "auto" or one of `STORAGES`.
         winograd: one of `WINOGRAD`, see `vkrt.load`.
+        fusions: one of `FUSIONS`, see there too.
 
     Raises:
         InputError: unknown storage, or a file in the user's folder that is no row.
@@ -175,4 +178,4 @@ def target_of(info, storage: str = "auto", winograd: str = "auto") -> Target:
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],
-        tuning=policy.tuning)
+        fuses=fusions == "on", tuning=policy.tuning)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vkrt import pte
@@ -19,7 +19,8 @@ from vkrt.work.tensor import Constant, Tensor, device_dtype
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
                 kernels: Mapping[str, Kernel], find_dynamic: Callable[[Graph], None],
-                external: pte.External | None = None) -> Graph:
+                mutated: Callable[[str], Sequence[int]], external: pte.External | None = None,
+                ) -> Graph:
     """The graph of one method, complete: nothing changes it any more.
 
     Args:
@@ -29,6 +30,8 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         kernels: portable kernels that the device does (`vkrt.ops.registry.kernels`).
         find_dynamic: works out what calls may change in the sizes of a graph, which the file does
             not say (`vkrt.ops.ranges.find_dynamic`).
+        mutated: places of the arguments that an operator changes in place, by its name
+            (`vkrt.ops.registry.mutated`).
         external: the constants in `.ptd` files, if any.
 
     Raises:
@@ -36,17 +39,18 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
             file does not say which value is which at the border of a delegate.
     """
-    graph = _Builder(data, program, plan, kernels, external).build()
+    graph = _Builder(data, program, plan, kernels, mutated, external).build()
     find_dynamic(graph)
     return graph
 
 
 class _Builder:
-    def __init__(self, data, program, plan, kernels, external):
+    def __init__(self, data, program, plan, kernels, mutated, external):
         self.data = data
         self.program = program
         self.plan = plan
         self.kernels = kernels
+        self.mutated = mutated
         self.external = external or pte.External()
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)

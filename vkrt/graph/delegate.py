@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
@@ -40,7 +41,7 @@ class DelegateNodes:
         self.delegate = delegate
         self.label = f"delegate {delegate}"
         self._where = f"method '{builder.plan.name}', {self.label}"
-        self.mutable = changed_in_place(blob.chain, blob.values)
+        self.mutable = changed_in_place(blob.chain, blob.values, builder.mutated)
         self.local: list[Any] = [None] * len(blob.values)
         self.written: set[int] = set()
         # Value ids of buffers that are changed in place
@@ -179,9 +180,14 @@ class DelegateNodes:
             raise FormatError(f"{label}: operator {call.name} has no arguments, expected at least "
                               "its result")
         *inputs, out = call.args
+        changing = [inputs[place] for place in self.builder.mutated(call.name)
+                    if place < len(inputs)]
+        for value_id in changing:
+            self._enter_state(value_id)
         args = tuple(self._resolve(i) for i in inputs)
         if self._symbolic(call.name, args, out):
             return
+        changed = tuple(map(self._change, changing))
         value = self.local[out]
         out_ids = value.ids if isinstance(value, pte.ValueList) else (out,)
         for out_id in out_ids:
@@ -190,7 +196,7 @@ class DelegateNodes:
             elif out_id in self.written:
                 self.builder.unsupported[f"buffer mutated in place by {call.name}"] += 1
             self.written.add(out_id)
-        outs = tuple(self.local[i] for i in out_ids)
+        outs = (*(self.local[i] for i in out_ids), *changed)
         if not all(isinstance(o, Tensor) for o in outs):
             # The graph will be refused; a number in its place lets the other nodes be listed too.
             self.builder.unsupported[call.name] += 1
@@ -207,6 +213,22 @@ class DelegateNodes:
                     self.local[out] = self.builder.states.enter(self.delegate, out, source, outs[0])
                 return
         self.builder.add(call.name, args, outs, label)
+
+    def _enter_state(self, value_id: int) -> None:
+        """Makes a constant that an operator changes in place a state."""
+        value = self.local[value_id]
+        if isinstance(value, Tensor) and value.constant is not None:
+            self.states.add(value_id)
+            self.local[value_id] = self.builder.states.enter(self.delegate, value_id, value, value)
+
+    def _change(self, value_id: int) -> Any:
+        """The tensor that a value is after an operator has changed it in place."""
+        value = self.local[value_id]
+        if value_id in self.states:
+            self.local[value_id] = self.builder.states.write(self.delegate, value_id)
+        elif isinstance(value, Tensor):
+            self.local[value_id] = replace(value)
+        return self.local[value_id]
 
     def _symbolic(self, name: str, args, out: int) -> bool:
         """Makes a symbol of what gives or computes a symbolic integer; True if this was such."""

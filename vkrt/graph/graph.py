@@ -14,7 +14,7 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
-from vkrt.graph.symbols import Read, Symbol, bounded, symbols_in
+from vkrt.graph.symbols import Late, Read, Symbol, bounded, symbols_in
 from vkrt.graph.wording import counted, listed
 from vkrt.work.tensor import Tensor, device_dtype
 
@@ -49,12 +49,19 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments, in order, lists flattened."""
+        """The tensors among the arguments, in order, lists flattened; also those that hold what is
+        only known when kernels run."""
         for arg in self.args:
             if isinstance(arg, Tensor):
                 yield arg
+            elif isinstance(arg, Late):
+                yield arg.tensor
             elif isinstance(arg, (list, tuple)):
                 yield from (item for item in arg if isinstance(item, Tensor))
+
+    def settle(self) -> None:
+        """Takes the values that the symbols in the formulas have now."""
+        self.args = bounded(self.formulas)
 
     def __str__(self):
         return f"{self.op} ({self.label})" if self.label else self.op
@@ -109,6 +116,13 @@ class Graph:
         return bool(self.chain) and (bool(self.reads) or any(
             tensor.dynamic_dims for tensor in self.inputs if isinstance(tensor, Tensor)))
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the method only returns numbers that the exporter was told, such as
+        "get_max_seq_len"."""
+        return not (self.inputs or self.nodes or self.unsupported or self.states
+                    or any(isinstance(value, Tensor) for value in self.outputs))
+
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
         self._finish_chain()
@@ -145,7 +159,8 @@ class Graph:
                 needed.update(entry.tensors())
                 needed.update(symbols_in(entry.formulas or ()))
         self.chain = kept[::-1]
-        found = {e.args[0] for e in self.chain if isinstance(e, Symbol) and e.kind == "read"}
+        found = {e.args[0] for e in self.chain
+                 if isinstance(e, Symbol) and e.kind == "read" and e.late is None}
         self.reads = tuple(sorted(found, key=lambda r: (r.input, r.element)))
 
     def last_use(self, tensor: Tensor) -> int:

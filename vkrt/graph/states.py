@@ -1,13 +1,14 @@
 """States: buffers that a method changes in place and that keep their value from run to run.
 
 In the file a state is a constant that a prepack brings to a value, and that operators then write
-again. In the graph, where every tensor is written once, it is the tensor that holds the value
-before the run and the one that holds it after.
+again; or a constant that an operator changes in place, such as a cache of attention. In the graph,
+where every tensor is written once, it is the tensor that holds the value before the run and the one
+that holds it after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +35,13 @@ class State:
     after: Tensor
 
 
-def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any]) -> frozenset[int]:
-    """Ids of the values that a prepack makes and a later operator writes."""
+def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any],
+                     mutated: Callable[[str], Sequence[int]]) -> frozenset[int]:
+    """Ids of the values that a prepack makes and a later operator writes.
+
+    Args:
+        mutated: see `vkrt.graph.build.build_graph`.
+    """
     packed: set[int] = set()
     changed: set[int] = set()
     for call in chain:
@@ -43,6 +49,8 @@ def changed_in_place(chain: Sequence[OperatorCall], values: Sequence[Any]) -> fr
             continue
         value = values[call.args[-1]]
         outs = value.ids if isinstance(value, ValueList) else call.args[-1:]
+        outs = (*outs, *(call.args[place] for place in mutated(call.name)
+                         if place < len(call.args) - 1))
         changed.update(out for out in outs if out in packed)
         if call.name == PREPACK:
             packed.update(outs)

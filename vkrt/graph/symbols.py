@@ -3,6 +3,10 @@
 A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
 (`select_as_symint`) and computes with both. Each such value is a `Symbol`; a graph keeps them in
 the order of the file, so that each is evaluated after what it is made of.
+
+What is read from an input and decides no size, such as a position in a cache, can be left to the
+kernels: they read the input themselves, and all values of it share one work list. Such a number is
+a `Late`.
 """
 
 from __future__ import annotations
@@ -47,6 +51,28 @@ class Read:
     element: int
 
 
+class Late(int):
+    """An integer to which kernels add what an element of an input holds when they run.
+
+    As a plain int it is the value it has where the input holds 0.
+
+    Attributes:
+        tensor: the method's input, of int32 on the device.
+        read: which element of it.
+    """
+
+    tensor: Tensor
+    read: Read
+
+    def __new__(cls, value: int, tensor: Tensor, read: Read) -> Late:
+        made = super().__new__(cls, value)
+        made.tensor, made.read = tensor, read
+        return made
+
+    def __repr__(self):
+        return f"{int(self)} + input {self.read.input}[{self.read.element}]"
+
+
 @dataclass(eq=False)
 class Symbol:
     """One symbolic integer (compared by identity).
@@ -57,11 +83,18 @@ class Symbol:
         args: (Tensor, dimension), (Read,), or two operands, each a Symbol or an int.
         bound: its value at the sizes that the graph has: those of the file until
             `vkrt.ops.ranges.find_dynamic` has worked them out.
+        late: the input, and the element of it, that kernels add to the symbol's value (see `Late`);
+            None for one that is known before.
     """
 
     kind: str
     args: tuple[Any, ...]
     bound: int
+    late: tuple[Tensor, Read] | None = None
+
+    def number(self, value: int) -> int:
+        """The value as an argument of a node."""
+        return value if self.late is None else Late(value, *self.late)
 
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
                  number_of: Callable[[Symbol], int], read: Callable[[Read], int]) -> int:
@@ -100,7 +133,7 @@ def symbols_in(value: Any) -> Iterator[Symbol]:
 def bounded(value: Any) -> Any:
     """An argument, or a list of them, with the bounds of symbols in their place."""
     if isinstance(value, Symbol):
-        return value.bound
+        return value.number(value.bound)
     if isinstance(value, (list, tuple)):
         return type(value)(bounded(item) for item in value)
     return value

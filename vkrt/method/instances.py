@@ -7,19 +7,22 @@ of the method. The sizes run lately are kept: one of them costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import DeviceMemoryError, InputError
+from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
 from vkrt.method.prepare import Prepared
+from vkrt.ops.late import Limit
 from vkrt.ops.resolving import resolve
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.runtime.state_memory import StateMemory
 from vkrt.work.tensor import Tensor
 
 # So many sets of sizes are kept.
@@ -73,15 +76,54 @@ def _value(read: Read, arrays: Sequence[np.ndarray]) -> int:
 
 @dataclass(frozen=True)
 class Instance:
-    """A method at one shape.
+    """A method at one shape, over one state.
 
     Attributes:
         prepared: its graph, work list and plan at this shape.
         compute: runs it.
+        state: what the method keeps from run to run.
+        limits: what inputs may hold where kernels go by it.
     """
 
     prepared: Prepared
     compute: ComputeGraph
+    state: StateMemory
+    limits: tuple[Limit, ...] = ()
+
+    def run(self, run_kernel: Callable[..., Any]) -> None:
+        """Runs it once; see `ComputeGraph.run`.
+
+        A run that fails in the middle of changing its state says so there. One that is interrupted
+        does not, where the device finishes it.
+        """
+        try:
+            self.compute.run(run_kernel)
+        except BaseException as error:
+            if self.changes_early and (isinstance(error, VulkanError)
+                                       or not self.compute.is_one_submission):
+                self.state.torn = True
+            raise
+
+    @cached_property
+    def changes_early(self) -> bool:
+        """Whether a run changes its state before everything else is done."""
+        steps = self.prepared.work.steps
+        changing = [any(operand.storage.role == "state" for operand in step.writes)
+                    for step in steps]
+        return True in changing and False in changing[changing.index(True):]
+
+    def check(self, arrays: Sequence[np.ndarray]) -> None:
+        """Compares inputs with the limits.
+
+        Raises:
+            InputError: an element is beyond them.
+        """
+        for limit in self.limits:
+            value = _value(limit.read, arrays)
+            if not limit.low <= value <= limit.high:
+                raise InputError(f"input {limit.read.input}: element {limit.read.element} of it "
+                                 f"has to be {limit.low} to {limit.high} at these sizes, because "
+                                 f"of {limit.where}; got {value}")
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:
@@ -113,18 +155,29 @@ class Instances:
         """Those that are kept, the one that was not run for longest first."""
         return iter([instance for _, instance in self._kept])
 
-    def get(self, shape: Shape) -> Instance | None:
-        """The instance of a shape, if it is kept."""
+    def get(self, shape: Shape, state: StateMemory) -> Instance | None:
+        """The instance of a shape and a state, if it is kept."""
         for entry in reversed(self._kept):
-            if entry[0] == shape:
+            if entry[0] == shape and entry[1].state is state:
                 if entry is not self._kept[-1]:
                     self._kept = (*(other for other in self._kept if other is not entry), entry)
                 return entry[1]
         return None
 
+    def of_shape(self, shape: Shape) -> Instance | None:
+        """An instance of a shape over any state, if one is kept."""
+        return next((instance for kept, instance in self._kept if kept == shape), None)
+
+    def drop(self, state: StateMemory) -> None:
+        """Lets go of the instances of a state."""
+        for instance in self:
+            if instance.state is state:
+                instance.compute.unbind()
+        self._kept = tuple(entry for entry in self._kept if entry[1].state is not state)
+
     def add(self, shape: Shape, instance: Instance) -> None:
-        """Keeps the instance of a shape that is not kept yet; the one that was not run for longest
-        goes where there are many."""
+        """Keeps an instance that is not kept yet; the one that was not run for longest goes where
+        there are many."""
         for _, oldest in self._kept[:-(KEPT - 1)]:
             oldest.compute.unbind()
         self._kept = (*self._kept[-(KEPT - 1):], (shape, instance))
@@ -149,7 +202,8 @@ class Instances:
             except DeviceMemoryError as error:
                 error.breakdown = instance.prepared.plan.summary()
                 raise
-        instance.compute.bind(self._weights, self.arena.blocks(instance.prepared.plan))
+        instance.compute.bind(self._weights, instance.state,
+                              self.arena.blocks(instance.prepared.plan))
         return True
 
     def settle(self) -> None:

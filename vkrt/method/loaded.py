@@ -12,11 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from vkrt.errors import DeviceMemoryError, InputError, VulkanError
+from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Shape
 from vkrt.method.prepare import Prepared, prepare, prepare_sizes, prepare_weights
+from vkrt.method.states import is_zero
+from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
@@ -25,10 +27,12 @@ from vkrt.report.memory import MemoryReport
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
 from vkrt.work.records import WorkList
+from vkrt.work.tensor import Constant
 
 # Weights placed so leave the file while the method is loaded.
 COPIED = ("direct", "staged")
@@ -58,6 +62,8 @@ class Loaded:
         # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
+        # What states begin with that is zero, as far as it was looked at
+        self._zeros: frozenset[Constant] = frozenset()
         self._prepared: Prepared | None = None
         try:
             self._pipelines = self._own(Pipelines(device, options.specialize))
@@ -105,19 +111,22 @@ class Loaded:
         self._read_ahead(reader, *COPIED)
         weights.prepare()
         shape = Shape.of_graph(prepared.graph, self.graph.reads)
-        instance = self._instance(shape, prepared)
+        self.state = self._own(self._new_memory())
+        instance = self._instance(shape, prepared, self.state)
         self._pipelines.save()
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
         weights.allocate_early()
         if self.options.order == "eager":
+            self.state.allocate()
             arena.reserve(plan)
         self.phase("prepack start")
         weights.prepack(reader)
         report.stopwatch.mark("weights")
         self.phase("after prepack")
         weights.allocate_pool()
-        weights.reset_states(reader)
+        self.state.allocate()
+        self.state.reset(reader, self._zeros)
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, "map")
         reader.close()
@@ -159,26 +168,36 @@ class Loaded:
 
     # Sizes
 
-    def ready(self, shape: Shape) -> Instance:
-        """The instance of a shape, ready to run. See `Method.execute` for what is raised."""
+    def ready(self, shape: Shape, state: StateMemory) -> Instance:
+        """The instance of a shape and a state, ready to run. See `Method.execute` for what is
+        raised."""
         self.instances.settle()
-        instance = self.instances.get(shape) or self._new_sizes(shape)
+        if state.torn:
+            raise StateError("a run that failed has left what the method keeps from run to run "
+                             "half changed; call reset_state() or load_state()")
+        instance = self.instances.get(shape, state) or self._new(shape, state)
         if self.instances.bind(instance):
             plan = instance.prepared.plan
             self.report.shape(str(shape), plan.run_bytes - plan.state_bytes,
                               self.instances.arena.nbytes, self.allocator)
         return instance
 
-    def _instance(self, shape: Shape, prepared: Prepared) -> Instance:
+    def _new(self, shape: Shape, state: StateMemory) -> Instance:
+        """The instance of a shape that was not run lately, or not over this state."""
+        known = self.instances.of_shape(shape)
+        return (self._instance(shape, known.prepared, state) if known is not None
+                else self._new_sizes(shape, state))
+
+    def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory) -> Instance:
         """A new instance, its pipelines created."""
         compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
         compute.prepare()
         self._pipelines.drop_modules()
-        instance = Instance(prepared, compute)
+        instance = Instance(prepared, compute, state, limits(prepared.graph))
         self.instances.add(shape, instance)
         return instance
 
-    def _new_sizes(self, shape: Shape) -> Instance:
+    def _new_sizes(self, shape: Shape, state: StateMemory) -> Instance:
         """The instance of sizes that are new, or were not run for long."""
         base = self.prepared.base
         graph = shape.resolve(self.graph)
@@ -190,7 +209,7 @@ class Loaded:
         debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.run_bytes:,} bytes of "
                      "activations")
         self._expect(shape, prepared)
-        return self._instance(shape, prepared)
+        return self._instance(shape, prepared, state)
 
     def _expect(self, shape: Shape, prepared: Prepared) -> None:
         """Corrects the prediction where sizes need more than those of which it was made."""
@@ -235,7 +254,38 @@ class Loaded:
         self.instances.max_bytes -= nbytes
         self.prepared = prepared
 
-    def reset_state(self) -> None:
+    # States
+
+    def _new_memory(self) -> StateMemory:
+        work, plan = self.prepared.work, self.prepared.plan
+        constants = {state.constant for state in work.states}
+        self._zeros = frozenset(constant for constant in constants
+                                if is_zero(self.prepared.sources[constant.source], constant.offset,
+                                           constant.nbytes))
+        return StateMemory(self._device, self.allocator, work, plan)
+
+    def new_state(self) -> StateMemory:
+        """One more state with the initial values."""
+        state = self._own(self._new_memory())
+        try:
+            state.allocate()
+            self.report.further_state(state.nbytes, self.allocator)
+            self.reset_state(state)
+        except BaseException:
+            self.close_state(state)
+            raise
+        return state
+
+    def close_state(self, state: StateMemory) -> None:
+        """Releases a state that `new_state` made."""
+        self.instances.settle()
+        self.instances.drop(state)
+        self._owned = [thing for thing in self._owned if thing is not state]
+        if not state.closed:
+            self.report.further_state(-state.nbytes, self.allocator)
+        state.close()
+
+    def reset_state(self, state: StateMemory) -> None:
         """See `Method.reset_state`."""
         if not self.prepared.work.states:
             return
@@ -243,7 +293,7 @@ class Loaded:
         for source in self.prepared.sources:
             source.check_unchanged()
         with Reader(self.prepared.sources, self.options.prefetch) as reader:
-            self._weights[0].reset_states(reader)
+            state.reset(reader, self._zeros)
 
     # The end
 

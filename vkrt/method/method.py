@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from vkrt.method.arguments import (
 from vkrt.method.instances import Instance, Shape
 from vkrt.method.loaded import Loaded
 from vkrt.method.profile import Profile, summarize, takes_timestamps
+from vkrt.method.states import State, arrays_of, bytes_of
 from vkrt.ops.host import run as host
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import MemoryPlan
 from vkrt.report.memory import MemoryReport
+from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
@@ -82,7 +85,7 @@ class Method:
     # Running
 
     def execute(self, inputs: Sequence[Any], out: Sequence[np.ndarray] | None = None,
-                ) -> list[Any]:
+                state: State | None = None) -> list[Any]:
         """Runs the method once.
 
         Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
@@ -94,12 +97,15 @@ class Method:
                 dimensions, less (see `metadata`).
             out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
                 by default.
+            state: one of `new_state`, which the run reads and changes; by default the method's
+                first.
 
         Returns:
             The outputs as numpy arrays (numbers where the method returns such).
 
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
+            StateError: a run before failed in the middle of changing the state.
             DeviceMemoryError: there is no memory for sizes larger than those run so far; the
                 method can go on with those.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again
@@ -112,10 +118,11 @@ class Method:
             if not self._has_run:
                 self.report.stopwatch.start()
                 self.report.growth.took("rest")
-            instance = self._ready(shape)
+            instance = self._ready(shape, state)
+            instance.check(arrays)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
-            instance.compute.run(host.run_kernel)
+            instance.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
                     read_output(instance.compute, index, result)
@@ -125,22 +132,81 @@ class Method:
                 self._loaded.phase("end of execute")
         return results
 
-    def reset_state(self) -> None:
+    # States
+
+    def new_state(self) -> State:
+        """One more state with the initial values, see `vkrt.Program.new_state`.
+
+        Raises:
+            DeviceMemoryError, VulkanError: nothing is left allocated.
+        """
+        with self._open() as loaded:
+            return State(self, loaded.new_state())
+
+    def close_state(self, state: State) -> None:
+        """Releases a state that `new_state` made; idempotent."""
+        if self._device.inherited:
+            return
+        with self._lock:
+            if not self._closed:
+                self._loaded.close_state(state.memory)
+
+    def reset_state(self, state: State | None = None) -> None:
         """Gives the buffers that the method changes in place their initial values.
 
-        A run changes them at its end, all together, and one that fails before leaves them as they
-        were. Should this fail, they are undefined until it is called again.
+        Should this fail, they are undefined until it is called again.
+
+        Args:
+            state: which; by default the method's first.
 
         Raises:
             FormatError: the file was changed since it was opened.
             OSError: it cannot be read.
             ForkedError: in a process that was forked after the method was loaded.
         """
+        with self._open() as loaded:
+            loaded.reset_state(self._memory(loaded, state))
+
+    def save_state(self, state: State | None = None) -> dict[str, np.ndarray]:
+        """The values of the buffers that the method changes in place, as arrays by name.
+
+        Where the host does not see the device's memory, this takes 64 KiB of it for its time.
+
+        Raises:
+            VulkanError: the device failed.
+        """
+        with self._open() as loaded:
+            loaded.instances.settle()
+            return arrays_of(self.work.states, self._memory(loaded, state).save())
+
+    def load_state(self, values: Mapping[str, np.ndarray], state: State | None = None) -> None:
+        """Gives the buffers that the method changes in place values of `save_state`.
+
+        Raises:
+            InputError: they are not of this method.
+            VulkanError: the device failed.
+        """
+        with self._open() as loaded:
+            wanted = bytes_of(self.work.states, values)
+            loaded.instances.settle()
+            self._memory(loaded, state).load(wanted)
+
+    def _memory(self, loaded: Loaded, state: State | None) -> StateMemory:
+        if state is None:
+            return loaded.state
+        if state.method is not self or state.memory.closed:
+            raise InputError(f"method '{self.metadata.name}': the state is closed, or another "
+                             "method's")
+        return state.memory
+
+    @contextmanager
+    def _open(self) -> Iterator[Loaded]:
+        """What the method has on the device, while no other thread uses it."""
         self._device.check_process()
         with self._lock:
             if self._closed:
                 raise ValueError(f"method '{self.metadata.name}' is closed")
-            self._loaded.reset_state()
+            yield self._loaded
 
     def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
         """Runs the method `repeat` times and once before, and times every step.
@@ -166,7 +232,8 @@ class Method:
         arrays = self._arrays(inputs)
         shape = Shape.of(self.graph, arrays)
         with self._lock:
-            instance = self._ready(shape)
+            instance = self._ready(shape, None)
+            instance.check(arrays)
             runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
                                             host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
@@ -178,11 +245,11 @@ class Method:
         return [check_input(value, info, index)
                 for index, (value, info) in enumerate(zip(inputs, infos))]
 
-    def _ready(self, shape: Shape) -> Instance:
-        """The instance of a shape, ready to run."""
+    def _ready(self, shape: Shape, state: State | None) -> Instance:
+        """The instance of a shape and a state, ready to run."""
         if self._closed:
             raise ValueError(f"method '{self.metadata.name}' is closed")
-        return self._loaded.ready(shape)
+        return self._loaded.ready(shape, self._memory(self._loaded, state))
 
     def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
         infos, values = self.metadata.outputs, instance.prepared.graph.outputs

@@ -50,8 +50,13 @@ class Broadcast:
         while len(dims) > OUTER_DIMS:
             self._expand_one(cx)
             dims = self._joined()
+        moving = [k for k, (_, strides) in enumerate(dims) if any(
+            stride for stride, operand in zip(strides, self.operands)
+            if operand.sizes != self.sizes)]
         padded = [*dims, *[(1, (0,) * len(self.operands))] * (OUTER_DIMS - len(dims))]
-        result = [padded[0][0], padded[1][0]]
+        # Nothing is decoded further out than one beyond the last along which an operand moves.
+        decoded = min(moving[-1] + 2, len(dims)) if moving else 0
+        result = [padded[0][0], padded[1][0], decoded]
         for index, operand in enumerate(self.operands):
             result += [self._kind(operand), *(strides[index] for _, strides in padded),
                        *operand.grid]

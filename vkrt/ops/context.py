@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from vkrt.work.tensor import (
     NOWHERE,
     Constant,
     Operand,
+    Storage,
     StorageList,
     Tensor,
     row_major,
@@ -60,7 +62,7 @@ class Lowering:
         base = base or WorkList()
         self.graph = graph
         self.budgets = budgets or {}
-        self.fusions = fusions_of(graph)
+        self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         self.target = target
@@ -112,8 +114,8 @@ class Lowering:
     def remember(self, node: Node) -> None:
         """Ends the current node: what was done for it goes into the memo."""
         self._nodes.append(NodeMemo(
-            node, tuple(self.steps[self._first_step:]), tuple(self._places),
-            tuple(self._new_copies), tuple(self._new_constants)))
+            node, self.fusions.how(self.node), tuple(self.steps[self._first_step:]),
+            tuple(self._places), tuple(self._new_copies), tuple(self._new_constants)))
 
     def repeat(self, memo: NodeMemo) -> None:
         """Does for the current node what another lowering did."""
@@ -159,15 +161,23 @@ class Lowering:
             # Where a dimension of size 1 stands decides the sides of an image.
             if not image or same.grid == operand.grid:
                 return same
-        key = (tensor, tuple(order))
-        if key not in self._copies:
+
+        def make() -> Operand:
             copy = self.temporary(operand.sizes, dtype, order)
             copying.copy(self, copy, operand)
-            self._keep_copy(key, copy)
+            return copy
+
+        return self.derived((tensor, tuple(order)), make)
+
+    def derived(self, key: tuple, make: Callable[[], Operand]) -> Operand:
+        """What a node makes of a tensor, the first of `key`, and later ones with the same key read
+        too; `make` makes it, with its dispatches."""
+        if key not in self._copies:
+            self._keep_copy(key, make())
         return self._copies[key]
 
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
-        """Notes a copy by the tensor and the order it is of, for later nodes."""
+        """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
         self._copies[key] = copy
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
@@ -253,7 +263,12 @@ class Lowering:
         if (operand.dtype != tensor.dtype or wanted.grid != operand.grid
                 or wanted.nbytes != storage.nbytes or operand.offset):
             return False
-        return all(self.graph.last_use(tenant) <= self.node
+        return self._is_dead(storage)
+
+    def _is_dead(self, storage: Storage) -> bool:
+        """Whether no node after the current one reads what a storage holds now."""
+        last = self.fusions.until
+        return all(max(self.graph.last_use(tenant), last.get(tenant, -1)) <= self.node
                    for tenant in self._tenants.get(storage.id, ()))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:
@@ -262,6 +277,11 @@ class Lowering:
         self._tenants.setdefault(operand.storage.id, []).append(tensor)
         self._places.append((tensor, operand))
         return operand
+
+    def repeat_results(self, node: Node, earlier: Node) -> None:
+        """Puts a node's results where those of an earlier one that did the same are."""
+        for tensor, other in zip(node.outs, earlier.outs, strict=True):
+            self.place(tensor, self._placed(other))
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
         """Makes a tensor a view of another operand's bytes, `offset` bytes further on.
@@ -298,6 +318,34 @@ class Lowering:
                                      tuple(max(side, 1) for side in shape.grid) if image else None)
         return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
 
+    def buffer(self, sizes, dtype: str) -> Operand:
+        """An operand of a new activation storage that is a buffer, row-major, in every storage."""
+        return self._new("activation", sizes, dtype, row_major(len(sizes)), flat=True)
+
+    @staticmethod
+    def _is_linear(operand: Operand, tensor: Tensor) -> bool:
+        return (not operand.storage.is_image and operand.dtype == tensor.dtype
+                and operand.lies_as(row_major(tensor.rank)))
+
+    def _linear_copy(self, operand: Operand, tensor: Tensor) -> Operand:
+        result = self.buffer(tensor.sizes, tensor.dtype)
+        copying.copy(self, result, operand)
+        return result
+
+    def change(self, before: Tensor, after: Tensor) -> Operand:
+        """The operand of a tensor that the current node changes in place, to write what changes.
+
+        Where nothing reads any more what the tensor was before, that is the memory it has, or else
+        a copy. It is a buffer, row-major, in every storage.
+        """
+        operand = self.operand(before)
+        if (self._is_linear(operand, before)
+                and operand.storage.role in ("state", "activation", "input")
+                and operand.storage.id not in self.read_by_host
+                and self._is_dead(operand.storage)):
+            return self.place(after, operand.as_rows())
+        return self.place(after, self._linear_copy(operand, before))
+
     def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
         """A new raw operand that the host can read and write."""
         return self._new(role, tensor.sizes, dtype, row_major(tensor.rank), raw=True)
@@ -314,7 +362,7 @@ class Lowering:
     # Weights
 
     def weight(self, tensor: Tensor, order, rows: int | None = None,
-               flat: bool = False) -> Operand:
+               flat: bool = False, pitch: int | None = None) -> Operand:
         """A constant, prepacked into the given order.
 
         Args:
@@ -322,6 +370,8 @@ class Lowering:
             order: of dimensions in memory.
             rows: makes it a matrix operand with this many outer dimensions as rows.
             flat: a vector read by texel number: a buffer in every storage.
+            pitch: elements of the constant from one index of the outermost dimension to the next,
+                where more lie between them than belong to the tensor.
         """
         constant = self._constant(tensor)
         if constant is None:
@@ -337,12 +387,13 @@ class Lowering:
         # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
         # product's matrix are the same bytes.
         key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
-               tensor.sizes, order, image, rows if image else None)
+               tensor.sizes, order, image, rows if image else None, pitch)
         if key not in self._weights:
             target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
             source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
                              raw=True)
-            self.prepacks.append(copying.prepack(constant, target, source, tensor.name))
+            self.prepacks.append(copying.prepack(constant, target, source, tensor.name,
+                                                  pitch))
             self._weights[key] = target
         return replace(self._weights[key], rows=rows)
 
@@ -366,24 +417,33 @@ class Lowering:
         For None a placeholder to bind, which a shader must not read.
         """
         if tensor is not None:
-            vector = (self.weight(tensor, row_major(tensor.rank), flat=True)
-                      if self._constant(tensor) is not None else self._flat(tensor))
-            # Kernels of images see it as texels, others as what the rest of the variant is.
-            return self.check_view(vector) if self.storage == "texture3d" else vector
+            return self.flat(tensor)
         if dtype not in self._placeholders:
             bound = self._new("activation", (4,), dtype, (0,), flat=True)
             self._placeholders[dtype] = replace(bound, placeholder=True)
         return self._placeholders[dtype]
 
-    def _flat(self, tensor: Tensor) -> Operand:
-        """A computed vector as a linear buffer."""
-        operand = self.read(tensor, row_major(tensor.rank))
-        if not operand.storage.is_image:
-            return operand
-        flat = self._new("activation", tensor.sizes, tensor.dtype, row_major(tensor.rank),
-                         raw=True)
-        copying.copy(self, flat, operand)
-        return flat
+    def flat(self, tensor: Tensor, sizes=None) -> Operand:
+        """A constant or a computed tensor, row-major, read by texel number with LOAD_FLAT: a
+        buffer in every storage.
+
+        Args:
+            sizes: a reshape of the tensor.
+        """
+        sizes = tensor.sizes if sizes is None else tuple(sizes)
+        order = row_major(len(sizes))
+        if self.is_constant(tensor):
+            operand = self.weight(self.constant_as(tensor, sizes=sizes), order, flat=True)
+        else:
+            operand = self.read(tensor, row_major(tensor.rank))
+            if operand.storage.is_image or sizes != tensor.sizes:
+                source = operand
+                operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
+                copying.emit(self, operand, source, copying.Walk(source.sizes, source.strides()))
+        # Kernels of images see it as texels, others as what the rest of the variant is.
+        if self.storage == "texture3d" and operand.texels > self.target.max_texels:
+            raise ImageTooLarge(f"{tensor} has {operand.texels} texels, more than a texel view")
+        return operand
 
     # Work
 

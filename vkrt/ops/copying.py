@@ -7,6 +7,7 @@ its size and the stride in the source (in elements of the source's padded memory
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +26,7 @@ LAYOUT_VERSION = 1
 WIDE = "int64"
 
 # ids of the copy shaders' parameters
-DIMS, MODE, FIRST, COUNT, RUN, GAP, OFFSET, BASE = 0, 1, 6, 7, 8, 9, 10, 11
+DIMS, MODE, PACKED, FIRST, COUNT, RUN, GAP, OFFSET, BASE, WALK = 0, 1, 5, 6, 7, 8, 9, 10, 11, 15
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ def _mode(walk: Walk, packed: int) -> int:
 
 def params(destination: Operand, source: Operand | None, walk: Walk, *, first: int = 0,
            count: int | None = None, run: int = 0, gap: int = 0, offset: int = 0) -> list[int]:
-    """The copy shaders' parameters, in the order of their ids.
+    """A walk with a part of what it fills, in numbers: what `shader_params` makes the copy shaders'
+    parameters of, what is kept with packed weights (`vkrt.packed`), and what the host packs by
+    (`vkrt.memory.packing`).
+
+    Sizes are those of the walk over elements, innermost first.
 
     Args:
         destination: what is written; `run`, `gap` and `offset` (in texels) select a part of it,
@@ -100,6 +105,8 @@ def params(destination: Operand, source: Operand | None, walk: Walk, *, first: i
         first, count: the texels of the walk to do, all by default.
     """
     packed = destination.packed if not run else walk.sizes[-1]
+    if packed % 4 and destination.packed % 4 == 0:
+        raise AssertionError(f"a part of {packed} elements would pad texels of {destination}")
     original = walk
     walk = walk.collapsed()
     if len(walk.sizes) > MAX_DIMS:
@@ -117,6 +124,28 @@ def params(destination: Operand, source: Operand | None, walk: Walk, *, first: i
             run or 1 << 30, gap, offset, walk.base, *(source.grid if source else (1, 1, 1)), *dims]
 
 
+def shader_params(values: Sequence[int]) -> list[int]:
+    """The copy shaders' parameters, in the order of their ids, of those that `params` returns.
+
+    Where every texel of the destination is found at once (all modes but 0), the walk becomes one
+    over texels: its innermost dimension is that of texels, 4 times as far apart as elements.
+    """
+    result = [*values, int(values[GAP] != 0)]
+    mode, packed = values[MODE], values[PACKED]
+    dims = [tuple(values[WALK + 2 * k:WALK + 2 * k + 2]) for k in range(values[DIMS])]
+    (inner, stride), *outer = dims
+    if packed % 4 and inner != packed:
+        # Rows of the destination end with padding: texels are decoded row by row.
+        inner, outer = packed, [(inner // packed, stride * packed), *outer]
+    if not mode or len(outer) >= MAX_DIMS:
+        result[MODE] = 0
+        return result
+    dims = [(-(-inner // 4), 4 * stride), *outer]
+    result[DIMS], result[PACKED] = len(dims), inner
+    result[WALK:WALK + 2 * len(dims)] = [value for dim in dims for value in dim]
+    return result
+
+
 def emit(cx, destination: Operand, source: Operand, walk: Walk, **part) -> None:
     """Adds the dispatch of a walk from `source` to `destination` (see `params`)."""
     values = params(destination, source, walk, **part)
@@ -128,7 +157,7 @@ def emit(cx, destination: Operand, source: Operand, walk: Walk, **part) -> None:
         shader, storage = ("copy_from_buffer" if to_image else "copy_to_buffer"), "texture3d"
     elif not to_image and cx.storage == "texture3d":
         storage = "buffer"
-    cx.dispatch(shader, values, [destination], [source], values[COUNT],
+    cx.dispatch(shader, shader_params(values), [destination], [source], values[COUNT],
                 dtype=variant(source.dtype, destination.dtype), storage=storage)
 
 
@@ -153,15 +182,24 @@ def copy(cx, destination: Operand, source: Operand) -> None:
     emit(cx, destination, source, walk_of(destination, source))
 
 
-def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> Prepack:
+def prepack(constant: Constant, target: Operand, source: Operand, name: str,
+            pitch: int | None = None) -> Prepack:
     """The record that brings a constant of the file, which has elements, into a weight.
 
     The slices are rows of the constant's outermost dimension where that is the outermost of the
-    weight too; otherwise the whole constant is one slice.
+    weight too, and all of them belong to it; otherwise the whole constant is one slice.
+
+    Args:
+        pitch: elements from one row of the constant to the next; None where all belong to the
+            weight.
     """
     walk = walk_of(target, source)
+    if pitch is not None:
+        if target.order[0] != 0:
+            raise AssertionError(f"{target}: rows that are {pitch} elements apart go inwards")
+        walk = Walk(walk.sizes, (pitch, *walk.strides[1:]))
     rows = 1
-    if target.order and target.order[0] == 0 and len(target.order) > 1:
+    if target.order and target.order[0] == 0 and len(target.order) > 1 and pitch is None:
         rows = target.sizes[0]
     if constant.dtype == WIDE:
         walk = Walk(walk.sizes, tuple(2 * stride for stride in walk.strides))
@@ -176,7 +214,7 @@ def prepack(constant: Constant, target: Operand, source: Operand, name: str) -> 
 
 
 def slice_params(record: Prepack, first_row: int, rows: int) -> list[int]:
-    """Parameters of the dispatch for some of a prepack's rows, staged from its buffer's start."""
+    """The shader's parameters for some of a prepack's rows, staged from its buffer's start."""
     values = list(record.params)
     texels = record.target.texels // record.rows
     elements = math.prod(record.target.sizes) // record.rows
@@ -185,4 +223,4 @@ def slice_params(record: Prepack, first_row: int, rows: int) -> list[int]:
     values[FIRST] = first_row * texels
     values[COUNT] = rows * texels
     values[BASE] -= first_row * elements
-    return values
+    return shader_params(values)

@@ -113,6 +113,15 @@ def ONE_FLOAT(args):
 
 
 @_rule("one")
+def FLOATS_ALIKE(args):
+    """The floats among the tensors have one dtype, which the result has: others are weights."""
+    dtypes = {tensor.dtype for tensor in _tensors(args)} & FLOATS
+    if len(dtypes) != 1:
+        raise _refuse(tensor.dtype for tensor in _tensors(args))
+    return frozenset(dtypes)
+
+
+@_rule("one")
 def WHOLE(args):
     """Integers or bools, promoted."""
     allowed = _promoted(args)

@@ -243,7 +243,8 @@ def _activation(cx) -> tuple[int, float, float]:
 @op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",
     takes_activation=True)
 def _two(cx, node, x, y):
-    binary(cx, node.outs[0], node.name.upper(), x, y, activation=_activation(cx))
+    function = "SILU_MUL" if cx.node in cx.fusions.gated else node.name.upper()
+    binary(cx, node.outs[0], function, x, y, activation=_activation(cx))
 
 
 @op("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together, dtypes=PROMOTED,

@@ -13,8 +13,8 @@ from vkrt.ops.registry import operator
 from vkrt.work.records import Dispatch, HostCall, WorkList
 
 # Kernels that read many elements for each one that they write, without being products
-REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "avg_pool2d", "max_pool2d",
-            "max_pool2d_with_indices")
+REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "rms_norm", "choose_qparams",
+            "avg_pool2d", "max_pool2d", "max_pool2d_with_indices")
 # Kernels that bring a product's operands into the order that it reads
 MOVING = ("copy", "copy_from_buffer", "copy_to_buffer", "convert", "fill", "join", "pad",
           "winograd_input", "winograd_weight", "winograd_output")

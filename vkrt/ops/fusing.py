@@ -1,8 +1,15 @@
-"""Nodes that are one kernel, found in a graph before it is lowered.
+"""Nodes that are one kernel, or computed before, found in a graph before it is lowered.
 
-x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; an activation of a sum or product
+x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; a product with that, as in the
+gated layers of language models, is one kernel with it; an activation of a sum or product
 that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
 are those of the separate kernels, but that in half precision nothing is rounded in between.
+
+Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
+dequantize, clamp (relu6), quantize. The kernel of the first does all of it, with the same bits.
+
+The exporter quantizes the input of every linear layer anew, also where several have the same one
+(queries, keys and values): such nodes are `repeated`, and their results are those of the first.
 """
 
 from __future__ import annotations
@@ -14,10 +21,31 @@ from dataclasses import field, replace
 from typing import Any
 
 from vkrt.dataclass import dataclass
+from vkrt.errors import VkrtError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor
+
+QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """What happens to a quantized result: it is made real, limited, and quantized again.
+
+    Attributes:
+        scale: with which it is made real; its zero is that of the result.
+        low, high: what it is limited to.
+        new_scale, new_zero: with which it is quantized then.
+    """
+
+    scale: float
+    low: float
+    high: float
+    new_scale: float
+    new_zero: int
 
 
 @dataclass
@@ -27,16 +55,37 @@ class Fusions:
     Attributes:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
+        requantized: what the node there does to its quantized result as well.
+        gated: products there whose first factor goes through silu before.
+        until: tensors that a node reads in the place of an earlier one, and which node.
         done: nodes that others do.
+        repeated: nodes that do the same as an earlier one, and which.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
+    requantized: dict[int, Requantization] = field(default_factory=dict)
+    gated: set[int] = field(default_factory=set)
+    until: dict[Tensor, int] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    repeated: dict[int, int] = field(default_factory=dict)
+
+    def how(self, index: int) -> tuple[Any, ...]:
+        """What is lowered differently at a node: where two lowerings say the same of one node, they
+        do the same there."""
+        node, tail = self.nodes.get(index), self.tails.get(index)
+        return (index in self.done, index in self.gated, self.repeated.get(index),
+                node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
 
 
-def fusions_of(graph: Graph) -> Fusions:
-    """Everything in a graph that can be fused."""
+# Operators that programs repeat with the same arguments
+REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
+
+
+def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
+    """Everything in a graph that can be fused; nothing if that is not wanted."""
+    if not wanted:
+        return Fusions()
     uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     found = Fusions()
@@ -51,6 +100,9 @@ def fusions_of(graph: Graph) -> Fusions:
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_silu(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
+        if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
+            _find_gated(graph, found, index, only)
+    for index, node in enumerate(graph.nodes):
         if not _of(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
@@ -59,12 +111,32 @@ def fusions_of(graph: Graph) -> Fusions:
         if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
             continue
         head = only(source, index)
-        if (head is not None and head not in found.nodes
+        if (head is not None and (head not in found.nodes or head in found.gated)
                 and _of(graph.nodes[head], "takes_activation")):
-            found.nodes[head] = replace(graph.nodes[head], outs=node.outs)
+            found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
+    for index, node in enumerate(graph.nodes):
+        if node.op == QUANTIZE:
+            _find_requantized(graph, found, index, only)
+    _find_repeated(graph, found)
     return found
+
+
+def _find_repeated(graph: Graph, found: Fusions) -> None:
+    first: dict[Any, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op not in REPEATED:
+            continue
+        # Tensors compare by identity, and no node writes one twice.
+        outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
+        earlier = first.setdefault((node.op, _as_tuples(node.args), outs), index)
+        if earlier != index:
+            found.repeated[index] = earlier
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _of(node: Node, what: str) -> Any:
@@ -84,6 +156,66 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
             found.done.add(maker)
             found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
             return
+
+
+def _find_requantized(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    """Looks for what a quantization ends: a product, dequantized and limited."""
+    chain = [index]
+    for _ in range(3):
+        args = graph.nodes[chain[0]].args
+        maker = only(args[0], chain[0]) if args and isinstance(args[0], Tensor) else None
+        if maker is None or maker in found.nodes or maker in found.done:
+            return
+        chain.insert(0, maker)
+    head, *rest = (graph.nodes[i] for i in chain)
+    if not (_of(head, "takes_requantization") and rest[0].op == DEQUANTIZE
+            and _of(rest[1], "bounds")) or len({tuple(n.outs[0].sizes) for n in (head, *rest)}) > 1:
+        return
+    made, real, last = (_arguments(node) for node in (head, rest[0], rest[2]))
+    bounds = _arguments(rest[1])
+    if made is None or real is None or last is None or bounds is None:
+        return
+    low, high = _of(rest[1], "bounds")(*bounds.values())
+    dtypes = [node.outs[0].dtype for node in rest]
+    if (real["zero_point"] != made["output_zero_point"] or not low <= high
+            or dtypes != ["float32", "float32", "int8"]
+            or (last["quant_min"], last["quant_max"]) != (-128, 127)):
+        return
+    found.requantized[chain[0]] = Requantization(real["scale"], low, high, last["scale"],
+                                                 last["zero_point"])
+    found.nodes[chain[0]] = replace(head, outs=rest[2].outs)
+    found.done.update(chain[1:])
+
+
+def _arguments(node: Node) -> dict[str, Any] | None:
+    """A node's arguments by the names of the schema; None where a file has wrong ones, which the
+    checks will say."""
+    declared = operator(node.op)
+    assert declared is not None  # else it would not be part of a chain
+    try:
+        declared.infer(node.args)
+        read = declared.schema.read(node.args)
+    except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
+        return None
+    names = [parameter.name for parameter in declared.schema.parameters if parameter.kind != "-"]
+    return dict(zip(names, read, strict=True))
+
+
+def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    node = graph.nodes[index]
+    for gate, other in (node.args[:2], node.args[1::-1]):
+        if index in found.nodes or not isinstance(gate, Tensor) or not isinstance(other, Tensor):
+            continue
+        maker = only(gate, index)
+        silu = None if maker is None else found.nodes.get(maker, graph.nodes[maker])
+        if (silu is not None and silu.op == "aten.silu.default" and len(silu.args) == 1
+                and isinstance(silu.args[0], Tensor)
+                and _alike(silu.args[0], gate, other, node.outs[0])):
+            found.nodes.pop(maker, None)
+            found.done.add(maker)
+            found.nodes[index] = replace(node, args=(silu.args[0], other))
+            found.gated.add(index)
+            found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
 
 
 def _alike(first: Tensor, *others: Tensor) -> bool:

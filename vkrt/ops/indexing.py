@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
-from vkrt.ops.context import ImageTooLarge
 from vkrt.ops.copying import MAX_DIMS, Walk
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.registry import op
@@ -39,10 +38,7 @@ def _embedding(cx, node, weight, indices, *_training):
         _rows(cx, cx.read(weight, (0, 1)), cx.read(indices, row_major(indices.rank)), out,
               row_major(out.rank), weight.sizes[0])
         return
-    table = cx.weight(weight, (0, 1), flat=True)
-    if cx.storage == "texture3d" and table.texels > cx.target.max_texels:
-        raise ImageTooLarge(f"{weight} has {table.texels} texels, more than a texel view")
-    _rows(cx, table, cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
+    _rows(cx, cx.flat(weight), cx.read(indices, row_major(indices.rank)), out, row_major(out.rank),
           weight.sizes[0], shader="embedding")
 
 

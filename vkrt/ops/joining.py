@@ -231,8 +231,8 @@ def _number(value: int | float, dtype: str) -> int | float:
     return int(number != 0) if dtype == "bool" else limited(number)
 
 
-def _fill(cx, node, value: int | float) -> None:
-    out = node.outs[0]
+def fill(cx, out: Tensor, value: int | float) -> None:
+    """Makes every element of a tensor this number."""
     result: Operand = cx.write(out, row_major(out.rank))
     cx.dispatch("fill", [*result.grid, result.packed, _number(value, out.dtype)], [result], [],
                 result.texels)
@@ -247,13 +247,13 @@ def filled_sizes(size, *_value):
 @op("aten.full_like.default", "self:T fill_value:n *:*", sizes=same, dtypes=ANY,
     kernels="aten::{}.out aten::fill.Scalar_out")
 def _full(cx, node, _like, value):
-    _fill(cx, node, value)
+    fill(cx, node.outs[0], value)
 
 
 @op("aten.scalar_tensor.default", "s:n *:*", sizes=lambda _value: ((),), dtypes=ANY,
     kernels="aten::{}.out")
 def _scalar_tensor(cx, node, value):
-    _fill(cx, node, value)
+    fill(cx, node.outs[0], value)
 
 
 # In an empty tensor nobody may rely on what is in it.
@@ -264,7 +264,7 @@ def _scalar_tensor(cx, node, value):
 @op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,
     kernels="aten::{}.out")
 def _zeros_or_ones(cx, node, _like):
-    _fill(cx, node, int(node.op.startswith("aten.ones")))
+    fill(cx, node.outs[0], int(node.op.startswith("aten.ones")))
 
 
 def arange_sizes(start, end, step):

@@ -73,7 +73,7 @@ def _walk(cx: Lowering) -> WorkList:
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
         cx.begin(index)
-        memo = reuse.find(index, node)
+        memo = reuse.find(index, node, cx.fusions.how(index))
         if memo is None:
             _lower_or_refuse(cx, node)
         else:
@@ -121,6 +121,9 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
     args = found.check(node)
     if cx.node in cx.fusions.done:
+        return
+    if cx.node in cx.fusions.repeated:
+        cx.repeat_results(node, cx.graph.nodes[cx.fusions.repeated[cx.node]])
         return
     try:
         if node.is_host:

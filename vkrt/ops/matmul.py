@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import math
 
-from vkrt.ops import tiles
-from vkrt.ops.broadcast import expanded
+from vkrt.ops import copying, tiles
+from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.ending import Ending, plain
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
+# The tiles of matmul_q8_AxB.comp
+TILES_8 = ((4, 8),)
+
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
-             batches: int = 1, bias: Operand | None = None, has_bias: bool = False,
-             addend: Operand | None = None, clamp: tuple[float, float] | None = None,
-             alpha: float = 1.0, beta: float = 1.0) -> None:
+             batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
+             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None) -> None:
     """Dispatches result = clamp(alpha * source x matrix + beta * bias).
 
     Args:
@@ -27,28 +30,36 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         source: packed along the summed dimension; `batches` times `rows` rows.
         matrix: a matrix operand, or a computed tensor with X = columns; one for all batches, or
             as many as there are batches.
-        bias: a vector; without `has_bias` it only fills a binding.
-        addend: a tensor of the result's size and order, instead of a vector.
+        ending: with the bias; of quantized tensors, which have no factors and no addend, it says
+            all that is done. Nothing is by default.
+        addend: a tensor of the result's size and order, instead of the bias.
+        scales: of the columns of the result, for a matrix of int8.
     """
     columns, texels = result.packed, source.grid[2]
     computed = matrix.rows is None
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
-    low, high = clamp or (0.0, 0.0)
+    ending = ending or plain(cx.vector(None, result.dtype), False, None)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
-              addend is not None, clamp is not None, low, high, alpha, beta, has_bias]
+              addend is not None, alpha, beta, *ending.params]
+    kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
-        shader, loops = "gemv", 4 * (texels + 1)
+        shader, loops = f"gemv{kind}", 4 * (texels + 1)
         count, work = tiles.invocations((1, 4), 1, columns, batches), 1
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2)
-        shader, loops = f"matmul_{tile[0]}x{tile[1]}", texels
+        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
+                            allowed=allowed)
+        shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
-    vector = bias or cx.vector(None, result.dtype)
-    # In linear storages both have one binding.
-    extra = [vector, addend or source] if cx.storage == "texture3d" else [addend or vector]
-    cx.dispatch(shader, params, [result], [source, matrix, *extra], count, loops=loops,
-                work=work)
+    vectors = list(ending.vectors)
+    if is_float(source.dtype):
+        # In linear storages both have one binding.
+        vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
+            [addend] if addend else vectors)
+    if scales is not None:
+        vectors.append(cx.check_view(scales))
+    cx.dispatch(shader, params, [result], [source, matrix, *vectors], count, loops=loops,
+                work=work, dtype=copying.variant(source.dtype, result.dtype))
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:
@@ -81,9 +92,8 @@ def linear(cx, node, x, weight, bias):
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
     matrix = _matrix(cx, weight, (0, 1))
-    vector = cx.vector(bias, out.dtype)
-    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1], bias=vector,
-             has_bias=bias is not None)
+    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1],
+             ending=plain(cx.vector(bias, out.dtype), bias is not None, None))
 
 
 def _product_sizes(x, y):
@@ -139,7 +149,7 @@ def addmm(cx, node, bias, a, b, beta, alpha):
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN
     elif bias.rank == 1 and bias.numel == out.sizes[1]:
-        extra = {"bias": cx.vector(bias, out.dtype), "has_bias": True}
+        extra = {"ending": plain(cx.vector(bias, out.dtype), True, None)}
     else:
         extra = {"addend": _expanded(cx, bias, out.sizes)}
     _product(cx, out, a, b, beta=beta, alpha=alpha, **extra)

@@ -1,8 +1,9 @@
 """Normalizations: over a tensor's last dimensions, over groups of channels, by known moments.
 
-Layer normalization of many short rows is one kernel. Other sets of elements, and those whose
-moments the program asks for, take three: moments of parts of the sets (moments.comp), joined
-(moments_join.comp), and applied (normalize.comp).
+Root mean square normalization is one kernel (rms_norm.comp), and so is layer normalization of many
+short rows. Other sets of elements, and those whose moments the program asks for, take three:
+moments of parts of the sets (moments.comp), joined (moments_join.comp), and applied
+(normalize.comp).
 """
 
 from __future__ import annotations
@@ -142,6 +143,27 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     cx.dispatch("layer_norm", [*result.grid, result.packed, rows, count, math.prod(shape), epsilon,
                                weight is not None, bias is not None],
                 [result], [source, scale, shift], rows, loops=3 * count + count // 32 + 2)
+
+
+def _rms_norm_sizes(x, weight, _epsilon):
+    if not x:
+        fail("input", "expected at least rank 1, got a 0-d tensor")
+    need_sizes(weight, x[-1:], "weight")
+    return (x,)
+
+
+@op("et_vk.rms_norm.default", "input:T weight:T eps:f", sizes=_rms_norm_sizes, dtypes=ONE_FLOAT)
+def _rms_norm(cx, node, x, weight, epsilon):
+    """Over the last dimension."""
+    source = cx.read(x, row_major(x.rank))
+    rows, count = source.grid[0] * source.grid[1], source.grid[2]
+    # Few rows are shared by as many invocations as run at once.
+    chunk = -(-count // max(cx.target.tuning.lanes // max(rows, 1), 1))
+    parts = -(-count // chunk) if chunk else 0
+    factor = cx.vector(weight, x.dtype)
+    result = cx.write(node.outs[0], source.order, over=(source,) if parts == 1 else ())
+    cx.dispatch("rms_norm", [*result.grid, result.packed, rows, parts, chunk, epsilon], [result],
+                [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)
 
 
 def _need_channels(x):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
+from vkrt.ops.late import find_late
 from vkrt.ops.resolving import Sizes, resolve, settle
 from vkrt.work.tensor import Tensor
 
@@ -37,6 +38,7 @@ def find_dynamic(graph: Graph) -> None:
     of all inputs at the same place, or in one other too. After many tries in vain the rest is taken
     to be dynamic: a call will tell.
     """
+    find_late(graph)
     _settle(graph)
     search = _Search(graph)
     search.run()

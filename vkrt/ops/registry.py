@@ -16,7 +16,7 @@ What only portable kernels do outside of delegates is declared in `vkrt.ops.host
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -33,6 +33,27 @@ from vkrt.ops.schema import Schema, Sizes, sizes_in
 from vkrt.work.tensor import Tensor
 
 SizesRule = Callable[..., Sequence[Sizes]]
+
+
+@dataclass(frozen=True)
+class LateRule:
+    """Which arguments of an operator its kernel can read when it runs (`vkrt.graph.symbols.Late`).
+
+    Attributes:
+        names: of the parameters.
+        most: gets the node's arguments, gives the largest value that the first of them may have
+            when the kernel runs; the smallest is 0.
+        fits: gets the node's arguments and the places of those that would be read so; whether the
+            kernel can do that.
+        is_reason: whether a value read for this use is left to kernels. Otherwise it is so only
+            where it has another use that is a reason, and the method is lowered for each value
+            that it is run with, which then may be beyond `most`.
+    """
+
+    names: tuple[str, ...]
+    most: Callable[..., int]
+    fits: Callable[[Sequence[Any], Set[int]], bool] = lambda _args, _places: True
+    is_reason: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,9 @@ class Operator:
             the operator to its result; None where none does.
         bounds: of that from a node's arguments, where it has some.
         takes_activation: whether the operator's kernel is such a one.
+        late: which of its arguments kernels may read when they run; None for none.
+        takes_requantization: whether the kernel makes its quantized result real, limits it and
+            quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
     """
 
     name: str
@@ -66,6 +90,8 @@ class Operator:
     activation: str | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: bool = False
+    late: LateRule | None = None
+    takes_requantization: bool = False
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
@@ -232,6 +258,12 @@ def known(name: str) -> Operator:
     if found is None:
         raise UnsupportedError(f"vkrt has no operator {name}")
     return found
+
+
+def mutated(name: str) -> tuple[int, ...]:
+    """Places of the arguments that an operator changes in place; none for one that vkrt lacks."""
+    found = operator(name)
+    return () if found is None else found.schema.mutates
 
 
 def infer(name: str, args: Sequence[Any]) -> tuple[Sizes, ...]:

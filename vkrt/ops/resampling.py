@@ -9,11 +9,12 @@ from vkrt.ops.copying import Walk, emit
 from vkrt.ops.dtypes import ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides, x_first
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import at_least, fail, need_rank, unsupported
-from vkrt.work.tensor import Tensor, row_major
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
+from vkrt.work.tensor import Operand, Tensor, row_major
 
 
-def _pixel_shuffle_sizes(x, factor):
+def pixel_shuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
+    """The sizes of [.., C * r * r, H, W] shuffled."""
     if len(x) < 3:
         fail("self", f"expected at least rank 3, got sizes {list(x)}")
     if len(x) > 4:
@@ -26,11 +27,14 @@ def _pixel_shuffle_sizes(x, factor):
     return ((*batch, channels // (factor * factor), height * factor, width * factor),)
 
 
-@op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=_pixel_shuffle_sizes, dtypes=ONE,
+@op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=pixel_shuffle_sizes, dtypes=ONE,
     kernels="aten::{}.out")
-def pixel_shuffle(cx, node, x, factor):
-    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]."""
-    out = node.outs[0]
+def _pixel_shuffle(cx, node, x, factor):
+    pixel_shuffle(cx, node.outs[0], x, factor)
+
+
+def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
+    """[.., C * r * r, H, W] -> [.., C, H * r, W * r]; gives where it has put that."""
     channels, height, width = out.sizes[-3], x.sizes[-2], x.sizes[-1]
     batch = x.sizes[0] if x.rank == 4 else 1
     order = image_order(x.rank)
@@ -46,6 +50,7 @@ def pixel_shuffle(cx, node, x, factor):
         dims.insert(1, dims.pop())
     result = cx.write(out, order)
     emit(cx, result, source, Walk(tuple(d[0] for d in dims), tuple(d[1] for d in dims)))
+    return result
 
 
 def _resampled(x, size, scales):

@@ -18,7 +18,7 @@ from typing import Any
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
-from vkrt.graph.symbols import Read, Symbol, bounded
+from vkrt.graph.symbols import Read, Symbol
 from vkrt.ops.registry import infer
 from vkrt.work.tensor import Tensor
 
@@ -68,7 +68,7 @@ def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, in
         symbol.bound = number
     for entry in graph.chain:
         if isinstance(entry, Node) and entry.formulas is not None:
-            entry.args = bounded(entry.formulas)
+            entry.settle()
     for index, symbol in graph.output_symbols.items():
         graph.outputs[index] = symbol.bound
     graph.values = dict(values)
@@ -151,7 +151,7 @@ class _Resolver:
         if isinstance(value, Tensor):
             return self.now.get(value, value)
         if isinstance(value, Symbol):
-            return self.numbers[value]
+            return value.number(self.numbers[value])
         if isinstance(value, (list, tuple)):
             return type(value)(self._value(item) for item in value)
         return value

@@ -23,6 +23,7 @@ class NodeMemo:
 
     Attributes:
         node: which one.
+        how: what of it was lowered differently (`vkrt.ops.fusing.Fusions.how`).
         steps: its records.
         places: where it put tensors, in order.
         copies: the copies it made, by tensor and order.
@@ -30,6 +31,7 @@ class NodeMemo:
     """
 
     node: Node
+    how: tuple[Any, ...]
     steps: tuple[Any, ...]
     places: tuple[tuple[Tensor, Operand], ...]
     copies: tuple[tuple[tuple[Any, ...], Operand], ...]
@@ -72,14 +74,20 @@ class Reuse:
             self._changed.add(self._leader(tensor))
         return operand
 
-    def find(self, index: int, node: Node) -> NodeMemo | None:
-        """What lowering the node of this index did; None where it has to be lowered anew."""
+    def find(self, index: int, node: Node, how: tuple[Any, ...]) -> NodeMemo | None:
+        """What lowering the node of this index did; None where it has to be lowered anew.
+
+        Args:
+            how: what of it is lowered differently now.
+        """
         found = self._memo.nodes[index] if index < len(self._memo.nodes) else None
+        if found is not None and (found.node is not node or found.how != how):
+            found = None
         self._made.update(node.outs)
         leader = self._connect([*node.tensors(), *node.outs])
         if leader is None:
-            return found if found is not None and found.node is node else None
-        if found is None or found.node is not node:
+            return found
+        if found is None:
             self._changed.add(leader)
         return None if leader in self._changed else found
 

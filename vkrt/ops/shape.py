@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from vkrt.graph.graph import Node
+from vkrt.graph.symbols import Late
 from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.broadcast import expansion, lifted_order
 from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.dtypes import FIRST
-from vkrt.ops.registry import op
+from vkrt.ops.positions import slice_at, slice_fits
+from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
 from vkrt.ops.views import part_offset, reshape
 from vkrt.work.tensor import Operand, Tensor
@@ -290,9 +292,14 @@ def _select_copy(cx, node, x, dim, index):
 
 
 @op("aten.slice_copy.Tensor", "self:T dim:i start:i? end:i? step:i?", sizes=slice_sizes,
-    dtypes=FIRST, kernels="aten::{}.Tensor_out")
+    dtypes=FIRST, kernels="aten::{}.Tensor_out",
+    late=LateRule(("start", "end"), lambda x, dim, start, end, _step: x.sizes[dim] - (end - start),
+                  fits=slice_fits, is_reason=False))
 def _slice_copy(cx, node, x, dim, start, _end, step):
     dim = dimension(dim, x.rank)
+    if isinstance(start, Late):
+        slice_at(cx, x, node.outs[0], dim, start)
+        return
     start = slice_end(start, x.sizes[dim], 0)
     _part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
 

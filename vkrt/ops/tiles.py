@@ -6,6 +6,8 @@ the last tile. How fast each is on full tiles was measured for every driver (`Tu
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from vkrt.work.tuning import Tile, Tuning
 
 
@@ -14,12 +16,14 @@ def invocations(tile: Tile, width: int, channels: int, count: int = 1) -> int:
     return -(-width // tile[0]) * -(-channels // tile[1]) * count
 
 
-def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: int = 1) -> Tile:
+def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: int = 1,
+           allowed: Collection[Tile] | None = None) -> Tile:
     """The fastest tile for `count` rows of `width` pixels with so many channels.
 
     Args:
         tuning: the driver's.
         minimum: leaves out tiles of fewer pixels.
+        allowed: leaves out other tiles.
     """
 
     def cost(entry: tuple[Tile, float]) -> float:
@@ -27,7 +31,8 @@ def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: i
         work = tile[0] * tile[1] / rate
         return max(invocations(tile, width, channels, count), tuning.lanes) * work
 
-    return min((entry for entry in tuning.tiles if entry[0][0] >= minimum), key=cost)[0]
+    return min((entry for entry in tuning.tiles if entry[0][0] >= minimum
+                and (allowed is None or entry[0] in allowed)), key=cost)[0]
 
 
 # Rows are split where fewer than this many would be walked at a time, into parts of at least this

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from vkrt.dataclass import dataclass
 from vkrt.ops import matmul, tiles
+from vkrt.ops.ending import Ending
 from vkrt.plan.arena import round_up
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, row_major
@@ -126,14 +127,13 @@ def choose(layer: Layer, budget: int, target: Target) -> int:
 
 
 def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, weight: Operand,
-             bias: Operand, *, has_bias: int, limits: list, padding: tuple[int, int],
-             height: int) -> None:
+             ending: Ending, *, padding: tuple[int, int], height: int) -> None:
     """Dispatches result = clamp(source * weight + bias).
 
     Args:
         strip: rows of tiles to do at a time.
         weight: a matrix operand, columns over (ky, kx, input channel).
-        limits: has_clamp, low and high.
+        ending: with the bias.
         padding: (y, x).
         height: of an image of the source.
     """
@@ -151,6 +151,8 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
                                        padding[0]], [pixels], [source], count * inputs)
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
         # The bias only fills a binding here.
-        matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS, bias=bias)
-        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part, has_bias,
-                                        *limits], [result], [products, bias], count * layer.texels)
+        matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
+                        ending=Ending(ending.vectors, (False, False, 0.0, 0.0)))
+        cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part,
+                                        *ending.params], [result], [products, *ending.vectors],
+                    count * layer.texels)

@@ -12,6 +12,7 @@ import math
 import random
 from bisect import insort
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from vkrt.dataclass import dataclass
 
@@ -67,23 +68,27 @@ def lower_bound(requests: Sequence[Request]) -> int:
     """The most bytes alive at once, in bytes.
 
     Every offset is a multiple of the common divisor of all alignments, so each request takes its
-    size rounded up to that; only the one at the end of the arena need not be whole.
+    size rounded up to that; only the one at the end of the arena, among those alive together, need
+    not be whole.
     """
     if not requests:
         return 0
     unit = math.gcd(*(r.alignment for r in requests))
-    changes: dict[int, int] = {}
-    slack = 0
-    for request in requests:
-        whole = round_up(request.nbytes, unit)
-        slack = max(slack, whole - request.nbytes)
-        changes[request.first] = changes.get(request.first, 0) + whole
-        changes[request.last + 1] = changes.get(request.last + 1, 0) - whole
     alive = most = 0
-    for time in sorted(changes):
-        alive += changes[time]
-        most = max(most, alive)
-    return most - slack
+    ends: list[tuple[int, int]] = []  # (last, bytes) of those alive
+    slacks: list[tuple[int, int]] = []  # (minus what rounding added, last), of others as well
+    for request in sorted(requests, key=lambda r: r.first):
+        while ends and ends[0][0] < request.first:
+            alive -= heappop(ends)[1]
+        whole = round_up(request.nbytes, unit)
+        alive += whole
+        heappush(ends, (request.last, whole))
+        heappush(slacks, (request.nbytes - whole, request.last))
+        while slacks[0][1] < request.first:
+            heappop(slacks)
+        # It grows only where a request begins: one that ends takes more than its slack.
+        most = max(most, alive + slacks[0][0])
+    return most
 
 
 def pack(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:

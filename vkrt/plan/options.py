@@ -12,7 +12,7 @@ from dataclasses import field, fields
 from typing import Any
 
 from vkrt.dataclass import dataclass
-from vkrt.device.policy import SPECIALIZE, STORAGES, WINOGRAD
+from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.placement import WEIGHTS
@@ -83,6 +83,8 @@ class LoadOptions:
         metavar="FILE")
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
+    fusions: str = _option("on", "whether kernels do what follows them too, such as activations",
+                           choices=FUSIONS)
     specialize: str = _option(
         "few", "which sizes are compiled into the kernels: the few that the driver's row names, "
         "all of them or none", choices=SPECIALIZE)

@@ -22,7 +22,7 @@ def _refuse(what: str, expected: str, value: object) -> NoReturn:
 
 def as_int(value: object, what: str = "argument") -> int:
     """An Int, or a Double without fraction."""
-    if type(value) is int:
+    if isinstance(value, int) and type(value) is not bool:
         return value
     if type(value) is float and value.is_integer():
         return int(value)

@@ -143,6 +143,13 @@ class MemoryReport:
                                 + self.state + self.activations + self.host)
         self.notes.append(why)
 
+    def further_state(self, nbytes: int, account: Any) -> None:
+        """Takes that one more state was allocated, or with a negative number that one went."""
+        self.state += nbytes
+        self.planned_peak = max(self.planned_peak, self.weights + self.pool + self.uploads
+                                + self.state + self.activations + self.host)
+        self.measured_peak = max(self.measured_peak, account.statistics()["peak_block_bytes"])
+
     def phase(self, name: str, account: Any) -> None:
         """Notes a checkpoint of what an allocator has; the same name replaces the former one."""
         used = account.statistics()

@@ -31,6 +31,7 @@ from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times, on_one_line
 from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of, write_set
 from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.state_memory cimport StateMemory
 from vkrt.runtime.streaming cimport Streamer
 from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
@@ -67,6 +68,7 @@ cdef class ComputeGraph:
     cdef Streamer streamer
     # Hold what the device reads in a run that was interrupted
     cdef tuple weights
+    cdef StateMemory state
     # What is closed when the device is done with such a run
     cdef list leftovers
     cdef readonly bint unfinished
@@ -91,15 +93,16 @@ cdef class ComputeGraph:
             if isinstance(step, Dispatch):
                 shader = shaders.get(step.shader)
                 self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.local_size, step.is_small, False)))
+                    shader, step.params, step.constants, False)))
             else:
                 self.steps.append((step, None, None))
 
-    def bind(self, weights, blocks):
+    def bind(self, weights, StateMemory state not None, blocks):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
             weights: the `Weights` that have the storages of this work list's weights.
+            state: what it keeps from run to run.
             blocks: the memory of the plan's blocks of activations, by their index.
 
         Raises:
@@ -112,6 +115,8 @@ cdef class ComputeGraph:
             for some in weights:
                 self.resources.share(some.resources, some.storages)
                 self.streamer = some.streamer if some.streamer is not None else self.streamer
+            self.state = state
+            self.resources.share(state.resources, state.storages)
             for index, block in blocks.items():
                 places = self.plan.blocks[index].places
                 self.resources.create([place.storage for place in places])
@@ -169,7 +174,12 @@ cdef class ComputeGraph:
                 thing.close()
         self.sections = []
         self.pool = self.submission = self.sets = self.resources = self.streamer = None
-        self.weights = None
+        self.weights = self.state = None
+
+    @property
+    def is_one_submission(self):
+        """Whether the device finishes a run that the host does not wait for to its end."""
+        return len(self.sections) <= 1 and self.streamer is None
 
     def _encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""

@@ -16,7 +16,7 @@ cdef class Pipelines:
     cdef readonly str specialize
     # From the driver's row: families of shaders -> names of sizes that are compiled in
     cdef object few
-    # Ids of the parameters that are compiled in, by (shader's name, whether all are pushed)
+    # Ids of what is compiled in, by (shader's name, whether all are pushed)
     cdef dict constants
     cdef Shared shared
     cdef dict modules
@@ -29,4 +29,4 @@ cdef class Pipelines:
     cdef list keys
     cdef list threads
 
-    cdef Pipeline get(self, shader, params, int local_size, bint is_small, bint pushed)
+    cdef Pipeline get(self, shader, params, tuple constants, bint pushed)

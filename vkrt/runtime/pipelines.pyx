@@ -11,7 +11,7 @@ import weakref
 from collections import Counter
 
 from vkrt.device.policy import policy_of
-from vkrt.work.records import Dispatch
+from vkrt.work.records import LOCAL_SIZE, Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.info import usable_cores
@@ -23,10 +23,6 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
 from vkrt.vk.pipeline_cache cimport open_cache
 
-# Specialization constants beside the parameters: a workgroup's invocations, `Dispatch.is_small`
-LOCAL_SIZE_ID, IS_SMALL_ID = 100, 101
-# The default of a PARAM's specialization constant: "read the push constant".
-cdef long UNSET = -0x80000000
 PUSH_CONSTANT_BYTES = 128
 
 # A shader that a work list would specialize for more dispatches than these has its sizes pushed
@@ -39,9 +35,13 @@ TILE = re.compile(r"_\d+(x\d+)?$")
 # Threads that create pipelines beside the one that loads the program
 MAX_THREADS = 3
 
+# What is being made, for all programs of the process
+cdef set batches = set()
 
-cdef long as_int32(long bits):
-    return bits - (<long>1 << 32) if bits >= <long>1 << 31 else bits
+
+def in_the_making():
+    """How many pipelines the programs of this process wait for."""
+    return sum([batch.left for batch in tuple(batches)])
 
 
 cdef class Shared:
@@ -97,7 +97,7 @@ cdef class Pipelines:
                            if count > MAX_SPECIALIZED}
         for step in steps:
             shader = shaders.get(step.shader)
-            key = self._key(shader, step.params, step.local_size, step.is_small, False)
+            key = self._key(shader, step.params, step.constants, False)
             if key not in wanted and self._find(key) is None:
                 wanted[key] = shader
         if not wanted:
@@ -106,6 +106,7 @@ cdef class Pipelines:
         batch = PipelineBatch(self.device, len(wanted))
         for key, shader in wanted.items():
             batch.add(self._layout(shader), self._module(shader), key[1])
+        batches.add(batch)
         self.batch, self.keys = batch, list(wanted)
         helpers = min(usable_cores() - 1, MAX_THREADS, len(wanted) - 1)
         for _ in range(helpers):
@@ -135,17 +136,16 @@ cdef class Pipelines:
         """Lets the driver's cache of compiled pipelines outlive the process."""
         save(self.device)
 
-    cdef Pipeline get(self, shader, params, int local_size, bint is_small, bint pushed):
+    cdef Pipeline get(self, shader, params, tuple constants, bint pushed):
         """The pipeline of a shader for a dispatch.
 
         Args:
             params: one int per parameter id.
-            local_size: invocations of a workgroup.
-            is_small: see `Dispatch.is_small`.
+            constants: what the dispatch is, see `Dispatch.constants`.
             pushed: whether all sizes are pushed, whatever `specialize` says.
         """
         self.finish()
-        key = self._key(shader, params, local_size, is_small, pushed)
+        key = self._key(shader, params, constants, pushed)
         pipeline = self._find(key)
         if pipeline is None:
             open_cache(self.device)
@@ -153,20 +153,20 @@ cdef class Pipelines:
             pipeline = self._add(key, pipeline)
         return pipeline
 
-    def _key(self, shader, params, local_size, bint is_small, pushed):
-        constants = [(LOCAL_SIZE_ID, local_size)]
-        for number in self._constants(shader, pushed):
-            constants.append((number, is_small if number == IS_SMALL_ID else params[number]))
-        return shader.name, tuple(constants)
+    def _key(self, shader, params, constants, pushed):
+        """What pipelines are told apart by: the shader and (id, value) of what is compiled in."""
+        return shader.name, tuple([
+            (number, constants[number - LOCAL_SIZE] if number >= LOCAL_SIZE else params[number])
+            for number in self._constants(shader, pushed)])
 
     def _constants(self, shader, bint pushed):
-        """Ids of the parameters that are compiled in: what selects code always is."""
+        """Ids of what is compiled in: always what selects code, and what a dispatch is."""
         cdef tuple known = self.constants.get((shader.name, pushed))
         if known is None:
             names = () if pushed else self.few.get(TILE.sub("", shader.name.split(".")[0]), ())
             everything = self.specialize == "all" and not pushed and shader.name not in self.pushed
-            known = tuple(spec.id for spec in shader.specs if spec.id != LOCAL_SIZE_ID and (
-                everything or as_int32(spec.default) != UNSET or spec.name in names))
+            known = tuple(spec.id for spec in shader.specs if (
+                everything or not spec.may_be_pushed or spec.name in names))
             self.constants[shader.name, pushed] = known
         return known
 
@@ -219,6 +219,7 @@ cdef class Pipelines:
             # What is left of the threads after that needs nothing of the batch.
             batch.stop()
             batch.close()
+            batches.discard(batch)
         self.batch = None
         self.keys, self.threads = [], []
 

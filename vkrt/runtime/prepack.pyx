@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from vkrt.work.weights import copied_bytes
 from vkrt.memory.reader import Transfer
-from vkrt.ops.copying import COUNT, slice_params
+from vkrt.ops.copying import COUNT, shader_params, slice_params
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.shader import catalog
 from vkrt.work.target import GROUP
@@ -33,6 +33,9 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+
+# Of weights of any size, see `Dispatch.constants`.
+cdef tuple PACKING = (GROUP, False, False, False)
 
 
 cdef class Prepacker:
@@ -86,7 +89,8 @@ cdef class Prepacker:
 
     cdef Pipeline _pipeline(self, record):
         # Parameters differ for every weight: pushed, so that all weights share a pipeline.
-        return self.pipelines.get(catalog().get(record.shader), record.params, GROUP, False, True)
+        return self.pipelines.get(catalog().get(record.shader), shader_params(record.params),
+                                  PACKING, True)
 
     def run(self, allocate_block):
         """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.

@@ -5,17 +5,13 @@
     prepare                  pipelines that pack
     allocate_early           order "eager" only: all their blocks
     prepack                  blocks as they are reached, one staging buffer, freed at the end
-    allocate_pool            the pool of streamed weights, and what is kept from run to run
-    reset_states             which gets its first value
+    allocate_pool            the pool of streamed weights
     stream                   starts the reloads of streamed weights, if there are any
 
 Work lists of the same method at other sizes read the same weights (`ComputeGraph.bind`).
 """
 
-from libc.string cimport memset
-
 from vkrt.plan.uploads import SLOTS
-from vkrt.memory.reader import Transfer
 from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
@@ -24,16 +20,15 @@ from vkrt.runtime.transfers import transfer_of
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
+from vkrt.vk.memory cimport MEMORY_DEVICE, Allocator, Block
 from vkrt.vk.resource cimport Buffer
 
-# Kinds of blocks that are the weights'; a state is kept as they are, and is as little an activation
-KINDS = ("weight", "pool", "state")
+# Kinds of blocks that are the weights'
+KINDS = ("weight", "pool")
 
 
 cdef class Weights:
-    """The weights of a work list, and what it keeps from run to run: handles, memory, and what
-    reloads the weights that are streamed.
+    """The weights of a work list: handles, memory, and what reloads those that are streamed.
 
     Args:
         device: an open device.
@@ -55,8 +50,7 @@ cdef class Weights:
         self.plan = plan
         self.mapper = mapper
         self.blocks = [None] * len(plan.blocks)
-        self.storages = (*(work.storages[weight.storage] for weight in plan.placements.catalog),
-                         *(state.operand.storage for state in work.states))
+        self.storages = tuple(work.storages[w.storage] for w in plan.placements.catalog)
         try:
             self.resources = Resources(device, work.storages)
             self.resources.create([storage.id for storage in self.storages
@@ -87,8 +81,7 @@ cdef class Weights:
             return
         planned = self.plan.blocks[index]
         block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
-                                        MEMORY_READBACK if planned.kind == "state"
-                                        and not self.device.unified else MEMORY_DEVICE)
+                                        MEMORY_DEVICE)
         self.blocks[index] = block
         self.resources.bind(planned.places, block)
 
@@ -125,26 +118,8 @@ cdef class Weights:
             buffer.block.flush(buffer.offset, buffer.size)
 
     def allocate_pool(self):
-        """Allocates the pool of streamed weights, and the block of what is kept."""
+        """Allocates the pool of streamed weights."""
         self._allocate_all(KINDS)
-
-    def reset_states(self, reader):
-        """Gives what is kept from run to run the value that the file has. Needs its block."""
-        cdef size_t nbytes, address
-        transfers = []
-        for state in self.work.states:
-            nbytes, address = state.constant.nbytes, <size_t>self.resources.host_address(
-                state.operand)
-            if nbytes > <size_t>state.operand.nbytes:
-                raise ValueError(f"{nbytes} bytes for {state.name} of {state.operand.nbytes}")
-            # The rest of the last texel is padding, which kernels take to be zero.
-            memset(<char*>address + nbytes, 0, <size_t>state.operand.nbytes - nbytes)
-            transfers.append(Transfer(state.constant.source, state.constant.offset, nbytes,
-                                      address, name=state.name))
-        reader.run(transfers)
-        # All of them were written: neighbours in an atom come to no harm.
-        for state in self.work.states:
-            self.resources.flush(state.operand)
 
     def stream(self, reader):
         """Starts the reloads of a plan with streamed weights. Needs the pool."""

@@ -11,6 +11,9 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 
+# The default of a PARAM's constant, as bits: UNSET of shaders/common/params.glsl
+UNSET = 1 << 31
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:
@@ -43,6 +46,12 @@ class Spec:
     name: str
     type: str
     default: int
+
+    @property
+    def may_be_pushed(self) -> bool:
+        """Whether it is a PARAM (shaders/common/params.glsl): where nobody sets it, the shader
+        reads the push constant."""
+        return self.default == UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +203,10 @@ class _File:
         with open(os.dup(self._descriptor), "rb") as file:
             return file.readline()
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # At the interpreter's end `os` may be gone.
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            close(self._descriptor)
 
 
 @functools.cache

@@ -58,6 +58,9 @@ cdef class CommandBuffer:
     # Offset and size are multiples of 4 bytes.
     cdef void fill_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
                           uint32_t word) noexcept nogil
+    # The bytes go into the command; offset and size are multiples of 4, at most 65,536.
+    cdef void update_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
+                            const void* data) noexcept nogil
     # Resets `number` queries; then each write_timestamp(i) is of the moment all commands before
     # it are done.
     cdef void reset_timestamps(self, VkQueryPool queries, uint32_t number) noexcept nogil

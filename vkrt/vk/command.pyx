@@ -196,6 +196,10 @@ cdef class CommandBuffer:
                           uint32_t word) noexcept nogil:
         self.device.vk.vkCmdFillBuffer(self.handle, target, offset, size, word)
 
+    cdef void update_buffer(self, VkBuffer target, uint64_t offset, uint64_t size,
+                            const void* data) noexcept nogil:
+        self.device.vk.vkCmdUpdateBuffer(self.handle, target, offset, size, data)
+
     cdef void reset_timestamps(self, VkQueryPool queries, uint32_t number) noexcept nogil:
         self.device.vk.vkCmdResetQueryPool(self.handle, queries, 0, number)
 

@@ -91,6 +91,11 @@ cdef class PipelineBatch:
         fetch_add(&self.working, -1)
         return index < self.size
 
+    @property
+    def left(self):
+        """How many are not made yet."""
+        return max(self.size - load(&self.next), 0) + load(&self.working)
+
     def stop(self):
         """Lets no call of `work` begin another pipeline, and waits for those that were begun."""
         with nogil:

@@ -34,6 +34,7 @@ cdef extern from * nogil:
         X(vkFreeCommandBuffers) X(vkBeginCommandBuffer) X(vkEndCommandBuffer) \\
         X(vkCmdBindPipeline) X(vkCmdBindDescriptorSets) X(vkCmdPushConstants) \\
         X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkCmdCopyBuffer) X(vkCmdFillBuffer) \\
+        X(vkCmdUpdateBuffer) \\
         X(vkAllocateMemory) X(vkFreeMemory) X(vkBindBufferMemory) X(vkCreateSemaphore) \\
         X(vkDestroySemaphore) X(vkCreateFence) X(vkDestroyFence) X(vkResetFences) \\
         X(vkWaitForFences) X(vkCreateQueryPool) X(vkDestroyQueryPool) X(vkCmdResetQueryPool) \\
@@ -171,6 +172,8 @@ cdef extern from * nogil:
             const VkBufferMemoryBarrier*, uint32_t, const VkImageMemoryBarrier*) noexcept nogil
         void (*vkCmdCopyBuffer)(
             VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy*) noexcept nogil
+        void (*vkCmdUpdateBuffer)(
+            VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, const void*) noexcept nogil
         void (*vkCmdFillBuffer)(
             VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t) noexcept nogil
         VkResult (*vkAllocateMemory)(

@@ -27,8 +27,12 @@ def _check_places(operands: Iterable[Operand]) -> None:
         operand.check_place()
 
 
-# See `Dispatch.is_small`.
+# What kernels divide by one step is below this (shaders/common/division.glsl).
 SMALL = 1_390_000
+
+# The specialization constants beside those of parameters: what a dispatch is. Shaders declare those
+# that they use, in params.glsl, division.glsl and tensor.glsl of shaders/common.
+LOCAL_SIZE, IS_SMALL, IS_WHOLE, HAS_FEW_TEXELS = range(100, 104)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Dispatch:
         writes: operands bound first, from binding 0.
         reads: operands bound behind them, in binding order.
         invocations: number of invocations, one-dimensional.
-        local_size: invocations per workgroup (specialization constant 100).
+        local_size: invocations per workgroup.
         groups: workgroups (x, y, 1) that cover them.
         loops: iterations of all loops of one invocation, an upper bound (see `Target.loop_limit`).
     """
@@ -61,15 +65,19 @@ class Dispatch:
         _check_places((*self.writes, *self.reads))
 
     @property
-    def is_small(self) -> bool:
-        """Whether the shader divides no number of 1,390,000 or more (shaders/common/division.glsl).
+    def constants(self) -> tuple[int, int, int, int]:
+        """The values of the constants `LOCAL_SIZE`, `IS_SMALL`, `IS_WHOLE`, `HAS_FEW_TEXELS`.
 
-        What shaders divide are numbers of invocations, and of elements of operands; those of the
-        matrices of weights are never taken apart.
+        What shaders divide are numbers of invocations and of texels or elements of operands (those
+        of the matrices of weights are never taken apart): small is what has fewer than `SMALL` of
+        all of these, and few texels what has fewer invocations and texels. Whole is what writes
+        no padding.
         """
         most = max((operand.texels for operand in (*self.writes, *self.reads)
                     if operand.rows is None), default=0)
-        return max(self.invocations, 4 * most) < SMALL
+        return (self.local_size, max(self.invocations, 4 * most) < SMALL,
+                all(operand.packed % 4 == 0 for operand in self.writes),
+                max(self.invocations, most) < SMALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +147,7 @@ class Prepack:
         constant: the bytes in the file.
         target: the weight.
         shader: variant of the copy shader.
-        params: of the dispatch for the whole constant, as `Dispatch.params`.
+        params: the walk of the whole constant, see `vkrt.ops.copying.params`.
         row_bytes: bytes of the smallest slice of the constant that fills whole texels.
         rows: number of such slices.
         name: for messages.

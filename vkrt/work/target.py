@@ -29,6 +29,7 @@ class Target:
         loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run) or "any".
+        fuses: whether nodes that one kernel can do become one (`vkrt.ops.fusing`).
         tuning: what kernels are chosen by.
     """
 
@@ -40,6 +41,7 @@ class Target:
     offset_alignment: int = 256
     loop_limit: int | None = None
     scratch: str = "none"
+    fuses: bool = True
     tuning: Tuning = Tuning()
 
     @property

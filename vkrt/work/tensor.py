@@ -245,6 +245,10 @@ class Operand:
         """Whether the tensor has exactly `count` elements."""
         return math.prod(self.sizes) == count
 
+    def as_rows(self) -> Operand:
+        """The same bytes as a padded, row-major operand: they have to lie so."""
+        return replace(self, order=row_major(len(self.sizes)), raw=False)
+
     def with_view(self, sizes, order) -> Operand:
         """The same bytes under other logical sizes; the caller vouches for it."""
         return replace(self, sizes=tuple(sizes), order=tuple(order))

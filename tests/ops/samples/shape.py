@@ -171,6 +171,8 @@ SAMPLES = [
              dtype=dtype, name=dtype)
       for value, dtype in ((0.1, "float32"), (-7, "int32"), (-2**31, "int32"), (True, "bool"),
                            (-3, "int8"), (7, "uint8"), (-math.inf, "float32"), (0.5, "float16"))),
+    Sample("aten.full.default", [[3, 8], 0.1, None], lambda s, v, _: np.full(s, v),
+           dtype="float32", name="whole"),
     Sample("aten.full_like.default", [normal(2, 3, 5), 2, None],
            lambda x, v, _: np.full_like(x, v)),
     Sample("aten.zeros.default", [[3, 5], None], lambda s, _: np.zeros(s), dtype="float32"),

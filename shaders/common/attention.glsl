@@ -1,0 +1,31 @@
+// Attention over a cache of keys and values: what its three kernels have in common.
+//
+//   scores[s, h, l] = scale * dot(query[s, h], keys[l, h / group])     attention_scores
+//   scores[s, h, :] = softmax over the keys that query s sees          attention_softmax, in place
+//   result[s, h] = sum over l of scores[s, h, l] * values[l, h / group]   attention_values
+//
+// Queries are done in blocks, so that the scores stay small however many there are. A block has
+// `count` queries from `first` on. Keys beyond those that are seen are neither read nor scored, so
+// a cache costs what is in it and not what it could hold.
+//
+// Heads that share keys are neighbours: `group` of them and the queries of a block make the rows
+// of a tile, row r being query r / group of the block and head r % group of the group.
+
+PARAM(0, group)
+PARAM(1, kv_heads)
+// Texels of one head; of a row of scores.
+PARAM(2, Z)
+PARAM(3, width)
+PARAM(4, first)
+PARAM(5, count)
+// All queries, all rows of the cache.
+PARAM(6, queries)
+PARAM(7, rows)
+PARAM(8, is_causal)
+#define POSITION_PARAM 9
+#include "position.glsl"
+
+// The position of the first of all queries.
+int begin() { return position_at_most(rows - queries); }
+// The last key that query `s` of the block sees.
+int last_key(int s) { return begin() + (is_causal != 0 ? first + s : queries - 1); }

@@ -1,0 +1,9 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Rows times a matrix of 8-bit weights, 4 rows times 8 columns of the result an invocation.
+#define TILE_M 4
+#define TILE_N 2
+#define WEIGHT_8
+#include "matmul.glsl"

@@ -1,0 +1,51 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Rows of `count` texels divided by the root of their mean square, times a weight. The sum is in
+// fp32 whatever the tensors hold.
+//
+// `parts` invocations share a row: each sums all of it, which costs lanes that would be idle
+// nothing, and writes `chunk` texels. With one part the result may lie over the source.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+FLAT(2, weight)
+PARAM(0, X)
+PARAM(1, Y)
+PARAM(2, Z)
+// Elements of a row.
+PARAM(3, size)
+PARAM(4, rows)
+PARAM(5, parts)
+PARAM(6, chunk)
+PARAM_FLOAT(7, epsilon)
+
+#define TEXEL(k) LOAD(source, AT_LINEAR(base + (k), X, Y, Z))
+
+void main() {
+  int i = invocation();
+  if (i >= rows * parts) return;
+  ivec2 row_part = DIVIDED(i, parts);
+  int base = row_part.x * Z;
+  vec4 sum = vec4(0);
+  for (int block = 0; block < Z; block += 64) {
+    int stop = min(block + 64, Z);
+    vec4 squares = vec4(0);
+    for (int k = block; k < stop; k++) {
+      vec4 v = TEXEL(k);
+      squares += v * v;
+    }
+    sum += squares;
+  }
+  float mean = dot(sum, vec4(1)) / float(size);
+  float scale = 1.0 / sqrt(mean + epsilon);
+  int first = row_part.y * chunk;
+  int end = min(first + chunk, Z);
+  for (int k = first; k < end; k++) {
+    vec4 v = TEXEL(k) * scale * LOAD_FLAT(weight, k);
+    STORE(result, AT_LINEAR(base + k, X, Y, Z), mask_padding(v, VALID(k, size)));
+  }
+}

@@ -1,0 +1,104 @@
+"""4-bit weights are read as they lie in the file, and are one weight whoever reads them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness import Sample, make_case, merged
+from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
+
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.lowering import lower
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
+
+STORAGES = ("texel", "buffer", "texture3d")
+
+
+def target(storage):
+    return Target(storage=storage, max_texels=1 << 26, max_image_extent=16384)
+
+
+def shaders(work):
+    return [step.shader.split(".")[0] for step in work.steps]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_nothing_of_them_is_copied(storage):
+    for sample in SAMPLES:
+        work = lower(make_case(sample).graph, target(storage))
+        assert {weight.layout for weight in work.catalog} == {"file"}, sample
+
+
+def _model(key=None):
+    """An embedding and an output layer with the same bytes."""
+    _, weight, scales, group, _ = grouped((1, 64), 12, 32)
+    table = Sample("et_vk.embedding_q4gsw.default",
+                   [weight, np.ascontiguousarray(scales.T), group, np.array([3], np.int32), True],
+                   embedding, dtype="float32", constants=(0, 1))
+    head = Sample("et_vk.linear_q4gsw.default", grouped((1, 64), 12, 32), grouped_linear,
+                  constants=(1, 2))
+    graph, data = merged([make_case(table), make_case(head)])
+    for node, place in zip(graph.nodes, (0, 1)):
+        tensor = node.args[place]
+        tensor.constant = replace(tensor.constant, key=key)
+    return graph, data
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_the_embedding_and_the_output_layer_share_their_weight(storage):
+    graph, _ = _model("the key of both")
+    work = lower(graph, target(storage))
+    table, head = (step for step in work.steps if step.shader.startswith(("embed", "linear")))
+    assert table.reads[0].storage is head.reads[1].storage
+    assert table.reads[0].nbytes == head.reads[1].nbytes == 12 * 32
+    assert (table.reads[0].dtype, head.reads[1].dtype) == ("uint8", "int32")
+    assert len([w for w in work.catalog if w.nbytes == 12 * 32]) == 1
+    other = lower(_model()[0], target(storage))
+    assert len([w for w in other.catalog if w.nbytes == 12 * 32]) == 2
+
+
+@pytest.mark.parametrize(("sizes", "group", "shader"), [
+    ((1, 64), 32, "linear_q4_gemv"), ((1, 1, 64), 64, "linear_q4_gemv"),
+    ((2, 64), 32, "linear_q4_4x8"), ((300, 64), 32, "linear_q4_8x8"),
+    ((1, 48), 16, "linear_q4_any"), ((5, 48), 48, "linear_q4_any"),
+])
+def test_rows_and_groups_choose_the_kernel(sizes, group, shader):
+    sample = Sample("et_vk.linear_q4gsw.default", grouped(sizes, 64, group), grouped_linear,
+                    constants=(1, 2))
+    assert shaders(lower(make_case(sample).graph, Target()))[-1] == shader
+
+
+def _layer(**changes):
+    sizes = {"x": (2, 64), "weight": (8, 32), "scales": (2, 8), "group": 32, "bias": None,
+             "out": (2, 8), **changes}
+    x = Tensor(sizes["x"], "float32", name="x")
+    weight = Tensor(sizes["weight"], "uint8", constant=Constant(0, 256, "uint8"))
+    scales = Tensor(sizes["scales"], "float32", constant=Constant(256, 64, "float32"))
+    bias = sizes["bias"] and Tensor(sizes["bias"], "float32", constant=Constant(0, 64, "float32"))
+    out = Tensor(sizes["out"], "float32")
+    node = Node("et_vk.linear_q4gsw.default", (x, weight, scales, sizes["group"], bias), (out,))
+    return Graph("m", [x], [out], [node]).finish(), node
+
+
+@pytest.mark.parametrize(("changes", "argument"), [
+    ({"group": 48}, "group_size"), ({"group": 0}, "group_size"), ({"group": -32}, "group_size"),
+    ({"weight": (8, 33)}, "weights"), ({"weight": (256,)}, "weights"), ({"x": ()}, "self"),
+    ({"scales": (1, 8)}, "weight_scales"), ({"scales": (2, 4)}, "weight_scales"),
+    ({"scales": (16,)}, "weight_scales"), ({"bias": (12,)}, "bias"), ({"bias": (8, 1)}, "bias"),
+])
+def test_sizes_that_contradict_each_other_are_refused(changes, argument):
+    with pytest.raises(FormatError, match=f"argument '{argument}'"):
+        lower(_layer(**changes)[0], Target())
+
+
+def test_a_computed_weight_is_refused():
+    graph, node = _layer()
+    weight = node.args[1]
+    weight.constant = None
+    graph = Graph("m", [*graph.inputs, weight], graph.outputs, graph.nodes).finish()
+    with pytest.raises(UnsupportedError, match="has to be a constant"):
+        lower(graph, Target())

@@ -1,0 +1,173 @@
+"""Convolutions of quantized tensors: general, pointwise, depthwise, grouped and transposed.
+
+The weight of a general, pointwise or transposed one is a matrix [O, kh * kw * I / g], its columns
+running over (ky, kx, input channel of the group) and padded to whole texels; that of a depthwise
+one is [kh, kw, C]. Both are what kernels read, and mapped, where the input channels of a group
+are whole texels; elsewhere the channels of every tap are packed to whole texels.
+"""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.ops import convolving, matmul
+from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved
+from vkrt.ops.ending_q8 import (
+    RESULT,
+    SOURCE,
+    WEIGHT,
+    ending,
+    in_words,
+    need_activation,
+    need_exact,
+    need_padded,
+    need_step,
+    need_vectors,
+)
+from vkrt.ops.quantizing import INT8
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, spread, unsupported
+from vkrt.work.tensor import Operand, Tensor, channels_last
+
+
+def _window(kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+            ) -> tuple[Sizes, Sizes, Sizes, Sizes]:
+    """The kernel and its steps, each as (y, x)."""
+    return (spread(kernel, 2, "kernel_size", 1), spread(stride, 2, "stride", 1),
+            spread(padding, 2, "padding", 0), spread(dilation, 2, "dilation", 1))
+
+
+def _group_inputs(x: Sizes, groups: int) -> int:
+    """Input channels of a group of images [N, C, H, W]."""
+    if len(x) != 4:
+        unsupported("x", f"sizes {list(x)}; vkrt convolves quantized images [N, C, H, W]")
+    at_least(groups, 1, "groups")
+    if x[1] % groups:
+        fail("groups", f"{groups} does not divide the {x[1]} channels of sizes {list(x)}")
+    return x[1] // groups
+
+
+def _need_matrix(x: Sizes, weight: Sizes, kernel: Sizes, groups: int) -> int:
+    """Checks the matrix of a weight; gives its rows, the channels of the result."""
+    need_rank(weight, 2, "weights")
+    length = math.prod(kernel) * _group_inputs(x, groups)
+    if 0 in weight or not length:
+        unsupported("weights", f"no elements (sizes {list(weight)})")
+    need_padded(weight, (weight[0], length), "weights")
+    if weight[0] % groups:
+        fail("groups", f"{groups} does not divide the {weight[0]} rows of weight sizes "
+             f"{list(weight)}")
+    need_exact(length)
+    return weight[0]
+
+
+def _need_ends(channels: int, scale, zero, sums, scales, out_scale, out_zero, bias, activation):
+    need_step(scale, zero, "input")
+    need_step(out_scale, out_zero, "output")
+    need_vectors(channels, sums, scales, bias)
+    need_activation(activation)
+
+
+def _sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kernel, stride,
+           padding, dilation, groups, activation):
+    window = _window(kernel, stride, padding, dilation)
+    channels = _need_matrix(x, weight, window[0], groups)
+    _need_ends(channels, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
+    return ((x[0], channels, *convolved(x[2:], *window)),)
+
+
+def _depthwise_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kernel,
+                     stride, padding, dilation, groups, activation):
+    window = _window(kernel, stride, padding, dilation)
+    if _group_inputs(x, groups) != 1:
+        fail("groups", f"expected one for each channel, got {groups} for sizes {list(x)}")
+    need_padded(weight, (*window[0], groups), "weights")
+    if window[0][1] > convolving.MAX_DEPTHWISE_KERNEL_X:
+        unsupported("kernel_size", f"{list(window[0])}; vkrt has quantized depthwise kernels up to "
+                    f"{convolving.MAX_DEPTHWISE_KERNEL_X} wide")
+    need_exact(math.prod(window[0]))
+    _need_ends(groups, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
+    return ((x[0], groups, *convolved(x[2:], *window)),)
+
+
+def _transposed_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kernel,
+                      stride, padding, output_padding, dilation, groups, activation):
+    window = _window(kernel, stride, padding, dilation)
+    channels = _need_matrix(x, weight, window[0], groups)
+    _need_ends(channels, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
+    extra = spread(output_padding, 2, "output_padding", 0)
+    return ((x[0], channels, *deconvolved(x[2:], *window, extra)),)
+
+
+def _multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
+    """Every element of the result meets a row of the weight."""
+    (out,) = others[-1]
+    return out.numel * weight.sizes[1]
+
+
+def _depthwise_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
+    (out,) = others[-1]
+    return out.numel * math.prod(weight.sizes[:2])
+
+
+def _transposed_multiply_adds(x: Tensor, _scale, _zero, weight: Tensor, *others) -> int:
+    """Every pixel of the input meets the whole weight."""
+    return x.numel // x.sizes[1] * math.prod(weight.sizes)
+
+
+def _pair(values: Sizes) -> Pair:
+    return values[0], values[-1]
+
+
+def _matrix(cx, conv: Convolution, weight: Tensor) -> Operand:
+    """The weight [O, length] as O | taps, input channels of the group."""
+    sizes = conv.channels, conv.taps, conv.group_inputs
+    length, pitch = conv.taps * conv.group_inputs, weight.sizes[1]
+    return cx.weight(cx.constant_as(weight, sizes=sizes), (0, 1, 2), 1,
+                     pitch=None if pitch == length else pitch)
+
+
+_WINDOW = "kernel_size:[i] stride:[i] padding:[i] {}dilation:[i] groups:i activation:s"
+_PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW}"
+
+
+@op("et_vk.q8ta_conv2d.default et_vk.q8ta_conv2d_pw.default", _PARAMETERS.format(""),
+    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
+def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
+                 kernel, stride, padding, dilation, groups, activation):
+    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
+                       _pair(dilation), groups)
+    source = cx.read(x, channels_last(4))
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    result = cx.write(conv.out, source.order)
+    matrix = _matrix(cx, conv, weight)
+    if conv.has_whole_texels:
+        source, matrix = in_words(cx, source, matrix)
+    if conv.is_pointwise:
+        matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
+                        ending=end)
+    else:
+        convolving.general(cx, conv, source, matrix, end, result)
+
+
+@op("et_vk.q8ta_conv2d_dw.default", _PARAMETERS.format(""), sizes=_depthwise_sizes, dtypes=INT8,
+    multiply_adds=_depthwise_multiply_adds, takes_requantization=True)
+def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
+               stride, padding, dilation, groups, activation):
+    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
+                       _pair(dilation), groups)
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    convolving.depthwise(cx, conv, cx.read(x, channels_last(4)),
+                         cx.weight(weight, (0, 1, 2), 1), end)
+
+
+@op("et_vk.q8ta_conv2d_transposed.default", _PARAMETERS.format("output_padding:[i] "),
+    sizes=_transposed_sizes, dtypes=INT8, multiply_adds=_transposed_multiply_adds,
+    takes_requantization=True)
+def _transposed(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
+                stride, padding, _output_padding, dilation, groups, activation):
+    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
+                       _pair(dilation), groups)
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    convolving.transposed(cx, conv, cx.read(x, channels_last(4)), _matrix(cx, conv, weight), end,
+                          is_depthwise=False)

@@ -1,0 +1,207 @@
+"""How convolutions are done, of floats and of quantized tensors: by which kernel.
+
+Activations are channels-last. A weight is a matrix whose rows are output channels and whose columns
+run over (ky, kx, input channel of the group); a depthwise one has rows of ky and columns of
+(kx, channel).
+"""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.dataclass import dataclass
+from vkrt.ops import tiles
+from vkrt.ops.copying import variant
+from vkrt.ops.ending import Ending
+from vkrt.ops.pooling import image_sides, x_first
+from vkrt.ops.sizes import Sizes, fail
+from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tuning import Tile, Tuning
+
+# Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
+MAX_DEPTHWISE_KERNEL_X = 15
+
+Pair = tuple[int, int]
+
+
+def convolved(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes,
+              dilation: Sizes) -> Sizes:
+    """Spatial sizes after a convolution."""
+    result = []
+    for size, k, step, pad, dil in zip(spatial, kernel, stride, padding, dilation, strict=True):
+        reach = dil * (k - 1) + 1
+        if reach > size + 2 * pad:
+            fail("weight", f"a kernel that reaches over {reach} elements is larger than the input "
+                 f"of {size} with padding {pad}")
+        result.append((size + 2 * pad - reach) // step + 1)
+    return tuple(result)
+
+
+def deconvolved(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+                output_padding: Sizes) -> Sizes:
+    """Spatial sizes after a transposed convolution."""
+    result = []
+    for size, k, step, pad, dil, extra in zip(spatial, kernel, stride, padding, dilation,
+                                              output_padding, strict=True):
+        if extra >= max(step, dil):
+            fail("output_padding", f"expected less than stride or dilation ({step}, {dil}), got "
+                 f"{extra}")
+        length = (size - 1) * step - 2 * pad + dil * (k - 1) + extra + 1
+        if length < 1 or size < 1:
+            fail("padding", f"leaves {length} elements of an input of {size}")
+        result.append(length)
+    return tuple(result)
+
+
+def height_of(tensor: Tensor) -> int:
+    """Rows of an image; 1 where there is one spatial dimension."""
+    return tensor.sizes[2] if tensor.rank == 4 else 1
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """What is to be done; pairs are (y, x), y of a 1-D one is trivial."""
+
+    x: Tensor
+    out: Tensor
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+
+    @property
+    def inputs(self) -> int:
+        return self.x.sizes[1]
+
+    @property
+    def channels(self) -> int:
+        return self.out.sizes[1]
+
+    @property
+    def group_inputs(self) -> int:
+        return self.inputs // self.groups
+
+    @property
+    def group_channels(self) -> int:
+        return self.channels // self.groups
+
+    @property
+    def taps(self) -> int:
+        return math.prod(self.kernel)
+
+    @property
+    def is_pointwise(self) -> bool:
+        return (self.groups == 1 and self.taps == 1 and self.stride == (1, 1)
+                and self.padding == (0, 0))
+
+    @property
+    def is_depthwise(self) -> bool:
+        return (self.groups == self.inputs == self.channels and self.groups > 1
+                and self.kernel[1] <= MAX_DEPTHWISE_KERNEL_X)
+
+    @property
+    def suits_winograd(self) -> bool:
+        return (self.groups == 1 and self.kernel == (3, 3)
+                and self.stride == self.dilation == (1, 1))
+
+    @property
+    def has_whole_texels(self) -> bool:
+        return self.groups == 1 or (self.group_inputs % 4 == 0 and self.group_channels % 4 == 0)
+
+    @property
+    def window(self) -> list[int]:
+        """The kernel and its steps, each x before y."""
+        return x_first(self.kernel, self.stride, self.padding, self.dilation)
+
+    def sides(self, source: Operand, result: Operand) -> list[int]:
+        """The parameters of image_sides.glsl."""
+        return image_sides(source, result, height_of(self.x), height_of(self.out))
+
+    def params(self, source: Operand, result: Operand, group_inputs: int, ending: Ending,
+               tap_steps: Pair = (1, 1)) -> list:
+        """The parameters of conv_params.glsl, those of taps.glsl and ending.glsl included."""
+        return [*self.sides(source, result), self.channels, *self.window, group_inputs,
+                self.group_channels, group_inputs == 1, *x_first(tap_steps), *ending.params]
+
+
+def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending) -> None:
+    """One filter for each channel."""
+    result = cx.write(conv.out, source.order)
+    (kernel_y, kernel_x), (stride_y, stride_x) = conv.kernel, conv.stride
+    dilation_y, dilation_x = conv.dilation
+    params = [*conv.sides(source, result), conv.channels, kernel_x, stride_x, dilation_x,
+              kernel_y, stride_y, dilation_y, *x_first(conv.padding), *ending.params]
+    width, rows, texels = result.grid
+    tile = 8 if width >= cx.target.tuning.wide_depthwise else 2
+    cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, *ending.vectors],
+                -(-width // tile) * rows * texels, loops=conv.taps)
+
+
+def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
+            result: Operand) -> None:
+    """Any groups, by register tiles where these have whole texels."""
+    # Channels in a texel of the source: 4, or 16 where it is words of 4.
+    each = 16 if source.dtype == "int32" else 4
+    group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
+    tile = 1, 1
+    width, rows, texels = result.grid
+    if conv.has_whole_texels:
+        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups)
+        shader = f"conv2d_{tile[0]}x{tile[1]}"
+        count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
+        loops += conv.taps * group_inputs
+    else:
+        shader, count = "conv2d_grouped", width * rows * texels
+        group_inputs = conv.group_inputs
+        loops = 4 * (loops + conv.taps * group_inputs)
+    cx.dispatch(shader, conv.params(source, result, group_inputs, ending), [result],
+                [source, matrix, *ending.vectors], count, loops=loops, work=math.prod(tile),
+                dtype=variant(source.dtype, result.dtype))
+
+
+def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
+               is_depthwise: bool) -> None:
+    """Gathers: every texel of the result sums the taps that meet it (shaders/common/taps.glsl).
+
+    Args:
+        is_depthwise: the matrix is that of a depthwise convolution.
+    """
+    result = cx.write(conv.out, source.order)
+    width, rows, texels = result.grid
+    # From one tap that meets a pixel to the next, and how many there are at most.
+    steps = tuple(stride // math.gcd(stride, dilation)
+                  for stride, dilation in zip(conv.stride, conv.dilation))
+    taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
+    group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
+    tile = 1, 1
+    if is_depthwise:
+        shader, count = "deconv2d_depthwise", width * rows * texels
+        loops += math.prod(taps)
+    elif conv.has_whole_texels:
+        group_inputs = -(-conv.group_inputs // 4)
+        tile, count = _phases(cx.target.tuning, conv, source, result)
+        shader = f"deconv2d_{tile[0]}x{tile[1]}"
+        loops += math.prod(taps) * (1 + group_inputs)
+    else:
+        shader, count = "deconv2d_grouped", width * rows * texels
+        loops += math.prod(taps) * (1 + 4 * (1 + group_inputs))
+    params = conv.params(source, result, group_inputs, ending, (steps[0], steps[1]))
+    cx.dispatch(shader, params, [result], [source, matrix, *ending.vectors], count, loops=loops,
+                work=math.prod(tile))
+
+
+def _phases(tuning: Tuning, conv: Convolution, source: Operand,
+            result: Operand) -> tuple[Tile, int]:
+    """The tile of a transposed convolution, and its number of invocations.
+
+    Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
+    """
+    width, rows, _ = result.grid
+    height, (stride_y, stride_x) = height_of(conv.out), conv.stride
+    phase_rows = rows // height * -(-height // stride_y)
+    phases = min(stride_y, height) * min(stride_x, width)
+    sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
+    # Of several pixels one at most would meet a single one of the source under a tap.
+    tile = tiles.choose(tuning, *sizes) if source.grid[0] > 1 else (1, 4)
+    return tile, tiles.invocations(tile, *sizes)

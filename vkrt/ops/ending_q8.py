@@ -1,0 +1,95 @@
+"""What products of quantized tensors have in common: their parameters, checks and ending."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vkrt.ops.ending import Ending
+from vkrt.ops.quantizing import need_scale, need_zero
+from vkrt.ops.sizes import Sizes, fail, unsupported
+from vkrt.work.tensor import Operand, Tensor
+
+# The parameters that all have: what is multiplied, and what comes out
+SOURCE = "x:T.int8 input_scale:f input_zero_point:i"
+WEIGHT = "weights:T.int8 weight_sums:T.int32 weight_scales:T.float32|float16"
+RESULT = "output_scale:f output_zero_point:i bias:T.float32|float16?"
+
+# A product has at most |q - zero| <= 255 times |weight| <= 128, and a sum of them 31 bits.
+LONGEST = ((1 << 31) - 1) // (255 * 128)
+
+LOWEST = {"none": -math.inf, "relu": 0.0}
+
+
+def aligned(size: int) -> int:
+    """The size after the exporter's padding to whole texels."""
+    return -(-size // 4) * 4
+
+
+def need_step(scale: float, zero: int, name: str) -> None:
+    """Refuses a scale or a zero of the tensor `name` that kernels cannot take."""
+    need_scale(scale, f"{name}_scale")
+    need_zero(zero, f"{name}_zero_point")
+
+
+def need_padded(sizes: Sequence[int] | None, expected: Sequence[int], name: str) -> None:
+    """Refuses a constant with other sizes, its last one padded to whole texels or not; None passes.
+    """
+    padded = (*expected[:-1], aligned(expected[-1]))
+    if sizes is not None and tuple(sizes) not in (tuple(expected), padded):
+        either = "" if padded == tuple(expected) else f" or {list(padded)}"
+        fail(name, f"expected sizes {list(expected)}{either}, got {list(sizes)}")
+
+
+def need_vectors(channels: int, sums: Sizes, scales: Sizes, bias: Sizes | None) -> None:
+    """Refuses vectors that do not have a number for each channel of the result."""
+    for sizes, name in ((sums, "weight_sums"), (scales, "weight_scales"), (bias, "bias")):
+        need_padded(sizes, (channels,), name)
+
+
+def need_exact(length: int) -> None:
+    """Refuses sums of so many products that 32 bits may not hold them."""
+    if length > LONGEST:
+        unsupported("weights", f"sums of {length:,} products; vkrt adds up to {LONGEST:,} of 8 "
+                    "bits in 32")
+
+
+def need_activation(name: str) -> None:
+    """Refuses an activation that kernels do not have."""
+    if name not in LOWEST:
+        unsupported("activation", f"{name!r}; vkrt has {' and '.join(LOWEST)}")
+
+
+def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
+           result: tuple[float, int] = (1.0, 0), activation: str = "none") -> Ending:
+    """How a product of the current node ends, see shaders/common/q8_ending.glsl.
+
+    Args:
+        source, result: their scale and zero; a result that stays real has none.
+        scales: of the weight's rows.
+    """
+    vectors = _view(cx, scales), _view(cx, bias)
+    scale, zero = result
+    then = cx.fusions.requantized.get(cx.node)
+    last = ((False, 1.0, 0.0, 0.0, 1.0, 0) if then is None else
+            (True, then.scale, then.low, then.high, 1 / then.new_scale, then.new_zero))
+    return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero, *last))
+
+
+def _view(cx, vector: Tensor | None) -> Operand:
+    return cx.check_view(cx.vector(vector, "float32"))
+
+
+def in_words(cx, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:
+    """The operands of a product as words of 4 numbers, so that a load brings 16 (words.glsl), where
+    the rows of both are a multiple of that; images stay as they are."""
+    if cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16:
+        return source, matrix
+    return _words(source), _words(matrix)
+
+
+def _words(operand: Operand) -> Operand:
+    inner = operand.order[-1]
+    sizes = tuple(size // 4 if d == inner else size for d, size in enumerate(operand.sizes))
+    return replace(operand, sizes=sizes, dtype="int32")

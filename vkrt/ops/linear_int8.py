@@ -1,0 +1,97 @@
+"""Linear layers with 8-bit numbers: weights of 8 bits, and inputs quantized as they come.
+
+An input that is quantized by a scale and a zero point for each row is rounded to what 8 bits hold
+of it, and goes on as floats: the product with 4-bit weights is then that of linear_q4. Several
+layers of one input (queries, keys and values) share the rounded one.
+"""
+
+from __future__ import annotations
+
+from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
+from vkrt.ops.linear_q4 import linear, linear_sizes, multiply_adds, need_bias
+from vkrt.ops.matmul import multiply
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+# The smallest scale where a program names none, as torch has it: the smallest normal number
+SMALLEST = {"float32": 2.0 ** -126, "float16": 2.0 ** -14}
+
+
+def _qparams_sizes(x, mapping, block, low, high, _smallest, keep):
+    if mapping != "ASYMMETRIC":
+        unsupported("mapping_type", f"{mapping!r}; vkrt takes 'ASYMMETRIC'")
+    if not x or block != (*[1] * (len(x) - 1), x[-1]):
+        unsupported("block_size", f"{list(block)} for sizes {list(x)}; vkrt takes whole rows")
+    if not -128 <= low < high <= 127:
+        unsupported("quant_min", f"{low} to {high}; vkrt takes a range within -128 to 127")
+    rows = (*x[:-1], 1) if keep else x[:-1]
+    return rows, rows
+
+
+@op("torchao.choose_qparams_affine.default",
+    "input:T mapping_type:s block_size:[i] target_dtype:- quant_min:i quant_max:i eps:f? "
+    "scale_dtype:- zero_point_dtype:- keepdim:b?", sizes=_qparams_sizes, dtypes=ONE_FLOAT,
+    further=(frozenset({"int8", "int32"}),))
+def _choose_qparams(cx, node, x, _mapping, _block, low, high, smallest, _keep):
+    """A scale and a zero point for each row of x [.., K], which then covers 0 as well."""
+    if node.outs[1].dtype != "int8":
+        unsupported("zero_point_dtype", f"{node.outs[1].dtype}; vkrt takes int8")
+    source = cx.read(x, row_major(x.rank))
+    scales, zero_points = (cx.write(out) for out in node.outs)
+    # Below the smallest normal number devices may have 0.
+    smallest = max(SMALLEST[x.dtype] if smallest is None else smallest, SMALLEST["float32"])
+    cx.dispatch("choose_qparams", [*scales.grid, scales.packed, *source.grid, float(low),
+                                   float(high), smallest],
+                [scales, zero_points], [source], scales.texels, loops=4 * (source.grid[2] + 1))
+
+
+def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
+    """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
+    source = cx.read(x, row_major(x.rank))
+    scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
+
+    def make() -> Operand:
+        result = cx.temporary(x.sizes, x.dtype)
+        cx.dispatch("quantize_rows", [*result.grid, result.packed, scales.packed, *scales.grid],
+                    [result], [source, scales, zero_points], result.texels)
+        return result
+
+    return cx.derived((x, scales, zero_points), make)
+
+
+def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
+    result = linear_sizes(x, weight, scales, group, bias)
+    need_sizes(scale, x[:-1], "input_scale")
+    need_sizes(zero_point, x[:-1], "input_zero_point")
+    need_sizes(sums, (x[-1] // group, -(-weight[0] // 8) * 8), "weight_sums")
+    return result
+
+
+@op("et_vk.linear_dq8ca_q4gsw.default",
+    "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
+    "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
+    multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others))
+def _dynamic_linear(cx, node, x, scale, zero_point, weight, _sums, scales, group, bias):
+    """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
+    linear(cx, node.outs[0], _rounded(cx, x, scale, zero_point), weight, scales, group, bias)
+
+
+def _int8_sizes(x, weight, scales):
+    need_rank(weight, 2, "mat2")
+    if not x or x[-1] != weight[1]:
+        fail("mat2", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
+             f"{list(x)}")
+    need_bias(scales, weight[0], "scales")
+    return ((*x[:-1], weight[0]),)
+
+
+@op("aten._weight_int8pack_mm.default", "self:T mat2:T.int8 scales:T", sizes=_int8_sizes,
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
+def _int8_linear(cx, node, x, weight, scales):
+    """x [.., K] times weight [N, K], times a scale for each row of that."""
+    out = node.outs[0]
+    source = cx.read(x, row_major(x.rank))
+    matrix = cx.weight(weight, (0, 1), rows=1)
+    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1],
+             scales=cx.vector(scales, out.dtype))

@@ -1,0 +1,74 @@
+"""Linear layers of quantized weights [N, K] with one scale for each row, and quantized tensors."""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.ops import matmul
+from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
+from vkrt.ops.ending import Ending
+from vkrt.ops.ending_q8 import (
+    RESULT,
+    SOURCE,
+    WEIGHT,
+    ending,
+    in_words,
+    need_activation,
+    need_exact,
+    need_step,
+    need_vectors,
+)
+from vkrt.ops.quantizing import INT8, RANGES, quantize_into
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import fail, need_rank
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+
+def _need_weight(x, scale, zero, weight, sums, scales, bias):
+    """Checks everything that comes in; gives the result's sizes."""
+    need_rank(weight, 2, "weights")
+    if not x or x[-1] != weight[1]:
+        fail("weights", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
+             f"{list(x)}")
+    need_step(scale, zero, "input")
+    need_vectors(weight[0], sums, scales, bias)
+    need_exact(weight[1])
+    return ((*x[:-1], weight[0]),)
+
+
+def _sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, activation=None):
+    need_step(out_scale, out_zero, "output")
+    need_activation(activation or "none")
+    return _need_weight(x, scale, zero, weight, sums, scales, bias)
+
+
+def _multiply_adds(x: Tensor, *others) -> int:
+    return others[-1][0].numel * x.sizes[-1]
+
+
+def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> None:
+    result, matrix, rows = cx.write(out), cx.weight(weight, (0, 1), 1), math.prod(source.grid[:2])
+    if result.dtype == "int8":
+        source, matrix = in_words(cx, source, matrix)
+    matmul.multiply(cx, result, source, matrix, rows=rows, ending=end)
+
+
+@op("et_vk.q8ta_linear.default et_vk.q8ta_linear_gemv.default",
+    f"{SOURCE} {WEIGHT} {RESULT} activation:s?", sizes=_sizes, dtypes=INT8,
+    multiply_adds=_multiply_adds, takes_requantization=True)
+def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
+            activation):
+    """[.., K] -> [.., N], quantized on both sides."""
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation or "none")
+    _multiply(cx, node.outs[0], cx.read(x, row_major(x.rank)), weight, end)
+
+
+@op("et_vk.linear_q8ta_q8csw.default",
+    f"x:T input_scale:f input_zero_point:i {WEIGHT} bias:T.float32|float16?", sizes=_need_weight,
+    dtypes=DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1])), multiply_adds=_multiply_adds)
+def _float_linear(cx, node, x, scale, zero, weight, _sums, scales, bias):
+    """[.., K] -> [.., N] of floats, which are quantized on their way in."""
+    real = cx.read(x, row_major(x.rank))
+    source = cx.temporary(x.sizes, "int8")
+    quantize_into(cx, source, real, scale, zero, *RANGES["int8"])
+    _multiply(cx, node.outs[0], source, weight, ending(cx, (scale, zero), scales, bias))

@@ -1,0 +1,57 @@
+"""Places that are known when kernels run: slices and rows of caches at a position.
+
+The position is an argument: an int, or a `vkrt.graph.symbols.Late`, to which the kernel adds an
+element of one of the method's inputs (shaders/common/position.glsl).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from typing import Any
+
+from vkrt.graph.symbols import Late
+from vkrt.ops.sizes import fail
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+
+def position(cx, number: int) -> tuple[Operand, list[int]]:
+    """What a kernel reads a number from, and its two parameters for it."""
+    if isinstance(number, Late):
+        return cx.check_view(cx.operand(number.tensor)), [number.read.element, int(number)]
+    return cx.vector(None, "int32"), [-1, number]
+
+
+def need_position(number: int, most: int, name: str) -> None:
+    """Refuses a position that is known and not within 0 and `most`; others are checked at runs."""
+    if not isinstance(number, Late) and not 0 <= number <= most:
+        fail(name, f"expected 0 to {most}, got {number}")
+
+
+def slice_fits(args: Sequence[Any], places: Set[int]) -> bool:
+    """Whether a slice (`aten.slice_copy.Tensor`) can begin where an input says: both of its ends
+    move, in steps of one, along a dimension that is not the packed one."""
+    tensor, dim, _start, _end, *step = args
+    return (isinstance(tensor, Tensor) and isinstance(dim, int) and places == {2, 3}
+            and -tensor.rank <= dim < tensor.rank and dim % tensor.rank != tensor.rank - 1
+            and (not step or step[0] in (None, 1)))
+
+
+def slice_at(cx, tensor: Tensor, out: Tensor, dim: int, start: int) -> None:
+    """Makes `out` the indices from `start` on of a dimension, as many as it has."""
+    source = cx.read(tensor, row_major(tensor.rank))
+    result = cx.write(out)
+    where, numbers = position(cx, start)
+    inner = math.prod(out.sizes[dim + 1:-1])
+    cx.dispatch("rows_from", [*result.grid, source.grid[0], tensor.sizes[dim], out.sizes[dim],
+                              inner, *numbers], [result], [source, where], result.texels)
+
+
+def write_rows(cx, cache: Operand, tensor: Tensor, start: int) -> None:
+    """Replaces rows (indices of dimension 1) of a cache [1, rows, ..] from `start` on by those of a
+    tensor [1, count, ..]."""
+    source = cx.read(tensor, row_major(tensor.rank))
+    where, numbers = position(cx, start)
+    slab = source.texels // tensor.sizes[1] if tensor.numel else 0
+    cx.dispatch("rows_into", [*source.grid, slab, cache.sizes[1], tensor.sizes[1], *numbers],
+                [cache], [source, where], source.texels)

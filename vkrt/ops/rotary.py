@@ -1,0 +1,105 @@
+"""Rotary position embeddings: queries and keys turned by angles that follow from their positions.
+
+The tables of cosines and sines are read as they lie in the file, also where a program has them for
+more positions than it uses at a time.
+"""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import fail, need_rank, need_sizes
+from vkrt.shader import kind
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+
+def _turn(cx, out: Tensor, x: Tensor, how: str, tables: tuple[Operand, Operand], positions: int,
+          turned: int, first_row: int = 0) -> None:
+    """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads).
+
+    Args:
+        how: a kind of rotary.comp.
+        tables: of cosines and of sines, or the one of both twice: [rows, ..].
+        turned: elements of a head that are turned.
+        first_row: of the tables, for position 0.
+    """
+    source = cx.read(x, row_major(x.rank))
+    heads = x.sizes[2] if x.rank == 4 else 1
+    # Halves also read what other invocations write.
+    result = cx.write(out, source.order, over=(source,) if how != "HALVES" else ())
+    rows, texels = tables[0].sizes[0], tables[0].grid[2]
+    cx.dispatch("rotary", [*result.grid, result.packed, kind("rotary", how), heads, positions,
+                           turned, rows, texels, first_row],
+                [result], [source, *tables], result.texels, loops=4)
+
+
+def _need_heads(q, k):
+    """Queries [B, S, H, D] and keys [B, S, H', D]."""
+    need_rank(q, 4, "xq")
+    need_rank(k, 4, "xk")
+    if q[:2] != k[:2] or q[3] != k[3]:
+        fail("xk", f"expected sizes [{q[0]}, {q[1]}, .., {q[3]}] as of the queries, got {list(k)}")
+
+
+def _need_even(size, name):
+    if size % 2:
+        fail(name, f"expected an even size of the last dimension, got {size}")
+
+
+def _pairs_sizes(q, k, cosines, sines):
+    _need_heads(q, k)
+    _need_even(q[3], "xq")
+    need_sizes(cosines, (q[1], q[3] // 2), "freqs_cos")
+    need_sizes(sines, (q[1], q[3] // 2), "freqs_sin")
+    return q, k
+
+
+@op("et_vk.apply_rotary_emb.default", "xq:T xk:T freqs_cos:T freqs_sin:T", sizes=_pairs_sizes,
+    dtypes=ONE_FLOAT)
+def _pairs(cx, node, q, k, cosines, sines):
+    """Neighbouring elements; tables [S, D / 2]."""
+    tables = cx.flat(cosines), cx.flat(sines)
+    for out, x in zip(node.outs, (q, k)):
+        _turn(cx, out, x, "PAIRS", tables, x.sizes[1], x.sizes[3])
+
+
+def _halves_sizes(q, k, cosines, sines, start):
+    _need_heads(q, k)
+    need_rank(cosines, 2, "freqs_cos")
+    need_sizes(sines, cosines, "freqs_sin")
+    rows, turned = cosines
+    _need_even(turned, "freqs_cos")
+    if turned > q[3]:
+        fail("freqs_cos", f"expected at most {q[3]} columns for sizes {list(q)}, got {turned}")
+    if not 0 <= start <= rows - q[1]:
+        fail("start_pos", f"expected 0 to {rows - q[1]} for {q[1]} positions and tables of {rows} "
+             f"rows, got {start}")
+    return q, k
+
+
+@op("et_vk.apply_rotary_emb_hf.default", "xq:T xk:T freqs_cos:T freqs_sin:T start_pos:i",
+    sizes=_halves_sizes, dtypes=ONE_FLOAT)
+def _halves(cx, node, q, k, cosines, sines, start):
+    """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
+    tables = cx.flat(cosines), cx.flat(sines)
+    for out, x in zip(node.outs, (q, k)):
+        _turn(cx, out, x, "HALVES", tables, x.sizes[1], cosines.sizes[1], start)
+
+
+def _complex_sizes(x, angles):
+    need_rank(x, 3, "x")
+    _need_even(x[2], "x")
+    if math.prod(angles) != x[1] * x[2]:
+        fail("freqs_cis", f"expected {x[1] * x[2]} elements for sizes {list(x)}, got sizes "
+             f"{list(angles)}")
+    return (x,)
+
+
+@op("et_vk.apply_rotary_emb_interleaved.default", "x:T freqs_cis:T", sizes=_complex_sizes,
+    dtypes=ONE_FLOAT)
+def _complex(cx, node, x, angles):
+    """Neighbouring elements of x [B, N, C]; N * C / 2 pairs of a cosine and a sine."""
+    table = cx.flat(angles, x.sizes[1:])
+    _turn(cx, node.outs[0], x, "COMPLEX", (table, table), x.sizes[1], x.sizes[2])

@@ -1,0 +1,230 @@
+# cython: language_level=3
+"""StateMemory: what a method keeps from run to run, as device memory and handles.
+
+A method has one, and more where several states take turns over the same weights. It lies in the
+device's own memory. Where the host does not see that, values go there inside of commands, which
+takes no staging, and come back through a small buffer.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
+
+from vkrt.memory.reader import Transfer
+from vkrt.runtime.formats import BUFFER_USAGE
+
+from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.submission cimport Submission
+from vkrt.vk.api cimport (
+    VK_ACCESS_SHADER_WRITE_BIT,
+    VK_ACCESS_TRANSFER_READ_BIT,
+    VK_ACCESS_TRANSFER_WRITE_BIT,
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
+)
+from vkrt.vk.command cimport CommandBuffer, CommandPool
+from vkrt.vk.device cimport Device
+from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
+from vkrt.vk.resource cimport Buffer
+
+# The most that one vkCmdUpdateBuffer takes; so much is copied back at a time too.
+cdef size_t PIECE = 65536
+# Recorded before a submission: bytes of updates are copied into the commands.
+cdef size_t MOST_PIECES = 64
+
+
+cdef class StateMemory:
+    """One value of everything that a work list keeps from run to run.
+
+    Args:
+        device: an open device.
+        allocator: whose account the memory is on.
+        work, plan: a work list and its `MemoryPlan`.
+
+    Attributes:
+        torn: whether a run that failed has left it half changed.
+    """
+
+    def __cinit__(self, Device device, Allocator allocator, work, plan):
+        self.device = device
+        self.allocator = allocator
+        self.work = work
+        self.plan = plan
+        self.blocks = [None] * len(plan.blocks)
+        self.storages = tuple(state.operand.storage for state in work.states)
+        try:
+            self.resources = Resources(device, work.storages)
+            self.resources.create([storage.id for storage in self.storages])
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def nbytes(self):
+        """Bytes of device memory."""
+        return self.plan.state_bytes
+
+    def allocate(self):
+        """Allocates the memory, if it is not there yet."""
+        for index, planned in enumerate(self.plan.blocks):
+            if planned.kind == "state" and self.blocks[index] is None:
+                self.blocks[index] = self.allocator.allocate(
+                    planned.nbytes, planned.alignment, planned.type_bits, MEMORY_DEVICE)
+                self.resources.bind(planned.places, self.blocks[index])
+
+    def reset(self, reader, zeros):
+        """Gives every state the value that the file has; the device is not at work.
+
+        Args:
+            reader: a `vkrt.memory.reader.Reader` of the program's sources.
+            zeros: constants that are known to be zero and need not be read.
+        """
+        cdef unsigned char[::1] view
+        self.torn = True
+        others = [state for state in self.work.states if state.constant not in zeros]
+        self._clear([state.operand for state in self.work.states])
+        for state in others:
+            value = bytearray(state.constant.nbytes)
+            if not value:
+                continue
+            view = value
+            reader.run([Transfer(state.constant.source, state.constant.offset, len(value),
+                                 <size_t>&view[0], name=state.name)])
+            self._write(state.operand, <const char*>&view[0], len(value))
+        self.torn = False
+
+    def save(self):
+        """The values, a bytearray for each state; the device is not at work."""
+        return [self._read(state.operand, state.constant.nbytes) for state in self.work.states]
+
+    def load(self, values):
+        """Gives every state a value of `save`, of the same sizes."""
+        cdef const unsigned char[::1] view
+        self.torn = True
+        for state, value in zip(self.work.states, values, strict=True):
+            if len(value) != state.constant.nbytes:
+                raise ValueError(f"{len(value)} bytes for {state.name} of {state.constant.nbytes}")
+            if len(value):
+                view = value
+                self._write(state.operand, <const char*>&view[0], len(value))
+        self.torn = False
+
+    cdef Block _block_of(self, operand):
+        return (<Buffer>self.resources.handles[operand.storage.id]).block
+
+    def _clear(self, operands):
+        """Zeros everywhere, padding included."""
+        cdef CommandBuffer commands = None
+        for operand in operands:
+            if self._block_of(operand).mapped != NULL:
+                memset(self.resources.host_address(operand), 0, <size_t>operand.nbytes)
+                self.resources.flush(operand)
+                continue
+            if commands is None:
+                commands = self._begin()
+            commands.fill_buffer((<Buffer>self.resources.handles[operand.storage.id]).handle,
+                                 operand.offset, operand.nbytes, 0)
+        if commands is not None:
+            self._finish(commands)
+
+    cdef int _write(self, operand, const char* data, size_t nbytes) except -1:
+        """Bytes from the host; those behind them, up to a multiple of 4, become zero."""
+        cdef CommandBuffer commands = None
+        cdef Buffer buffer = self.resources.handles[operand.storage.id]
+        cdef char last[4]
+        cdef size_t done = 0, size, pieces = 0, whole = nbytes // 4 * 4
+        cdef uint64_t base = operand.offset
+        if nbytes > <size_t>operand.nbytes:
+            raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
+        if buffer.block.mapped != NULL:
+            memcpy(self.resources.host_address(operand), data, nbytes)
+            self.resources.flush(operand)
+            return 0
+        while done < whole:
+            commands = self._begin() if commands is None else commands
+            size = min(PIECE, whole - done)
+            commands.update_buffer(buffer.handle, base + done, size, data + done)
+            done += size
+            pieces += 1
+            if pieces % MOST_PIECES == 0:
+                self._finish(commands)
+                commands = None
+        if whole < nbytes:
+            commands = self._begin() if commands is None else commands
+            memset(last, 0, 4)
+            memcpy(last, data + whole, nbytes - whole)
+            commands.update_buffer(buffer.handle, base + whole, 4, last)
+        if commands is not None:
+            self._finish(commands)
+        return 0
+
+    def _read(self, operand, size_t nbytes):
+        """Bytes to the host, in a bytearray."""
+        cdef Buffer buffer = self.resources.handles[operand.storage.id]
+        cdef Buffer piece
+        cdef Block block
+        cdef CommandBuffer commands
+        cdef size_t done = 0, size
+        cdef uint64_t base = operand.offset
+        cdef unsigned char[::1] view
+        value = bytearray(nbytes)
+        if not nbytes:
+            return value
+        view = value
+        if buffer.block.mapped != NULL:
+            self.resources.invalidate(operand)
+            memcpy(&view[0], self.resources.host_address(operand), nbytes)
+            return value
+        piece = Buffer(self.device, PIECE, BUFFER_USAGE)
+        block = None
+        try:
+            needed, alignment, types = piece.requirements
+            block = self.allocator.allocate(needed, alignment, types, MEMORY_READBACK)
+            piece.bind(block, 0)
+            while done < nbytes:
+                size = min(PIECE, nbytes - done)
+                commands = self._begin()
+                commands.copy_buffer(buffer.handle, base + done, piece.handle, 0,
+                                     (size + 3) // 4 * 4)
+                self._finish(commands)
+                block.invalidate(0, size)
+                memcpy(&view[done], block.mapped, size)
+                done += size
+        finally:
+            piece.close()
+            if block is not None:
+                block.close()
+        return value
+
+    def _begin(self):
+        """Commands behind everything that the device did before."""
+        cdef CommandBuffer commands = CommandBuffer(CommandPool(self.device))
+        commands.begin(True)
+        commands.barrier(
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT)
+        return commands
+
+    def _finish(self, CommandBuffer commands):
+        """Submits the commands and waits for them, to the end whatever a signal's handler says."""
+        cdef Submission submission = Submission(self.device)
+        cdef CommandPool pool = commands.pool
+        try:
+            commands.device_to_host()
+            commands.end()
+            submission.run_to_end(commands)
+        finally:
+            submission.close()
+            commands.close()
+            pool.close()
+
+    def close(self):
+        """Releases everything; idempotent. Nothing may be bound to it."""
+        if self.closed:
+            return
+        self.closed = True
+        for thing in (self.resources, *reversed(self.blocks)):
+            if thing is not None:
+                thing.close()
+        self.blocks = []

@@ -1,0 +1,1 @@
+"""Text from language models: positions, prompts in chunks, sampling, tokenizers."""

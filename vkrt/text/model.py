@@ -1,0 +1,167 @@
+"""A language model: what a program's method takes and gives, and what its constants say.
+
+Programs are those that exporters write for text: the method `forward` takes tokens, int64 [1, T],
+and with a cache their position, int64 [1] (of the first) or [T] (of each); it gives logits of the
+last token, [1, V], or of all of them, [1, T, V]. Methods without inputs say what a caller has to
+know ("get_max_seq_len").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.method.states import State
+from vkrt.ops.late import limits
+from vkrt.program import Program
+
+# Methods that say how many tokens a cache holds, the first that there is
+CONTEXT = ("get_max_context_len", "get_max_seq_len")
+END = ("get_eos_ids", "get_eos_id")
+
+
+class LanguageModel:
+    """A program with a method that turns tokens to logits.
+
+    Args:
+        program: a loaded one.
+        method: of it.
+
+    Attributes:
+        has_cache: whether it keeps what it has read; then a position goes along with the tokens.
+        longest: the most tokens of one run.
+        context: the most tokens altogether.
+        ends: ids of the tokens that end a text, by the program; may be empty.
+
+    Raises:
+        InputError: the method does not take tokens and give logits.
+        UnsupportedError: it always takes the same number of tokens and has no cache.
+    """
+
+    def __init__(self, program: Program, method: str = "forward"):
+        self.program = program
+        self.method = method
+        metadata = program.metadata(method)
+        shapes = [(info.dtype, len(info.sizes)) for info in metadata.inputs]
+        logits = metadata.outputs[0] if metadata.outputs else None
+        if (shapes not in ([("int64", 2)], [("int64", 2), ("int64", 1)])
+                or metadata.inputs[0].sizes[0] != 1
+                or logits is None or len(logits.sizes) not in (2, 3)):
+            raise InputError(f"method '{method}': expected tokens int64[1,T], with a cache also a "
+                             "position int64[1], and logits as the first output, got "
+                             f"{metadata!r}")
+        tokens = metadata.inputs[0]
+        self.has_cache = len(shapes) == 2
+        self.longest = tokens.sizes[1]
+        self.is_dynamic = 1 in tokens.dynamic_dims
+        if not self.has_cache and not self.is_dynamic:
+            raise UnsupportedError(f"method '{method}' always takes {self.longest} tokens and "
+                                   "keeps nothing; export it with a cache, or with a dynamic "
+                                   "length")
+        self._positions = self.has_cache and metadata.inputs[1].sizes[0]
+        self.vocabulary = logits.sizes[-1]
+        constants = program.constants
+        said = (int(constants[name][0]) for name in CONTEXT if constants.get(name))
+        self.context = min(next(said, self._held()), self._held())
+        self.ends = frozenset(int(end) for name in END for end in constants.get(name, ()))
+
+    def _held(self) -> int:
+        """The tokens that the method's caches hold, or that it takes at once where it has none."""
+        most = [limit.high for limit in limits(self.program.load_method(self.method).graph)]
+        return self.longest + min(most, default=0)
+
+    def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
+        """Logits, float32 [V], of the token after these.
+
+        Args:
+            ids: tokens; `longest` at most.
+            position: of the first of them.
+        """
+        tokens = np.array([ids], np.int64)
+        inputs: list[Any] = [tokens]
+        if self.has_cache:
+            count = len(ids) if self._positions != 1 else 1
+            inputs.append(np.arange(position, position + count, dtype=np.int64))
+        logits = self.program.run(*inputs, method=self.method, state=state)[0]
+        return logits.reshape(-1, self.vocabulary)[-1].astype(np.float32, copy=False)
+
+
+class Session:
+    """A text in the making: the tokens that a model has read, over one state.
+
+    Args:
+        model: a language model.
+        state: one of `Program.new_state`; by default the method's own, which should be one that
+            was reset.
+        chunk: the most tokens of a prompt that are read in one run. A long one takes more memory.
+
+    Attributes:
+        ids: the tokens so far; the model has read the first `position` of them.
+    """
+
+    def __init__(self, model: LanguageModel, state: State | None = None, chunk: int = 64):
+        if chunk < 1:
+            raise InputError(f"chunk={chunk}: expected 1 or more tokens at a time")
+        self.model = model
+        self.state = state
+        self.chunk = min(chunk, model.longest)
+        self.ids: list[int] = []
+        self.position = 0
+
+    @property
+    def room(self) -> int:
+        """How many more tokens there is room for."""
+        return self.model.context - len(self.ids)
+
+    def add(self, ids: list[int]) -> None:
+        """Appends tokens, to be read at the next `logits`.
+
+        Raises:
+            InputError: there is no room for so many, or one is no token of the model's.
+        """
+        if len(ids) > self.room:
+            raise InputError(f"{len(ids)} tokens behind {len(self.ids)} others: the model has room "
+                             f"for {self.model.context} altogether")
+        wrong = [i for i in ids if not 0 <= i < self.model.vocabulary]
+        if wrong:
+            raise InputError(f"token {wrong[0]}: the model has {self.model.vocabulary}; is the "
+                             "tokenizer another model's?")
+        self.ids += ids
+
+    def rewind(self, count: int) -> None:
+        """Forgets all but the first `count` tokens. What a cache holds beyond them is written over
+        before it is read."""
+        del self.ids[count:]
+        # The logits of the last one are needed again.
+        self.position = max(0, min(self.position, count - 1))
+
+    def logits(self) -> np.ndarray:
+        """Reads the tokens that were added; logits, float32 [V], of the one that comes next.
+
+        Runs take numbers of tokens that are powers of two where that is shorter than `chunk`: a
+        few shapes serve prompts of any length.
+
+        Raises:
+            InputError: there are no tokens.
+        """
+        if not self.ids:
+            raise InputError("a text begins with one token at least")
+        if not self.model.has_cache:
+            self.position = len(self.ids)
+            return self.model.run(self.ids, 0, self.state)
+        result = None
+        while (left := len(self.ids) - self.position) > 0:
+            if self.model.is_dynamic:
+                count = self.chunk if left >= self.chunk else 1 << left.bit_length() - 1
+            elif left < self.model.longest:
+                raise UnsupportedError(f"the program always takes {self.model.longest} tokens, and "
+                                       f"{left} are left; export it with a dynamic length")
+            else:
+                count = self.model.longest
+            result = self.model.run(self.ids[self.position:self.position + count], self.position,
+                                    self.state)
+            self.position += count
+        assert result is not None
+        return result

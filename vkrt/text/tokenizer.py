@@ -1,0 +1,214 @@
+"""Tokenizers: text to tokens and back, by what a model's files say.
+
+`tokenizer.json` is read by the package `tokenizers`, `tokenizer.model` by `sentencepiece`. Beside
+them may lie `tokenizer_config.json`, `generation_config.json` and `chat_template.jinja`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+from vkrt.errors import InputError, UnsupportedError
+
+# Names of tokens that end a text or a turn, where no file beside the tokenizer says it
+ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>",
+        "<end_of_turn>")
+
+
+class Codec(Protocol):
+    """What `Tokenizer` needs of the package that reads the file."""
+
+    def encode(self, text: str, special: bool) -> list[int]: ...
+    def decode(self, ids: Sequence[int]) -> str: ...
+    def token(self, name: str) -> int | None: ...
+
+
+class Tokenizer:
+    """The tokenizer of a model, and what the files beside it say.
+
+    Args:
+        path: of `tokenizer.json` or a sentencepiece model, or of the folder that has one.
+
+    Attributes:
+        ends: ids of the tokens that end a text or a turn.
+
+    Raises:
+        OSError: a file cannot be read.
+        InputError: it is no tokenizer.
+        UnsupportedError: the package that reads it is not installed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        file = _file_of(Path(path))
+        self._codec: Codec = _Json(file) if file.suffix == ".json" else _SentencePiece(file)
+        self._folder = file.parent
+        self._config = _json_of(self._folder / "tokenizer_config.json")
+        self.ends = frozenset(self._find_ends())
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """The tokens of a text, with those that the model wants at its start, or without."""
+        return self._codec.encode(text, special)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens; special ones are left out."""
+        return self._codec.decode(ids)
+
+    def stream(self, ids: Iterator[int]) -> Iterator[str]:
+        """The text of tokens as it comes, in pieces of whole characters."""
+        # The tokens of the last piece go along: what a token looks like depends on those before.
+        last: list[int] = []
+        new: list[int] = []
+        for token in ids:
+            new.append(token)
+            before, text = self.decode(last), self.decode(last + new)
+            # The bytes of a character may be several tokens: it is a replacement until then.
+            if len(text) > len(before) and not text.endswith("\ufffd"):
+                yield text[len(before):]
+                last, new = new, []
+        if new:
+            yield self.decode(last + new)[len(self.decode(last)):]
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """A conversation as the model has learned to read it, to its own next turn.
+
+        Args:
+            messages: each with "role" ("system", "user", "assistant") and "content".
+
+        Raises:
+            UnsupportedError: there is no template beside the tokenizer, or `jinja2` is missing.
+            InputError: the template refuses the messages.
+        """
+        template = self._template()
+        if template is None:
+            raise UnsupportedError(
+                f"{self._folder}: no chat template (chat_template.jinja, or chat_template in "
+                "tokenizer_config.json)")
+        try:
+            from jinja2 import TemplateError
+            from jinja2.sandbox import ImmutableSandboxedEnvironment
+        except ImportError as error:
+            _need("jinja2", error)
+
+        def refuse(message: str) -> NoReturn:
+            raise TemplateError(message)
+
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.globals["raise_exception"] = refuse
+        try:
+            return environment.from_string(template).render(
+                messages=list(messages), add_generation_prompt=True, **self._special_names())
+        except TemplateError as error:
+            raise InputError(f"{self._folder}: the chat template says: {error}") from error
+
+    def _template(self) -> str | None:
+        file = self._folder / "chat_template.jinja"
+        if file.exists():
+            return file.read_text(encoding="utf-8")
+        found = self._config.get("chat_template")
+        if isinstance(found, list):  # several by name
+            found = next((entry.get("template") for entry in found
+                          if entry.get("name") == "default"), None)
+        return found if isinstance(found, str) else None
+
+    def _special_names(self) -> dict[str, str]:
+        return {key: _content(value) for key, value in self._config.items()
+                if key.endswith("_token") and _content(value)}
+
+    def _find_ends(self) -> Iterator[int]:
+        named = _content(self._config.get("eos_token"))
+        ids = _json_of(self._folder / "generation_config.json").get("eos_token_id")
+        found = [token for token in (ids if isinstance(ids, list) else [ids])
+                 if isinstance(token, int)]
+        yield from found
+        for name in (named,) if named else () if found else ENDS:
+            token = self._codec.token(name)
+            if token is not None:
+                yield token
+
+
+def _content(value: Any) -> str:
+    """The text of a special token, which is a string or an object with one."""
+    if isinstance(value, dict):
+        value = value.get("content")
+    return value if isinstance(value, str) else ""
+
+
+def _file_of(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    for name in ("tokenizer.json", "tokenizer.model"):
+        if (path / name).exists():
+            return path / name
+    raise InputError(f"{path}: neither tokenizer.json nor tokenizer.model is there")
+
+
+def _json_of(path: Path) -> dict[str, Any]:
+    """An object in a file beside the tokenizer; an empty one where there is no file."""
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _need(package: str, error: ImportError) -> NoReturn:
+    raise UnsupportedError(f"text needs the package {package} (pip install 'vkrt[text]')"
+                           ) from error
+
+
+class _Json:
+    """`tokenizer.json`."""
+
+    def __init__(self, path: Path):
+        try:
+            from tokenizers import Tokenizer as Reader
+        except ImportError as error:
+            _need("tokenizers", error)
+        text = path.read_text(encoding="utf-8")
+        try:
+            self._reader = Reader.from_str(text)
+        except Exception as error:  # the package raises nothing narrower
+            raise InputError(f"{path}: not a tokenizer ({error})") from error
+
+    def encode(self, text: str, special: bool) -> list[int]:
+        return self._reader.encode(text, add_special_tokens=special).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._reader.decode(list(ids))
+
+    def token(self, name: str) -> int | None:
+        return self._reader.token_to_id(name)
+
+
+class _SentencePiece:
+    """A sentencepiece model."""
+
+    def __init__(self, path: Path):
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ImportError as error:
+            _need("sentencepiece", error)
+        data = path.read_bytes()
+        self._reader = SentencePieceProcessor()
+        try:
+            self._reader.LoadFromSerializedProto(data)
+        except RuntimeError as error:
+            raise InputError(f"{path}: not a tokenizer ({error})") from error
+
+    def encode(self, text: str, special: bool) -> list[int]:
+        return self._reader.EncodeAsIds(text) if not special else [
+            *((self._reader.bos_id(),) if self._reader.bos_id() >= 0 else ()),
+            *self._reader.EncodeAsIds(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self._reader.DecodeIds(list(ids))
+
+    def token(self, name: str) -> int | None:
+        found = self._reader.PieceToId(name)
+        return found if found != self._reader.unk_id() else None
