@@ -29,8 +29,10 @@ PARAM(7, turned)
 // Of the tables: rows, and texels of a row.
 PARAM(8, table_rows)
 PARAM(9, table_Z)
-// The row of the tables for position 0.
-PARAM(10, first_row)
+// The row of the tables for the first position.
+#define POSITION_BINDING 4
+#define POSITION_PARAM 10
+#include "position.glsl"
 
 // (cosine, sine, cosine, sine) of the two pairs of a texel.
 vec4 turned_pairs(vec4 v, vec4 angles) {
@@ -60,8 +62,8 @@ void main() {
   if (i >= X * Y * Z) return;
   ivec2 row_texel = DIVIDED(i, Z);
   int z = row_texel.y;
-  int position = REST_OF(QUOTIENT(row_texel.x, heads), positions);
-  int row = clamp(first_row + position, 0, table_rows - 1) * table_Z;
+  int place = REST_OF(QUOTIENT(row_texel.x, heads), positions);
+  int row = (position_at_most(table_rows - positions) + place) * table_Z;
   POSITION at = AT_LINEAR(i, X, Y, Z);
   vec4 v = LOAD(source, at);
   if (kind == COMPLEX) {

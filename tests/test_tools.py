@@ -33,6 +33,7 @@ NOT_RUN = {
     "check/expectations.py": "needs PyTorch",
     "check/mutations.py": "a part of fuzz.py",
     "export/cases.py": "needs PyTorch and ExecuTorch",
+    "export/checkpoint.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
     "export/language.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",

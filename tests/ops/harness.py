@@ -39,6 +39,9 @@ class RunTime(int):
         made.base = base
         return made
 
+    def __repr__(self):
+        return f"{int(self)} at run time"
+
 
 @dataclass
 class Sample:

@@ -75,6 +75,7 @@ class Fusions:
         do the same there."""
         node, tail = self.nodes.get(index), self.tails.get(index)
         return (index in self.done, index in self.gated, self.repeated.get(index),
+                self.requantized.get(index),
                 node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
 
 

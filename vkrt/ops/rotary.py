@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.registry import op
+from vkrt.ops.positions import need_position, position
+from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -23,16 +24,17 @@ def _turn(cx, out: Tensor, x: Tensor, how: str, tables: tuple[Operand, Operand],
         how: a kind of rotary.comp.
         tables: of cosines and of sines, or the one of both twice: [rows, ..].
         turned: elements of a head that are turned.
-        first_row: of the tables, for position 0.
+        first_row: of the tables, for the first position; it may be known at runs only.
     """
     source = cx.read(x, row_major(x.rank))
     heads = x.sizes[2] if x.rank == 4 else 1
     # Halves also read what other invocations write.
     result = cx.write(out, source.order, over=(source,) if how != "HALVES" else ())
     rows, texels = tables[0].sizes[0], tables[0].grid[2]
+    where, numbers = position(cx, first_row)
     cx.dispatch("rotary", [*result.grid, result.packed, kind("rotary", how), heads, positions,
-                           turned, rows, texels, first_row],
-                [result], [source, *tables], result.texels, loops=4)
+                           turned, rows, texels, *numbers],
+                [result], [source, *tables, where], result.texels, loops=4)
 
 
 def _need_heads(q, k):
@@ -73,14 +75,16 @@ def _halves_sizes(q, k, cosines, sines, start):
     _need_even(turned, "freqs_cos")
     if turned > q[3]:
         fail("freqs_cos", f"expected at most {q[3]} columns for sizes {list(q)}, got {turned}")
-    if not 0 <= start <= rows - q[1]:
-        fail("start_pos", f"expected 0 to {rows - q[1]} for {q[1]} positions and tables of {rows} "
-             f"rows, got {start}")
+    if rows < q[1]:
+        fail("freqs_cos", f"expected at least {q[1]} rows, got {rows}")
+    need_position(start, rows - q[1], "start_pos")
     return q, k
 
 
 @op("et_vk.apply_rotary_emb_hf.default", "xq:T xk:T freqs_cos:T freqs_sin:T start_pos:i",
-    sizes=_halves_sizes, dtypes=ONE_FLOAT)
+    sizes=_halves_sizes, dtypes=ONE_FLOAT,
+    late=LateRule(("start_pos",), lambda q, _k, cosines, *_others:
+                  cosines.sizes[0] - q.sizes[1]))
 def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     tables = cx.flat(cosines), cx.flat(sines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, normal
+from harness import RunTime, Sample, normal
 
 RTOL = 1e-6
 
@@ -78,7 +78,7 @@ def _halves(*sizes, rows, turned, start, constants=(2, 3)) -> Sample:
     q, k = _queries_and_keys(*sizes)
     return Sample("et_vk.apply_rotary_emb_hf.default", [q, k, *_tables(rows, turned), start],
                   halves, outs=_outs(q, k), constants=constants, rtol=RTOL,
-                  name=f"{sizes} {turned} {start}{'' if constants else ' computed'}")
+                  name=f"{sizes} {turned} {start!r}{'' if constants else ' computed'}")
 
 
 def _interleaved(*sizes, angles, constants=(1,)) -> Sample:
@@ -100,6 +100,8 @@ SAMPLES = [
     _pairs(1, 0, 2, 1, 8),
     # Halves of whole texels and others, all elements turned and fewer, the last row of the tables.
     _halves(1, 5, 4, 2, 16, rows=32, turned=16, start=3),
+    _halves(1, 5, 4, 2, 16, rows=32, turned=16, start=RunTime(27)),
+    _halves(1, 1, 4, 2, 16, rows=32, turned=12, start=RunTime(5, base=7)),
     _halves(1, 1, 9, 3, 64, rows=16, turned=64, start=15),
     _halves(2, 3, 2, 1, 24, rows=8, turned=8, start=0),
     _halves(1, 3, 2, 2, 20, rows=9, turned=12, start=6),
