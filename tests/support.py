@@ -25,6 +25,15 @@ QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
 SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
 
 
+STORAGES = ("texel", "buffer", "texture3d")
+
+
+def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:
+    """Each case with every storage; where tests are quick, with one of them in turn."""
+    return [(case, storage) for number, case in enumerate(cases, SEED) for storage in STORAGES
+            if not QUICK or storage == STORAGES[number % 3]]
+
+
 def in_turn(cases: Iterable[Any]) -> list[Any]:
     """The cases; where tests are quick every second one."""
     return list(cases)[SEED % 2::2] if QUICK else list(cases)

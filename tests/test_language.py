@@ -7,7 +7,15 @@ import threading
 
 import numpy as np
 import pytest
-from support import MODELS, need_model, write_tokenizer
+from support import (
+    MODELS,
+    QUICK,
+    STORAGES,
+    in_storages,
+    in_turn,
+    need_model,
+    write_tokenizer,
+)
 
 import vkrt
 from vkrt.cli.main import main
@@ -25,7 +33,6 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 driver = pytest.mark.driver
-STORAGES = ["texel", "buffer", "texture3d"]
 PROMPT = [1, 7, 33, 20, 9, 4, 58, 11, 2, 40, 17]
 
 
@@ -106,8 +113,7 @@ def test_a_cache_that_is_read_afterwards_is_copied():
 
 
 @driver
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
+@pytest.mark.parametrize(("weights", "storage"), in_storages(["auto", "copy", "stream"]))
 def test_runs(storage, weights, device, steps):
     with load(device, storage=storage, weights=weights) as program:
         follow(program, steps)
@@ -124,11 +130,11 @@ def test_one_token_a_run(storage, device):
 
 
 @driver
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("name", "bound"), [
+@pytest.mark.parametrize(("case", "storage"), in_storages([
     ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
-    ("llama_mini_8da4w-base", 1.5e-2)])
-def test_larger_ones(name, bound, storage, device):
+    ("llama_mini_8da4w-base", 1.5e-2)]))
+def test_larger_ones(case, storage, device):
+    name, bound = case
     path = need_model(f"{name}.pte")
     with vkrt.load(path, device, storage=storage) as program:
         follow(program, steps_of(path), bound)
@@ -139,9 +145,9 @@ REAL = "smollm2-135m-4w.pte"
 
 
 @driver
-@pytest.mark.parametrize("options", [
+@pytest.mark.parametrize("options", in_turn([
     {}, {"storage": "buffer"}, {"weights": "stream", "memory_budget": "60MB"},
-    {"weights": "stream", "memory_budget": "smallest"}], ids=str)
+    {"weights": "stream", "memory_budget": "smallest"}])[:1 if QUICK else None], ids=str)
 def test_a_real_model(options, device):
     path = need_model(REAL)
     with np.load(path.with_suffix(".reference.npz")) as archive, vkrt.load(

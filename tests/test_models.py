@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import find_model, need_model, relative_l2
+from support import find_model, in_storages, need_model, relative_l2
 
 import vkrt
 from vkrt import pte
@@ -33,7 +33,6 @@ LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "co
          "dcgan-base", "densenet121-base", "convnext_tiny-base", "vit_sdpa-base", "swin-base"]
 # There too: weights of 4 and 8 bits, which lie in the file as kernels read them.
 QUANTIZED_WEIGHTS = ["mlp_vk4w-base", "mlp_vk8w-base"]
-STORAGES = ["texel", "buffer", "texture3d"]
 
 
 def check(path, device, **options):
@@ -63,8 +62,7 @@ def check(path, device, **options):
         return program.memory
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("name", "storage"), in_storages(SMALL))
 def test_small(name, storage, device):
     check(find_model(f"{name}.pte"), device, storage=storage)
 
@@ -80,8 +78,7 @@ QUANTIZED = ["quantized_pictures", "quantized_mlp", "quantized_mlp_row", "mlp_q8
              "dwconv_q8-base", "superres_q8-base", "mobilenet_v2_q8-base"]
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("name", QUANTIZED)
+@pytest.mark.parametrize(("name", "storage"), in_storages(QUANTIZED))
 def test_quantized_networks_give_the_same_bits(name, storage, device):
     path = need_model(f"{name}.pte")
     reference = np.load(path.with_suffix(".npz"))
@@ -104,8 +101,7 @@ def test_relu6_between_quantized_layers_is_done_by_their_kernels(device):
     assert activations["on"] <= activations["off"] / 3
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("name", QUANTIZED_WEIGHTS)
+@pytest.mark.parametrize(("name", "storage"), in_storages(QUANTIZED_WEIGHTS))
 def test_quantized_weights(name, storage, device):
     path = need_model(f"{name}.pte")
     memory = check(path, device, storage=storage)
