@@ -4,14 +4,14 @@
     python tools/export/checkpoint.py FOLDER OUT.pte [--quantize 4w] [--group 32] [--context 2048]
 
 FOLDER has config.json and *.safetensors: Llama, SmolLM2, Qwen2, Qwen2.5 and Qwen3 models (those of
-`model_type` llama, qwen2 and qwen3). The program takes tokens int64 [1, T] and a position int64 [1],
-keeps its caches on the device, and gives the logits of the last token. Then, with the files of the
-tokenizer beside it or named:
+`model_type` llama, qwen2 and qwen3). The program takes tokens int64 [1, T] and a position int64
+[1], keeps its caches on the device, and gives the logits of the last token. Then, with the files of
+the tokenizer beside it or named:
 
     vkrt generate OUT.pte --tokenizer FOLDER --prompt "Once upon a time"
 
---quantize   none: fp32 (default). 4w: 4-bit weights in groups. 8da4w: the same, with inputs that are
-             quantized to 8 bits as they come
+--quantize   none: fp32 (default). 4w: 4-bit weights in groups. 8da4w: the same, with inputs that
+             are quantized to 8 bits as they come
 --embedding  also 4-bit weights for the embedding, of the same groups
 --context    tokens that the caches hold, and the longest text
 
