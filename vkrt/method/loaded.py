@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
@@ -62,8 +63,6 @@ class Loaded:
         # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
-        # What states begin with that is zero, as far as it was looked at
-        self._zeros: frozenset[Constant] = frozenset()
         self._prepared: Prepared | None = None
         try:
             self._pipelines = self._own(Pipelines(device, options.specialize))
@@ -257,12 +256,14 @@ class Loaded:
     # States
 
     def _new_memory(self) -> StateMemory:
-        work, plan = self.prepared.work, self.prepared.plan
-        constants = {state.constant for state in work.states}
-        self._zeros = frozenset(constant for constant in constants
-                                if is_zero(self.prepared.sources[constant.source], constant.offset,
-                                           constant.nbytes))
-        return StateMemory(self._device, self.allocator, work, plan)
+        return StateMemory(self._device, self.allocator, self.prepared.work, self.prepared.plan)
+
+    @cached_property
+    def _zeros(self) -> frozenset[Constant]:
+        """What states begin with that is zero."""
+        sources = self.prepared.sources
+        constants = {state.constant for state in self.prepared.work.states}
+        return frozenset(c for c in constants if is_zero(sources[c.source], c.offset, c.nbytes))
 
     def new_state(self) -> StateMemory:
         """One more state with the initial values."""

@@ -322,16 +322,6 @@ class Lowering:
         """An operand of a new activation storage that is a buffer, row-major, in every storage."""
         return self._new("activation", sizes, dtype, row_major(len(sizes)), flat=True)
 
-    @staticmethod
-    def _is_linear(operand: Operand, tensor: Tensor) -> bool:
-        return (not operand.storage.is_image and operand.dtype == tensor.dtype
-                and operand.lies_as(row_major(tensor.rank)))
-
-    def _linear_copy(self, operand: Operand, tensor: Tensor) -> Operand:
-        result = self.buffer(tensor.sizes, tensor.dtype)
-        copying.copy(self, result, operand)
-        return result
-
     def change(self, before: Tensor, after: Tensor) -> Operand:
         """The operand of a tensor that the current node changes in place, to write what changes.
 
@@ -339,12 +329,14 @@ class Lowering:
         a copy. It is a buffer, row-major, in every storage.
         """
         operand = self.operand(before)
-        if (self._is_linear(operand, before)
-                and operand.storage.role in ("state", "activation", "input")
-                and operand.storage.id not in self.read_by_host
-                and self._is_dead(operand.storage)):
+        storage = operand.storage
+        if (not storage.is_image and storage.role in ("state", "activation", "input")
+                and storage.id not in self.read_by_host and self._is_dead(storage)
+                and operand.dtype == before.dtype and operand.lies_as(row_major(before.rank))):
             return self.place(after, operand.as_rows())
-        return self.place(after, self._linear_copy(operand, before))
+        result = self.buffer(before.sizes, before.dtype)
+        copying.copy(self, result, operand)
+        return self.place(after, result)
 
     def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
         """A new raw operand that the host can read and write."""
