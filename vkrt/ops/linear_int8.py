@@ -11,7 +11,7 @@ from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
 from vkrt.ops.linear_q4 import linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.matmul import multiply
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
+from vkrt.ops.sizes import need_matrix, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The smallest scale where a program names none, as torch has it: the smallest normal number
@@ -78,10 +78,7 @@ def _dynamic_linear(cx, node, x, scale, zero_point, weight, _sums, scales, group
 
 
 def _int8_sizes(x, weight, scales):
-    need_rank(weight, 2, "mat2")
-    if not x or x[-1] != weight[1]:
-        fail("mat2", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
-             f"{list(x)}")
+    need_matrix(x, weight, "mat2")
     need_bias(scales, weight[0], "scales")
     return ((*x[:-1], weight[0]),)
 

@@ -20,16 +20,13 @@ from vkrt.ops.ending_q8 import (
 )
 from vkrt.ops.quantizing import INT8, RANGES, quantize_into
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import fail, need_rank
+from vkrt.ops.sizes import need_matrix
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _need_weight(x, scale, zero, weight, sums, scales, bias):
     """Checks everything that comes in; gives the result's sizes."""
-    need_rank(weight, 2, "weights")
-    if not x or x[-1] != weight[1]:
-        fail("weights", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
-             f"{list(x)}")
+    need_matrix(x, weight, "weights")
     need_step(scale, zero, "input")
     need_vectors(weight[0], sums, scales, bias)
     need_exact(weight[1])

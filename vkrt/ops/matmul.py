@@ -13,7 +13,7 @@ from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import Ending, plain
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
+from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The tiles of matmul_q8_AxB.comp
@@ -77,10 +77,7 @@ def _multiply_adds(x: Tensor, *others) -> int:
 def _linear_sizes(x, weight, bias):
     if len(weight) == 1:
         unsupported("weight", f"a vector (sizes {list(weight)}); vkrt takes matrices")
-    need_rank(weight, 2, "weight")
-    if not x or x[-1] != weight[1]:
-        fail("weight", f"expected sizes [N, K] for an input [.., K], got {list(weight)} for "
-             f"{list(x)}")
+    need_matrix(x, weight, "weight")
     need_sizes(bias, weight[:1], "bias")
     return ((*x[:-1], weight[0]),)
 

@@ -60,6 +60,13 @@ def need_rank(sizes: Sizes, ranks: int | tuple[int, ...], name: str) -> None:
              f"{list(sizes)}")
 
 
+def need_matrix(x: Sizes, weight: Sizes, name: str) -> None:
+    """Refuses a weight that is no matrix [N, K] for an input [.., K]."""
+    need_rank(weight, 2, name)
+    if not x or x[-1] != weight[1]:
+        fail(name, f"expected sizes [N, K] for an input [.., K], got {list(weight)} for {list(x)}")
+
+
 def need_sizes(sizes: Sizes | None, expected: Sequence[int], name: str) -> None:
     """Refuses a tensor with other sizes; None (an optional tensor) passes."""
     if sizes is not None and sizes != tuple(expected):
