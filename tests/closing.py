@@ -1,4 +1,5 @@
-"""What a run of the tests says at its end: failures by their causes, and missing programs.
+"""What a run of the tests says at its end: failures by their causes, missing programs, and where
+its time went.
 
 The hooks here belong to conftest.py, which imports them.
 """
@@ -16,6 +17,9 @@ from support import NOT_HERE, model_folders
 MAX_CAUSES = 20
 MAX_LINES = 60
 MAX_TESTS = 3
+
+# Files of tests that are named, the slowest first.
+MAX_FILES = 12
 
 
 def pytest_addoption(parser):
@@ -44,6 +48,7 @@ def pytest_terminal_summary(terminalreporter, config):
     if failed and config.getoption("failures"):
         show_failures(failed, config.getoption("failures"), terminalreporter)
     show_missing(stats.get("skipped", ()), terminalreporter)
+    show_times(terminalreporter)
 
 
 def cause_of(report) -> str:
@@ -92,6 +97,22 @@ def show_missing(skipped, terminal) -> None:
         terminal.write_line(f"tests skipped for want of a file: {sum(missing.values())}; files "
                             f"that are missing: {len(missing)}")
         terminal.write_line(", ".join(sorted(missing)))
+
+
+def show_times(terminal) -> None:
+    """The files whose tests took the most seconds, all workers together."""
+    seconds: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for reports in terminal.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                file = report.nodeid.partition("::")[0]
+                seconds[file] += report.duration
+                tests[file] += report.when == "call"
+    if sum(tests.values()) > 1:
+        terminal.section(f"seconds by file, {sum(seconds.values()):.0f} in all")
+        for file, spent in seconds.most_common(MAX_FILES):
+            terminal.write_line(f"{spent:8.1f}  {file} ({tests[file]})")
 
 
 def failure_of(findings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +109,11 @@ def test_a_folder_of_programs_that_is_not_there_is_an_error(many):
     code, out = run_tests(many, "-n", "0", VKRT_MODELS=os.pathsep.join([str(many), "/mistyped"]))
     assert code == pytest.ExitCode.USAGE_ERROR
     assert "VKRT_MODELS names /mistyped, which is not a folder" in out and "Traceback" not in out
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_the_files_that_took_the_time_are_named(many, processes):
+    """Every test is counted once, whether it passed, failed or was skipped while it ran."""
+    _, out = run_tests(many, "-k", "absent or skipped or good or other", "-n", processes)
+    assert re.search(r"seconds by file, \d+ in all", out), out
+    assert re.search(r"\n +\d+\.\d  test_many\.py \(6\)\n", out), out
