@@ -85,6 +85,7 @@ vec4 apply(vec4 u, vec4 v) {
     case REMAINDER: return remainder_(u, v);
     case ATAN2: return with_nan(u, v, atan2_(u, v));
     case SILU_MUL: return u * sigmoid_(u) * v;
+    case PRELU: return mix(u * v, u, greaterThan(u, vec4(0)));
   }
   return u;
 }

@@ -11,6 +11,7 @@ from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
+from vkrt.graph.numbers import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
@@ -122,7 +123,8 @@ class _Builder:
         if meta.external_key is not None:
             constant = self._external_constant(meta, name)
         elif meta.constant is not None:
-            constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype)
+            constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype,
+                                number=only_number(self.data, meta.constant, meta.dtype))
         if meta.mutable:
             self.unsupported[f"mutable buffer {name}"] += 1
         return Tensor(meta.sizes, dtype, meta.dtype, constant, name)

@@ -10,6 +10,7 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
+from vkrt.graph.numbers import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
@@ -105,9 +106,7 @@ class DelegateNodes:
                 name = f"{self.label} value {index}"
                 constant = None
                 if value.constant >= 0:
-                    stored = self.blob.constants[value.constant]
-                    constant = Constant(stored.span.offset, value.nbytes, value.dtype, stored.key,
-                                        source=stored.source)
+                    constant = self._constant(value, self.blob.constants[value.constant])
                     if value.dtype not in DTYPES:
                         self.builder.unsupported[f"constant of dtype {value.dtype}"] += 1
                 self.local[index] = Tensor(value.sizes, dtype, value.staging_dtype, constant, name)
@@ -213,6 +212,13 @@ class DelegateNodes:
                     self.local[out] = self.builder.states.enter(self.delegate, out, source, outs[0])
                 return
         self.builder.add(call.name, args, outs, label)
+
+    def _constant(self, value: pte.VkTensor, stored: pte.Constant) -> Constant:
+        number = None
+        if not stored.source and value.nbytes == stored.span.nbytes:
+            number = only_number(self.builder.data, stored.span, value.dtype)
+        return Constant(stored.span.offset, value.nbytes, value.dtype, stored.key, stored.source,
+                        number)
 
     def _enter_state(self, value_id: int) -> None:
         """Makes a constant that an operator changes in place a state."""

@@ -247,6 +247,11 @@ def _two(cx, node, x, y):
     binary(cx, node.outs[0], function, x, y, activation=_activation(cx))
 
 
+@op("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
+def _prelu(cx, node, x, weight):
+    binary(cx, node.outs[0], "PRELU", x, weight)
+
+
 @op("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together, dtypes=PROMOTED,
     kernels="aten::{}.out", takes_activation=True)
 def _sum(cx, node, x, y, alpha):

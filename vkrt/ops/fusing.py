@@ -21,10 +21,9 @@ from dataclasses import field, replace
 from typing import Any
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import VkrtError
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.broadcast import is_float
-from vkrt.ops.registry import operator
+from vkrt.ops.matching import alike, arguments, declared
+from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
@@ -89,7 +88,8 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         return Fusions()
     uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
-    found = Fusions()
+    simpler = Simplifier(graph)
+    found = Fusions(nodes=simpler.nodes, done=simpler.done, until=simpler.until)
 
     def only(tensor: Tensor, index: int) -> int | None:
         """The node that makes a tensor which only the node `index` reads."""
@@ -104,16 +104,16 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_gated(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
-        if not _of(node, "activation") or not node.outs or index in found.done:
+        if not declared(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
             continue  # everything is NaN then, which the tails do not know
         source = node.args[0] if node.args else None
-        if not isinstance(source, Tensor) or not _alike(source, node.outs[0]):
+        if not isinstance(source, Tensor) or not alike(source, node.outs[0]):
             continue
         head = only(source, index)
         if (head is not None and (head not in found.nodes or head in found.gated)
-                and _of(graph.nodes[head], "takes_activation")):
+                and declared(graph.nodes[head], "takes_activation")):
             found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
             found.done.add(index)
@@ -140,11 +140,6 @@ def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
-def _of(node: Node, what: str) -> Any:
-    """What the declaration of a node's operator says; None where vkrt does not have it."""
-    return getattr(operator(node.op), what, None)
-
-
 def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
     node = graph.nodes[index]
     for source, gate in (node.args[:2], node.args[1::-1]):
@@ -153,7 +148,7 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
         maker = only(gate, index)
         if (maker is not None and graph.nodes[maker].op == "aten.sigmoid.default"
                 and graph.nodes[maker].args[:1] == (source,)
-                and _alike(source, gate, node.outs[0])):
+                and alike(source, gate, node.outs[0])):
             found.done.add(maker)
             found.nodes[index] = replace(node, op="aten.silu.default", args=(source,))
             return
@@ -169,14 +164,15 @@ def _find_requantized(graph: Graph, found: Fusions, index: int, only: Callable) 
             return
         chain.insert(0, maker)
     head, *rest = (graph.nodes[i] for i in chain)
-    if not (_of(head, "takes_requantization") and rest[0].op == DEQUANTIZE
-            and _of(rest[1], "bounds")) or len({tuple(n.outs[0].sizes) for n in (head, *rest)}) > 1:
+    if not (declared(head, "takes_requantization") and rest[0].op == DEQUANTIZE
+            and declared(rest[1], "bounds")
+            and len({tuple(node.outs[0].sizes) for node in (head, *rest)}) == 1):
         return
-    made, real, last = (_arguments(node) for node in (head, rest[0], rest[2]))
-    bounds = _arguments(rest[1])
+    made, real, last = (arguments(node) for node in (head, rest[0], rest[2]))
+    bounds = arguments(rest[1])
     if made is None or real is None or last is None or bounds is None:
         return
-    low, high = _of(rest[1], "bounds")(*bounds.values())
+    low, high = declared(rest[1], "bounds")(*bounds.values())
     dtypes = [node.outs[0].dtype for node in rest]
     if (real["zero_point"] != made["output_zero_point"] or not low <= high
             or dtypes != ["float32", "float32", "int8"]
@@ -188,20 +184,6 @@ def _find_requantized(graph: Graph, found: Fusions, index: int, only: Callable) 
     found.done.update(chain[1:])
 
 
-def _arguments(node: Node) -> dict[str, Any] | None:
-    """A node's arguments by the names of the schema; None where a file has wrong ones, which the
-    checks will say."""
-    declared = operator(node.op)
-    assert declared is not None  # else it would not be part of a chain
-    try:
-        declared.infer(node.args)
-        read = declared.schema.read(node.args)
-    except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
-        return None
-    names = [parameter.name for parameter in declared.schema.parameters if parameter.kind != "-"]
-    return dict(zip(names, read, strict=True))
-
-
 def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
     node = graph.nodes[index]
     for gate, other in (node.args[:2], node.args[1::-1]):
@@ -211,16 +193,9 @@ def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> Non
         silu = None if maker is None else found.nodes.get(maker, graph.nodes[maker])
         if (silu is not None and silu.op == "aten.silu.default" and len(silu.args) == 1
                 and isinstance(silu.args[0], Tensor)
-                and _alike(silu.args[0], gate, other, node.outs[0])):
+                and alike(silu.args[0], gate, other, node.outs[0])):
             found.nodes.pop(maker, None)
             found.done.add(maker)
             found.nodes[index] = replace(node, args=(silu.args[0], other))
             found.gated.add(index)
             found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
-
-
-def _alike(first: Tensor, *others: Tensor) -> bool:
-    """Whether tensors of floats have one dtype and the same sizes."""
-    return is_float(first.dtype) and all(
-        (tensor.dtype, tuple(tensor.sizes)) == (first.dtype, tuple(first.sizes))
-        for tensor in others)

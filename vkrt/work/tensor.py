@@ -54,6 +54,7 @@ class Constant:
         dtype: dtype of the elements.
         key: equal keys mean equal bytes; None when unknown.
         source: which file: 0 is the program, 1 and up the external data files in their order.
+        number: its only element; None where it has several, or where that is not known.
     """
 
     offset: int
@@ -61,6 +62,7 @@ class Constant:
     dtype: str
     key: str | None = None
     source: int = 0
+    number: float | None = None
 
 
 @dataclass(eq=False)

@@ -212,6 +212,8 @@ SAMPLES += [
     binary("div.Tensor", np.divide, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
     binary("atan2.default", np.arctan2, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
     binary("atan2.default", np.arctan2, SIGNS, SIGNS[:, None].copy(), name="edges", half=False),
+    binary("_prelu_kernel.default", lambda x, w: np.where(x > 0, x, x * w), normal(2, 6, 5, 7),
+           normal(6, 1, 1, seed=1)),
     binary("minimum.default", np.minimum, normal(2, 6, 5, 7), normal(2, 6, 5, 7, seed=1)),
     binary("minimum.default", np.minimum, EDGES, EDGES[::-1].copy(), name="edges"),
     binary("minimum.default", np.minimum, integers(6, 7), integers(7, seed=1), name="int32"),

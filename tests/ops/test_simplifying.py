@@ -1,0 +1,217 @@
+"""What exporters take apart is put together: which kernels are left, and with which numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import normal
+from support import same_bits
+from test_fusing import SIZES, STORAGES, graph_of, kernels, result_of, value
+
+from vkrt.errors import FormatError, UnsupportedError
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.numbers import only_number
+from vkrt.pte import Span
+from vkrt.work.tensor import Constant, Tensor
+
+TO_COPY = "dim_order_ops._to_dim_order_copy.default"
+
+
+def number(held: float, dtype: str = "float32") -> Tensor:
+    """A tensor without dimensions that the file holds; its bytes are not needed where it is one."""
+    return Tensor((), dtype, constant=Constant(0, 4, dtype, number=held))
+
+
+def like(x: Tensor, dtype: str = "") -> Tensor:
+    return Tensor(x.sizes, dtype or x.dtype)
+
+
+def chain(x: Tensor, *calls: tuple) -> list[Node]:
+    """Nodes one after the other: (operator, arguments behind the result before)."""
+    nodes = []
+    for op, *args in calls:
+        nodes.append(Node(op, (x, *args), (like(x),)))
+        x = nodes[-1].outs[0]
+    return nodes
+
+
+def held_as_int(held: int) -> tuple[list[Node], Tensor]:
+    """Nodes that make a float of an integer of the file, as exporters write numbers, and it."""
+    real, copied = Tensor((), "float32"), Tensor((), "float32")
+    return [Node(TO_COPY, (number(held, "int32"),), (real,)),
+            Node("aten.clone.default", (real, None), (copied,))], copied
+
+
+def hardsigmoid(x: Tensor) -> list[Node]:
+    before, three = held_as_int(3)
+    more, six = held_as_int(6)
+    nodes = chain(x, ("aten.add.Tensor", three, 1), ("aten.clamp.default", 0, None),
+                  ("aten.clamp.default", None, 6), ("aten.div.Tensor", six))
+    return [*before, *more, *nodes]
+
+
+def leaky(x: Tensor, factors: tuple[Tensor, Tensor]) -> list[Node]:
+    test, small, out = like(x, "bool"), like(x), like(x)
+    return [Node("aten.gt.Scalar", (x, 0), (test,)),
+            Node("aten.mul.Tensor", factors, (small,)),
+            Node("aten.where.self", (test, x, small), (out,))]
+
+
+ALL = ("unary", "binary", "convert", "where", "compare_scalar", "fill", "compare")
+
+
+@pytest.mark.parametrize("op, args", [
+    ("aten.add.Tensor", (1,)), ("aten.sub.Tensor", (1,)), ("aten.mul.Tensor", ()),
+    ("aten.div.Tensor", ())])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_numbers_of_the_file_are_no_operands(op, args, swapped):
+    x = value(*SIZES)
+    before, three = held_as_int(3)
+    factors = (three, x) if swapped else (x, three)
+    graph = graph_of(x, [*before, Node(op, (*factors, *args), (like(x),))])
+    if swapped and op == "aten.div.Tensor":  # a number by a tensor
+        assert "binary" in kernels(graph, ALL)
+    else:
+        assert kernels(graph, ALL) == ["unary"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("op, args, swapped", [
+    ("aten.add.Tensor", (1,), False), ("aten.sub.Tensor", (1,), True),
+    ("aten.sub.Tensor", (1,), False), ("aten.mul.Tensor", (), True),
+    ("aten.div.Tensor", (), False)])
+def test_arithmetic_with_numbers_has_the_same_bits(op, args, swapped, device):
+    x = value(*SIZES)
+    array = normal(*SIZES)
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    held = Tensor((), "float32", constant=Constant(0, 4, "float32", number=0.1))
+    factors = (held, x) if swapped else (x, held)
+    graph = graph_of(x, [Node(op, (*factors, *args), (like(x),))])
+    data = np.float32(0.1).tobytes()
+    results = [result_of(graph, array, "texel", device, data, fusions=fusions)
+               for fusions in ("on", "off")]
+    same_bits(*results)
+
+
+def test_numbers_that_others_read_stay():
+    x = value(*SIZES)
+    before, three = held_as_int(3)
+    out = Tensor((2,), "float32")
+    nodes = [*before, Node("aten.mul.Tensor", (x, three), (like(x),)),
+             Node("aten.expand_copy.default", (three, [2]), (out,))]
+    assert "convert" in kernels(Graph("network", [x], [nodes[2].outs[0], out], nodes).finish(), ALL)
+    nodes = [*before, Node("aten.mul.Tensor", (x, three), (like(x),))]
+    assert "convert" in kernels(graph_of(x, nodes, three), ALL)
+
+
+def test_an_input_of_one_element_is_no_number():
+    x, factor = value(*SIZES), Tensor((), "float32", name="input 1")
+    nodes = [Node("aten.mul.Tensor", (x, factor), (like(x),))]
+    graph = Graph("network", [x, factor], [nodes[0].outs[0]], nodes).finish()
+    assert kernels(graph, ALL) == ["binary"]
+
+
+def test_an_activation_stays_with_its_product():
+    x = value(*SIZES)
+    nodes = chain(x, ("aten.mul.Tensor", number(2.0)), ("aten.relu.default",))
+    assert kernels(graph_of(x, nodes), ALL) == ["binary"]
+
+
+def test_hardsigmoid_is_one_kernel():
+    x = value(*SIZES)
+    assert kernels(graph_of(x, hardsigmoid(x)), ALL) == ["unary"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
+    x = value(*SIZES)
+    array = normal(*SIZES) * 4
+    array.flat[:5] = np.inf, -np.inf, np.nan, 3, -3
+    data = np.int32(3).tobytes() + np.int32(6).tobytes()
+    nodes = hardsigmoid(x)
+    for place, index in ((0, 0), (4, 2)):
+        held = nodes[index].args[0]
+        held.constant = Constant(place, 4, "int32", number=held.constant.number)
+    together, apart = (result_of(graph_of(x, nodes), array, storage, device, data, fusions=fusions)
+                       for fusions in ("on", "off"))
+    np.testing.assert_allclose(together, apart, rtol=2e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("change", ["read", "bounds", "three", "six", "open"])
+def test_what_only_looks_like_hardsigmoid(change):
+    x = value(*SIZES)
+    three, six = number(2.0 if change == "three" else 3.0), number(5.0 if change == "six" else 6.0)
+    high = {"bounds": 5, "open": None}.get(change, 6)
+    nodes = chain(x, ("aten.add.Tensor", three, 1), ("aten.hardtanh.default", 0, high or 6),
+                  ("aten.div.Tensor", six))
+    if change == "open":
+        nodes[1].op, nodes[1].args = "aten.relu.default", nodes[1].args[:1]
+    more = (nodes[1].outs[0],) if change == "read" else ()
+    assert len(kernels(graph_of(x, nodes, *more), ALL)) > 1
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("slope", ["number", "tensor"])
+def test_leaky_is_one_kernel(slope, swapped):
+    x = value(*SIZES)
+    weight = number(0.1) if slope == "number" else Tensor(
+        (SIZES[1], 1, 1), "float32", constant=Constant(0, 4 * SIZES[1], "float32"))
+    graph = graph_of(x, leaky(x, (weight, x) if swapped else (x, weight)))
+    assert kernels(graph, ALL) == ["unary" if slope == "number" else "binary"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("slope", ["number", "tensor", "computed"])
+def test_leaky_has_the_same_bits(slope, storage, device):
+    x = value(*SIZES)
+    weights = normal(SIZES[1], seed=1)
+    array = normal(*SIZES)
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    before = []
+    if slope == "number":
+        weight = Tensor((), "float32", constant=Constant(0, 4, "float32", number=float(weights[0])))
+    else:
+        weight = Tensor((SIZES[1], 1, 1), "float32", constant=Constant(0, 4 * SIZES[1], "float32"))
+    if slope == "computed":  # what its memory holds then has to stay until it is read
+        before = chain(weight, ("aten.neg.default",))
+        weight = before[0].outs[0]
+    graph = graph_of(x, [*before, *leaky(x, (weight, x))])
+    results = [result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions)
+               for fusions in ("on", "off")]
+    same_bits(*results)
+
+
+@pytest.mark.parametrize("change", ["test", "product", "limit", "other"])
+def test_what_only_looks_like_leaky(change):
+    x = value(*SIZES)
+    nodes = leaky(x, (x, number(0.1)))
+    more = {"test": nodes[0].outs, "product": nodes[1].outs}.get(change, ())
+    if change == "limit":
+        nodes[0].args = (x, 1)
+    elif change == "other":
+        before = Node("aten.abs.default", (x,), (like(x),))
+        nodes[0].args = (before.outs[0], 0)
+        nodes.insert(0, before)
+    assert "where" in kernels(graph_of(x, nodes, *more), ALL)
+
+
+@pytest.mark.parametrize("args", [(), (1,), (1, 2, 3, 4, 5), ("a", None), (None, None)])
+@pytest.mark.parametrize("place", range(4))
+def test_wrong_arguments_are_left_to_the_checks(args, place):
+    """Whatever a file says, the search itself does not fail."""
+    x = value(*SIZES)
+    for nodes in (leaky(x, (x, number(0.1))), hardsigmoid(x)[-4:]):
+        if place < len(nodes):
+            nodes[place].args = args
+            with pytest.raises((FormatError, UnsupportedError)):
+                kernels(graph_of(x, nodes))
+
+
+def test_only_numbers_are_numbers():
+    data = np.array([1, 2, 3], "<f4").tobytes()
+    assert only_number(data, Span(4, 4), "float32") == 2
+    assert only_number(data, Span(0, 4), "int32") == 0x3f800000
+    assert only_number(data, Span(0, 8), "float32") is None
+    assert only_number(data, Span(0, 1), "bool") is None
