@@ -13,7 +13,8 @@ PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
 PARAM(3, size)
-CASE(4, logarithm)
+// 0: softmax, 1: its logarithm, 2: softmax that is 0 in rows of nothing but -infinity
+CASE(4, kind)
 CASE(5, across)
 PARAM(6, rows)
 PARAM(7, count)
@@ -59,5 +60,7 @@ vec4 row_sum(int base, int begin, int end, vec4 top) {
 
 // The result for an element, given the largest of its row and the sum.
 vec4 softmax_of(vec4 v, vec4 top, vec4 sum) {
-  return logarithm != 0 ? v - top - log_(sum) : exp_(v - top) * (1.0 / sum);
+  if (kind == 1) return v - top - log_(sum);
+  vec4 weight = exp_(v - top) * (1.0 / sum);
+  return kind == 2 ? mix(weight, vec4(0), equal(top, vec4(-INFINITY))) : weight;
 }

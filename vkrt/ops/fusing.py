@@ -10,6 +10,8 @@ dequantize, clamp (relu6), quantize. The kernel of the first does all of it, wit
 
 The exporter quantizes the input of every linear layer anew, also where several have the same one
 (queries, keys and values): such nodes are `repeated`, and their results are those of the first.
+
+A softmax with the guard of plain attention around it is one kernel: see `fusing_softmax`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
+from vkrt.ops.fusing_softmax import guarded_softmax
 from vkrt.ops.matching import alike, arguments, declared
 from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
@@ -56,6 +59,7 @@ class Fusions:
         tails: activations that the node there does as well.
         requantized: what the node there does to its quantized result as well.
         gated: products there whose first factor goes through silu before.
+        guarded: softmax there, with zeros for rows that hold nothing but -inf.
         until: tensors that a node reads in the place of an earlier one, and which node.
         done: nodes that others do.
         repeated: nodes that do the same as an earlier one, and which.
@@ -65,6 +69,7 @@ class Fusions:
     tails: dict[int, Node] = field(default_factory=dict)
     requantized: dict[int, Requantization] = field(default_factory=dict)
     gated: set[int] = field(default_factory=set)
+    guarded: set[int] = field(default_factory=set)
     until: dict[Tensor, int] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     repeated: dict[int, int] = field(default_factory=dict)
@@ -73,7 +78,8 @@ class Fusions:
         """What is lowered differently at a node: where two lowerings say the same of one node, they
         do the same there."""
         node, tail = self.nodes.get(index), self.tails.get(index)
-        return (index in self.done, index in self.gated, self.repeated.get(index),
+        return (index in self.done, index in self.gated, index in self.guarded,
+                self.repeated.get(index),
                 self.requantized.get(index),
                 node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
 
@@ -103,6 +109,9 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
     for index, node in enumerate(graph.nodes):
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
             _find_gated(graph, found, index, only)
+    for index, node in enumerate(graph.nodes):
+        if node.op == "aten.where.self" and node.outs:
+            _find_guarded(graph, found, index, made, uses)
     for index, node in enumerate(graph.nodes):
         if not declared(node, "activation") or not node.outs or index in found.done:
             continue
@@ -199,3 +208,18 @@ def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> Non
             found.nodes[index] = replace(node, args=(silu.args[0], other))
             found.gated.add(index)
             found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
+
+
+def _find_guarded(graph: Graph, found: Fusions, index: int, made: dict[Tensor, int],
+                  uses: Counter[Tensor]) -> None:
+    def count(tensor: Tensor) -> int:
+        # A result of the method has a last use behind all nodes.
+        return uses[tensor] + (graph.last_use(tensor) >= len(graph.nodes))
+
+    guarded = guarded_softmax(graph, index, made, count)
+    if guarded is not None and not guarded.done & found.done:
+        source = guarded.softmax.args[0]
+        found.nodes[index] = replace(guarded.softmax, outs=graph.nodes[index].outs)
+        found.guarded.add(index)
+        found.done.update(guarded.done)
+        found.until[source] = max(index, found.until.get(source, -1))

@@ -12,6 +12,9 @@ from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand
 
+# The kinds of softmax.glsl
+PLAIN, LOGARITHM, GUARDED = range(3)
+
 
 def _sizes(x, dim, _half_to_float):
     wrap(dim, len(x))
@@ -21,7 +24,9 @@ def _sizes(x, dim, _half_to_float):
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
     sizes=_sizes, dtypes=FLOAT_ASKED_FOR, kernels="aten::{}.out")
 def _softmax(cx, node, x, dim, _half_to_float):
-    out, logarithm = node.outs[0], node.op == "aten._log_softmax.default"
+    out = node.outs[0]
+    kind = (LOGARITHM if node.op == "aten._log_softmax.default"
+            else GUARDED if cx.node in cx.fusions.guarded else PLAIN)
     dim = wrap(dim, x.rank)
     source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))
@@ -35,7 +40,7 @@ def _softmax(cx, node, x, dim, _half_to_float):
     rows = source.texels // count if count else 0
     if not rows:
         return
-    params = [*result.grid, result.packed, logarithm, across, rows, count, inner]
+    params = [*result.grid, result.packed, kind, across, rows, count, inner]
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
     if parts == 1:

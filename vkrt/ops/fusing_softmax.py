@@ -1,0 +1,114 @@
+"""Softmax with the guard that exporters put around it, found in a graph.
+
+Attention that PyTorch takes apart (`scaled_dot_product_attention`) gives zeros for a row whose
+elements are all -inf, where softmax gives NaN: eq(x, -inf), logical_not, any, logical_not find such
+rows, and a `where` puts zeros into them. The kernel of softmax does all of that, with the same
+numbers: it knows the largest element of each row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from vkrt.dataclass import dataclass
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.matching import alike
+from vkrt.work.tensor import Tensor
+
+SOFTMAX = "aten._softmax.default"
+# Operators that make a tensor of one number, and the place of that number among the arguments.
+FILLS = {"aten.full_like.default": 1, "aten.full.default": 1, "aten.zeros_like.default": None,
+         "aten.zeros.default": None}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A softmax and its guard.
+
+    Attributes:
+        softmax: the node.
+        done: indices of the nodes that are not needed beside it, itself among them.
+    """
+
+    softmax: Node
+    done: frozenset[int]
+
+
+def guarded_softmax(graph: Graph, index: int, made: dict[Tensor, int],
+                    count: Callable[[Tensor], int]) -> Guarded | None:
+    """The softmax whose guard ends with a node, a `where`; None if it is anything else.
+
+    Args:
+        made: which node makes a tensor.
+        count: how often nodes, and the method's results, use a tensor.
+    """
+    where = graph.nodes[index]
+    if len(where.args) != 3 or not all(isinstance(arg, Tensor) for arg in where.args):
+        return None
+    done: set[int] = set()
+
+    def maker(tensor: Tensor, *names: str, like: Any = None) -> Node | None:
+        """The node behind a tensor that nothing else reads (but a node that makes zeros like it),
+        if it is an operator of one of these names. Copies between, changes of a layout that vkrt
+        does not have, are looked through."""
+        while tensor in made and count(tensor) == 1 + (tensor is like):
+            node = graph.nodes[made[tensor]]
+            done.add(made[tensor])
+            if node.op in names and node.args:
+                return node
+            if node.op != "aten.clone.default" or not _same(*node.args[:1], tensor):
+                return None
+            tensor = node.args[0]
+        return None
+
+    is_empty, zeros, weights = where.args
+    fill = maker(zeros, *FILLS)
+    if fill is None:
+        # Of all layers, perhaps
+        done.clear()
+        fill = graph.nodes[made[zeros]] if zeros in made else None
+    if fill is None or not _is_zero(fill):
+        return None
+    softmax = maker(weights, SOFTMAX, like=fill.args[0] if done else None)
+    if softmax is None or len(softmax.args) < 2:
+        return None
+    source, dim = softmax.args[:2]
+    if not isinstance(dim, int) or not _same(source, weights, where.outs[0]):
+        return None
+    # From the end of the guard to its beginning
+    value: Any = is_empty
+    for names in (("aten.logical_not.default",), ("aten.any.dim", "aten.any.dims"),
+                  ("aten.logical_not.default",), ("aten.eq.Scalar",)):
+        node = maker(value, *names) if isinstance(value, Tensor) else None
+        if node is None or (node.name == "any" and not _keeps(node, dim, weights.rank)):
+            return None
+        value = node.args[0]
+    if value is not source or node is None or node.args[1:2] != (-math.inf,):
+        return None
+    return Guarded(softmax, frozenset(done))
+
+
+def _is_zero(node: Node) -> bool:
+    if node.op not in FILLS:
+        return False
+    place = FILLS[node.op]
+    return place is None or (len(node.args) > place and _number(node.args[place]) == 0)
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) else None
+
+
+def _keeps(node: Node, dim: int, rank: int) -> bool:
+    """Whether an `any` is one over this dimension that leaves it there, with size 1."""
+    if len(node.args) < 3 or node.args[2] is not True:
+        return False
+    dims = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]
+    return (len(dims) == 1 and isinstance(dims[0], int)
+            and (dims[0] - dim) % max(rank, 1) == 0)
+
+
+def _same(first: Any, *others: Tensor) -> bool:
+    return isinstance(first, Tensor) and alike(first, *others)
