@@ -8,9 +8,9 @@
 #include "q4.glsl"
 
 // Elements and bytes of a line of the weight, elements of a group.
-PARAM(7, depth)
-PARAM(8, line_bytes)
-PARAM(9, group)
+PARAM(8, depth)
+PARAM(9, line_bytes)
+PARAM(10, group)
 
 uint byte_at(int place) { return LOAD_FLAT_AS(weight, place >> 2, u8)[place & 3]; }
 
@@ -36,6 +36,6 @@ void main() {
       [[unroll]] for (int k = 0; k < 4; k++) sum[c] += v[k] * IN_ORDER(four)[k] * scale[k][c];
     }
   }
-  STORE(result, AT_ROW(row, z, result_X, result_Z),
-        mask_padding(sum + bias_at(z), VALID(z, columns)));
+  POSITION at = AT_ROW(row, z, result_X, result_Z);
+  STORE(result, at, ended(sum, z, at));
 }

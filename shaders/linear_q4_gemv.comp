@@ -39,7 +39,7 @@ void main() {
   }
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_Z) break;
-    STORE(result, AT_ROW(0, z + n, result_X, result_Z),
-          mask_padding(sum[n] + bias_at(z + n), VALID(z + n, columns)));
+    POSITION at = AT_ROW(0, z + n, result_X, result_Z);
+    STORE(result, at, ended(sum[n], z + n, at));
   }
 }

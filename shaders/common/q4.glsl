@@ -15,6 +15,14 @@ FLAT_AS(2, weight, WEIGHT_DTYPE)
 FLAT(3, scales)
 // Texels in every storage: a stage may have no more than 4 storage buffers.
 TEXEL_IN(4, bias, DTYPE)
+// A tensor that lies as the result does.
+#if defined(STORAGE_TEXTURE3D)
+IN(5, addend)
+#define LOAD_ADDEND(at) LOAD(addend, at)
+#else
+TEXEL_IN(5, addend, DTYPE)
+#define LOAD_ADDEND(at) texelFetch(addend, at)
+#endif
 PARAM(0, rows)
 PARAM(1, columns)
 // Texels of a row of the source, and the widths of the grids.
@@ -24,6 +32,8 @@ PARAM(4, result_X)
 PARAM(5, has_bias)
 // Whether an even element is in the high half of its byte, and not in the low one.
 CASE(6, high_first)
+// Whether `addend` is added to the result.
+PARAM(7, has_addend)
 
 #if defined(STORAGE_TEXTURE3D)
 #define NEXT(at, k) ivec3((at).xy, (at).z + (k))
@@ -42,7 +52,12 @@ vec4 last_four_of(int word) {
   return vec4(ivec4(ivec3(word) & ivec3(0xf0000, 0xf00000, 0xf000000), int(uint(word) >> 28)));
 }
 
-vec4 bias_at(int z) {
-  vec4 v = texelFetch(bias, has_bias != 0 ? z : 0);
-  return has_bias != 0 ? v : vec4(0);
+// The texel z of a row of the result, which goes to `at`.
+vec4 ended(vec4 sum, int z, POSITION at) {
+  // Where there is none, a texel of anything is bound.
+  vec4 offset = texelFetch(bias, has_bias != 0 ? z : 0);
+  vec4 other = LOAD_ADDEND(has_addend != 0 ? at : POSITION(0));
+  sum = has_bias != 0 ? sum + offset : sum;
+  sum = has_addend != 0 ? sum + other : sum;
+  return mask_padding(sum, VALID(z, columns));
 }

@@ -4,8 +4,8 @@
 #include "q4.glsl"
 
 // Texels of a line of the weight, and of a group.
-PARAM(7, texels)
-PARAM(8, group_texels)
+PARAM(8, texels)
+PARAM(9, group_texels)
 
 #define LINES (4 * TILE_N)
 

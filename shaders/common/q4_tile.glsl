@@ -39,11 +39,10 @@ void main() {
 
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_Z) break;
-    vec4 offset = bias_at(z + n);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
       if (first + m >= rows) break;
-      STORE(result, AT_ROW(first + m, z + n, result_X, result_Z),
-            mask_padding(sum[m * TILE_N + n] + offset, VALID(z + n, columns)));
+      POSITION at = AT_ROW(first + m, z + n, result_X, result_Z);
+      STORE(result, at, ended(sum[m * TILE_N + n], z + n, at));
     }
   }
 }

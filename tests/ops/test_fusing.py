@@ -236,6 +236,100 @@ def test_tails_of_integers_stay():
     assert kernels(graph_of(x, tailed(x, "add", "relu"))) == ["unary", "binary", "unary"]
 
 
+# A product and a tensor that is added to it
+
+
+COLUMNS, DEPTH = 12, 32
+
+
+def layer(kind: str, x: Tensor, out: Tensor, bias: bool = False) -> tuple[Node, bytes]:
+    """A linear layer with weights in floats, 4 or 8 bits, and its constants' bytes."""
+    columns, depth, data = out.sizes[-1], x.sizes[-1], bytearray()
+
+    def constant(array: np.ndarray) -> Tensor:
+        data.extend(bytes(-len(data) % 16))
+        offset = len(data)
+        data.extend(array.tobytes())
+        return Tensor(array.shape, str(array.dtype),
+                      constant=Constant(offset, array.nbytes, str(array.dtype)))
+
+    vector = constant(normal(columns, seed=3)) if bias else None
+    if kind == "float":
+        return Node("aten.linear.default", (x, constant(normal(columns, depth, seed=1)), vector),
+                    (out,)), bytes(data)
+    words = np.random.default_rng(2).integers(0, 256, (columns, depth // 2)).astype(np.uint8)
+    if kind == "channels":
+        return Node("et_vk.linear_qcs4w.default",
+                    (x, constant(words), constant(normal(columns, seed=4))), (out,)), bytes(data)
+    return Node("et_vk.linear_q4gsw.default",
+                (x, constant(words), constant(normal(1, columns, seed=4)), depth, vector),
+                (out,)), bytes(data)
+
+
+def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
+           alpha: float = 1) -> tuple[Graph, Graph, bytes]:
+    """A layer of -x, seen under other sizes and added to a tensor, and the same with the layer's
+    result as a further one, which keeps the two apart."""
+    x = value(rows, DEPTH)
+    negative, made = Tensor(x.sizes, x.dtype), Tensor((rows, COLUMNS), x.dtype)
+    other = Tensor((rows, COLUMNS), x.dtype)
+    seen, lifted, out = (Tensor((1, rows, COLUMNS), x.dtype) for _ in range(3))
+    node, data = layer(kind, negative, made, bias)
+    terms = (lifted, seen) if swapped else (seen, lifted)
+    nodes = [Node("aten.neg.default", (x,), (negative,)),
+             Node("aten.slice_copy.Tensor", (x, 1, 0, COLUMNS, 1), (other,)),
+             Node("aten.view_copy.default", (other, [1, rows, COLUMNS]), (lifted,)), node,
+             Node("aten.view_copy.default", (made, [1, rows, COLUMNS]), (seen,)),
+             Node("aten.add.Tensor", (*terms, alpha), (out,))]
+    return graph_of(x, nodes), graph_of(x, nodes, made), data
+
+
+LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
+    ("float", 1, False, False), ("float", 5, True, False), ("groups", 1, True, True),
+    ("groups", 6, False, True), ("groups", 9, True, False), ("channels", 3, False, False)])
+def test_a_layer_adds_a_tensor_to_its_result(kind, rows, swapped, bias, storage, device):
+    fused, apart, data = summed(kind, rows, swapped, bias)
+    assert "binary" not in kernels(fused, LAYERS) and "binary" in kernels(apart, LAYERS)
+    array = normal(rows, DEPTH)
+    np.testing.assert_array_equal(result_of(fused, array, storage, device, data),
+                                  result_of(apart, array, storage, device, data))
+
+
+def test_sums_that_layers_do_not_take_stay():
+    for graph, *_ in (summed("float", 3, bias=True), summed("groups", 3, alpha=0.5)):
+        assert "binary" in kernels(graph, LAYERS)
+
+
+def test_what_a_layer_adds_may_be_too_large_to_be_seen_as_texels():
+    graph, *_ = summed("groups", 9)
+    assert kernels(graph, LAYERS, max_texels=9 * COLUMNS // 4) == ["linear_q4_4x8"]
+    for storage in ("texel", "buffer"):
+        assert kernels(graph, LAYERS, storage=storage, max_texels=9 * COLUMNS // 4 - 1) == [
+            "linear_q4_4x8", "binary"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("kind", ["float", "groups"])
+def test_a_layer_adds_what_it_reads(kind, storage, device):
+    """Its result must not be written over that."""
+    x = value(5, DEPTH)
+    negative, made, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
+    node, data = layer(kind, negative, made)
+    nodes = [Node("aten.neg.default", (x,), (negative,)), node,
+             Node("aten.add.Tensor", (negative, made, 1), (out,))]
+    fused, apart = graph_of(x, nodes), graph_of(x, nodes, made)
+    assert "binary" not in kernels(fused) and "binary" in kernels(apart)
+    array = normal(5, DEPTH)
+    np.testing.assert_array_equal(result_of(fused, array, storage, device, data),
+                                  result_of(apart, array, storage, device, data))
+
+
 # Quantized layers
 
 Q8_SIZES = (1, 4, 5, 7)

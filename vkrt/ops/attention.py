@@ -89,8 +89,7 @@ def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, sta
     out, *changed = node.outs
     keys, values = (cx.change(before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
-    write_rows(cx, keys, key, start)
-    write_rows(cx, values, value, start)
+    write_rows(cx, (keys, values), (key, value), start)
     _attend(cx, out, query, keys, values, start, causal, scale)
 
 
@@ -98,7 +97,7 @@ def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, sta
     late=LateRule(("start_pos",), lambda value, cache, _start: _rows_left(value, cache)))
 def _update_cache(cx, node, value, cache, start):
     stands_for, changed = node.outs
-    write_rows(cx, cx.change(cache, changed), value, start)
+    write_rows(cx, (cx.change(cache, changed),), (value,), start)
     if cx.used(stands_for):
         fill(cx, stands_for, 0)
 

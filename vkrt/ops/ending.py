@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vkrt.dataclass import dataclass
-from vkrt.work.tensor import Operand
+from vkrt.work.tensor import Operand, row_major
 
 
 @dataclass(frozen=True)
@@ -27,3 +27,17 @@ def plain(vector: Operand, has_bias: bool, clamp: tuple[float, float] | None) ->
         clamp: between which numbers to limit the result; None: it is not limited.
     """
     return Ending((vector,), (has_bias, clamp is not None, *(clamp or (0.0, 0.0))))
+
+
+def addend(cx) -> Operand | None:
+    """What the current node's kernel adds to its result (see `vkrt.ops.fusing`), row-major."""
+    tensor = cx.fusions.addends.get(cx.node)
+    return None if tensor is None else cx.read(tensor, row_major(tensor.rank))
+
+
+def over(other: Operand | None, *reads: Operand) -> tuple[Operand, ...]:
+    """What the result may be written over: what is added to it, where the kernel does not also read
+    that in other places."""
+    if other is None or any(read.storage is other.storage for read in reads):
+        return ()
+    return (other,)

@@ -2,8 +2,9 @@
 
 x * sigmoid(x), as SiLU (swish) leaves the exporter, is `silu`; a product with that, as in the
 gated layers of language models, is one kernel with it; an activation of a sum or product
-that nothing else reads (a residual connection, a gate) is done by the kernel of that. The numbers
-are those of the separate kernels, but that in half precision nothing is rounded in between.
+that nothing else reads (a residual connection, a gate) is done by the kernel of that, and a sum of
+a linear layer's result and another tensor by the kernel of that layer. The numbers are those of the
+separate kernels, but that in half precision nothing is rounded in between.
 
 Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
 dequantize, clamp (relu6), quantize. The kernel of the first does all of it, with the same bits.
@@ -57,6 +58,7 @@ class Fusions:
     Attributes:
         nodes: to lower in the place of the one there.
         tails: activations that the node there does as well.
+        addends: what the product there adds to its result.
         requantized: what the node there does to its quantized result as well.
         gated: products there whose first factor goes through silu before.
         guarded: softmax there, with zeros for rows that hold nothing but -inf.
@@ -67,6 +69,7 @@ class Fusions:
 
     nodes: dict[int, Node] = field(default_factory=dict)
     tails: dict[int, Node] = field(default_factory=dict)
+    addends: dict[int, Tensor] = field(default_factory=dict)
     requantized: dict[int, Requantization] = field(default_factory=dict)
     gated: set[int] = field(default_factory=set)
     guarded: set[int] = field(default_factory=set)
@@ -79,8 +82,7 @@ class Fusions:
         do the same there."""
         node, tail = self.nodes.get(index), self.tails.get(index)
         return (index in self.done, index in self.gated, index in self.guarded,
-                self.repeated.get(index),
-                self.requantized.get(index),
+                self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
                 node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
 
 
@@ -129,6 +131,8 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
     for index, node in enumerate(graph.nodes):
         if node.op == QUANTIZE:
             _find_requantized(graph, found, index, only)
+        elif node.op == "aten.add.Tensor":
+            _find_addend(graph, found, index, only)
     _find_repeated(graph, found)
     return found
 
@@ -223,3 +227,32 @@ def _find_guarded(graph: Graph, found: Fusions, index: int, made: dict[Tensor, i
         found.guarded.add(index)
         found.done.update(guarded.done)
         found.until[source] = max(index, found.until.get(source, -1))
+
+
+def _find_addend(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    """Looks for a product, or a view of one, that a sum adds to a tensor."""
+    node = graph.nodes[index]
+    if len(node.args) != 3 or node.args[2] != 1 or index in found.nodes:
+        return
+    for product, other in (node.args[:2], node.args[1::-1]):
+        if (not isinstance(product, Tensor) or not isinstance(other, Tensor)
+                or not alike(product, other, *node.outs)):
+            continue
+        chain = [only(product, index)]
+        while chain[-1] is not None and graph.nodes[chain[-1]].op == "aten.view_copy.default":
+            source = next(iter(graph.nodes[chain[-1]].args), None)
+            # Rows stay rows.
+            same = isinstance(source, Tensor) and source.sizes[-1:] == product.sizes[-1:]
+            chain.append(only(source, chain[-1]) if same else None)
+        maker = chain[-1]
+        if maker is None or not found.done.isdisjoint(chain) or maker in found.nodes:
+            continue
+        takes = declared(graph.nodes[maker], "takes_addend")
+        args = takes and arguments(graph.nodes[maker])
+        if args and takes(*args.values()):
+            found.done.update(chain)
+            found.nodes[index] = replace(graph.nodes[maker], outs=node.outs)
+            found.addends[index] = other
+            for tensor in graph.nodes[maker].tensors():
+                found.until[tensor] = max(index, found.until.get(tensor, -1))
+            return

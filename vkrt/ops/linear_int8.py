@@ -8,7 +8,7 @@ layers of one input (queries, keys and values) share the rounded one.
 from __future__ import annotations
 
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
-from vkrt.ops.linear_q4 import linear, linear_sizes, multiply_adds, need_bias
+from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.matmul import multiply
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import need_matrix, need_sizes, unsupported
@@ -71,7 +71,8 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
 @op("et_vk.linear_dq8ca_q4gsw.default",
     "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
     "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
-    multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others))
+    multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others),
+    takes_addend=always)
 def _dynamic_linear(cx, node, x, scale, zero_point, weight, _sums, scales, group, bias):
     """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
     linear(cx, node.outs[0], _rounded(cx, x, scale, zero_point), weight, scales, group, bias)

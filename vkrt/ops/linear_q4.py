@@ -13,6 +13,8 @@ from dataclasses import replace
 from vkrt.errors import UnsupportedError
 from vkrt.ops import tiles
 from vkrt.ops.dtypes import FLOATS_ALIKE
+from vkrt.ops.elementwise import binary
+from vkrt.ops.ending import addend, over
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -35,6 +37,11 @@ def _words(packed: Operand) -> Operand:
     return replace(packed, sizes=(packed.sizes[0] // 4,), dtype="int32")
 
 
+def always(*_args) -> bool:
+    """Whether the kernels add a tensor to a product of these arguments."""
+    return True
+
+
 def _padded(size: int, step: int) -> int:
     return -(-size // step) * step
 
@@ -49,21 +56,36 @@ def linear(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tensor,
         scales: [K / group, N], or [N] for one group; N may be padded to 4.
         high_first: an even element is in the high half of its byte.
     """
+    added = cx.fusions.addends.get(cx.node)
+    if added is not None and cx.storage != "texture3d" and out.numel > 4 * cx.target.max_texels:
+        # The kernels see what they add as texels: as many are too many here.
+        product = Tensor(out.sizes, out.dtype)
+        _multiply(cx, product, x, weight, scales, group, bias, high_first, None)
+        binary(cx, out, "ADD", product, added)
+    else:
+        _multiply(cx, out, x, weight, scales, group, bias, high_first, addend(cx))
+
+
+def _multiply(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tensor, group: int,
+              bias: Tensor | None, high_first: bool, other: Operand | None) -> None:
     source = cx.read(x, row_major(x.rank)) if isinstance(x, Tensor) else x
     packed, factors = _bytes(cx, weight), cx.flat(scales)
     vector = cx.check_view(cx.vector(bias, out.dtype))
-    result = cx.write(out)
+    result = cx.write(out, over=over(other, source, packed, factors, vector))
     rows, columns = source.grid[0] * source.grid[1], out.sizes[-1]
-    grids = [source.grid[2], source.grid[0], result.grid[0], bias is not None, high_first]
+    grids = [source.grid[2], source.grid[0], result.grid[0], bias is not None, high_first,
+             other is not None]
+    # Where nothing is added, something of its kind is bound.
+    vectors = [vector, other or (source if cx.storage == "texture3d" else vector)]
     if group % TEXEL or weight.sizes[1] % (TEXEL // 2):
         depth = source.packed
         cx.dispatch("linear_q4_any", [rows, columns, *grids, depth, weight.sizes[1], group],
-                    [result], [source, packed, factors, vector], rows * -(-columns // 4),
+                    [result], [source, packed, factors, *vectors], rows * -(-columns // 4),
                     loops=source.grid[2])
         return
     texels = 2 * weight.sizes[1] // TEXEL
     params = [rows, columns, *grids, texels, group // TEXEL]
-    reads = [source, _words(packed), factors, vector]
+    reads = [source, _words(packed), factors, *vectors]
     if rows == 1:
         cx.dispatch("linear_q4_gemv", params, [result], reads, -(-columns // COLUMNS),
                     loops=texels, work=TEXEL // 4 * COLUMNS)
@@ -101,7 +123,7 @@ def need_bias(bias, columns, name="bias"):
 
 @op("et_vk.linear_q4gsw.default",
     "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always)
 def _linear(cx, node, x, weight, scales, group, bias):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
     linear(cx, node.outs[0], x, weight, scales, group, bias)
@@ -117,7 +139,7 @@ def _channel_sizes(x, weight, scales):
 
 
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds)
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always)
 def _channel_linear(cx, node, x, weight, scales):
     """x [.., K] times weight [N, K] with a scale for each row."""
     linear(cx, node.outs[0], x, weight, scales, max(x.sizes[-1], 1), high_first=True)

@@ -11,7 +11,7 @@ import math
 from vkrt.ops import copying, tiles
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import Ending, plain
+from vkrt.ops.ending import Ending, addend, over, plain
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -83,13 +83,15 @@ def _linear_sizes(x, weight, bias):
 
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+    multiply_adds=_multiply_adds, kernels="aten::{}.out",
+    takes_addend=lambda _x, _weight, bias: bias is None)
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
-    matrix = _matrix(cx, weight, (0, 1))
-    multiply(cx, cx.write(out), source, matrix, rows=source.grid[0] * source.grid[1],
+    matrix, other = _matrix(cx, weight, (0, 1)), addend(cx)
+    result = cx.write(out, over=over(other, source, matrix))
+    multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
              ending=plain(cx.vector(bias, out.dtype), bias is not None, None))
 
 

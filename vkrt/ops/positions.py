@@ -47,11 +47,19 @@ def slice_at(cx, tensor: Tensor, out: Tensor, dim: int, start: int) -> None:
                               inner, *numbers], [result], [source, where], result.texels)
 
 
-def write_rows(cx, cache: Operand, tensor: Tensor, start: int) -> None:
-    """Replaces rows (indices of dimension 1) of a cache [1, rows, ..] from `start` on by those of a
-    tensor [1, count, ..]."""
-    source = cx.read(tensor, row_major(tensor.rank))
+def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: int) -> None:
+    """Replaces rows (indices of dimension 1) of caches [1, rows, ..] from `start` on by those of
+    tensors [1, count, ..]: one cache, or two of the same sizes."""
+    sources = [cx.read(tensor, row_major(tensor.rank)) for tensor in tensors]
     where, numbers = position(cx, start)
-    slab = source.texels // tensor.sizes[1] if tensor.numel else 0
-    cx.dispatch("rows_into", [*source.grid, slab, cache.sizes[1], tensor.sizes[1], *numbers],
-                [cache], [source, where], source.texels)
+    storages = {operand.storage.id for operand in (*caches, *sources)}
+    if len(caches) == 1 or len(storages) == len(caches) + len(sources):
+        together, shader = [(caches, sources)], "rows_into" + "_two" * (len(caches) - 1)
+    else:
+        # What one of them writes another may read: one after the other.
+        together, shader = [([c], [s]) for c, s in zip(caches, sources, strict=True)], "rows_into"
+    count, rows, texels = tensors[0].sizes[1], caches[0].sizes[1], sources[0].texels
+    slab = texels // count if tensors[0].numel else 0
+    for writes, reads in together:
+        cx.dispatch(shader, [*sources[0].grid, slab, rows, count, *numbers], writes,
+                    [*reads, where], texels)

@@ -77,6 +77,8 @@ class Operator:
         late: which of its arguments kernels may read when they run; None for none.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
+        takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
+            sizes to it. None for operators that never do.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Operator:
     takes_activation: bool = False
     late: LateRule | None = None
     takes_requantization: bool = False
+    takes_addend: Callable[..., bool] | None = None
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")

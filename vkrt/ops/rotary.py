@@ -16,25 +16,35 @@ from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
-def _turn(cx, out: Tensor, x: Tensor, how: str, tables: tuple[Operand, Operand], positions: int,
-          turned: int, first_row: int = 0) -> None:
-    """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads).
+def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
+          tables: tuple[Operand, Operand], turned: int, first_row: int = 0) -> None:
+    """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads), or
+    rotary_two.comp for two that differ in their heads.
 
     Args:
-        how: a kind of rotary.comp.
+        how: a kind of rotary.glsl.
         tables: of cosines and of sines, or the one of both twice: [rows, ..].
         turned: elements of a head that are turned.
         first_row: of the tables, for the first position; it may be known at runs only.
     """
-    source = cx.read(x, row_major(x.rank))
-    heads = x.sizes[2] if x.rank == 4 else 1
-    # Halves also read what other invocations write.
-    result = cx.write(out, source.order, over=(source,) if how != "HALVES" else ())
+    if len(xs) > 1 and any(table.texels > cx.target.max_texels for table in tables):
+        for out, x in zip(outs, xs, strict=True):
+            _turn(cx, (out,), (x,), how, tables, turned, first_row)
+        return
+    sources = [cx.read(x, row_major(x.rank)) for x in xs]
+    # Halves also read what other invocations write, and nobody may write what others still read.
+    apart = how != "HALVES" and len({source.storage.id for source in sources}) == len(sources)
+    results = [cx.write(out, source.order, over=(source,) if apart else ())
+               for out, source in zip(outs, sources, strict=True)]
+    heads = [x.sizes[2] if x.rank == 4 else 1 for x in xs]
     rows, texels = tables[0].sizes[0], tables[0].grid[2]
     where, numbers = position(cx, first_row)
-    cx.dispatch("rotary", [*result.grid, result.packed, kind("rotary", how), heads, positions,
-                           turned, rows, texels, *numbers],
-                [result], [source, *tables, where], result.texels, loops=4)
+    params = [*results[0].grid, results[0].packed, kind("rotary_turn", how), heads[0],
+              xs[0].sizes[1], turned, rows, texels, *numbers]
+    if len(xs) > 1:
+        params += [results[1].grid[0], heads[1]]
+    cx.dispatch("rotary" if len(xs) == 1 else "rotary_two", params, results,
+                [*sources, *tables, where], sum(result.texels for result in results), loops=4)
 
 
 def _need_heads(q, k):
@@ -63,8 +73,7 @@ def _pairs_sizes(q, k, cosines, sines):
 def _pairs(cx, node, q, k, cosines, sines):
     """Neighbouring elements; tables [S, D / 2]."""
     tables = cx.flat(cosines), cx.flat(sines)
-    for out, x in zip(node.outs, (q, k)):
-        _turn(cx, out, x, "PAIRS", tables, x.sizes[1], x.sizes[3])
+    _turn(cx, node.outs, (q, k), "PAIRS", tables, q.sizes[3])
 
 
 def _halves_sizes(q, k, cosines, sines, start):
@@ -88,8 +97,7 @@ def _halves_sizes(q, k, cosines, sines, start):
 def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     tables = cx.flat(cosines), cx.flat(sines)
-    for out, x in zip(node.outs, (q, k)):
-        _turn(cx, out, x, "HALVES", tables, x.sizes[1], cosines.sizes[1], start)
+    _turn(cx, node.outs, (q, k), "HALVES", tables, cosines.sizes[1], start)
 
 
 def _complex_sizes(x, angles):
@@ -106,4 +114,4 @@ def _complex_sizes(x, angles):
 def _complex(cx, node, x, angles):
     """Neighbouring elements of x [B, N, C]; N * C / 2 pairs of a cosine and a sine."""
     table = cx.flat(angles, x.sizes[1:])
-    _turn(cx, node.outs[0], x, "COMPLEX", (table, table), x.sizes[1], x.sizes[2])
+    _turn(cx, node.outs, (x,), "COMPLEX", (table, table), x.sizes[2])
