@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 
 from vkrt.ops.arguments import dimension, limited, slice_end
@@ -17,8 +18,9 @@ from vkrt.ops.broadcast import (
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.dtypes import ANY, FIRST, PROMOTED
 from vkrt.ops.registry import op
-from vkrt.ops.shape import slice_sizes
+from vkrt.ops.shape import select_sizes, slice_sizes
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
+from vkrt.ops.views import reshape
 from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -51,7 +53,36 @@ def cat_sizes(tensors, dim):
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
     kernels="aten::{}.out")
 def _cat(cx, node, tensors, dim):
+    concatenate(cx, node.outs[0], tensors, dim)
+
+
+def stack_sizes(tensors, dim):
+    if not tensors:
+        fail("tensors", "expected at least one")
+    for sizes in tensors:
+        need_sizes(sizes, tensors[0], "tensors")
+    dim = wrap(dim or 0, len(tensors[0]) + 1)
+    return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
+
+
+@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.out")
+def _stack(cx, node, tensors, dim):
     out = node.outs[0]
+    dim = dimension(dim or 0, out.rank)
+    sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
+    concatenate(cx, out, [_viewed(cx, tensor, sizes) for tensor in tensors], dim)
+
+
+def _viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """The elements of a tensor under other sizes."""
+    view = Tensor(sizes, tensor.dtype)
+    reshape(cx, tensor, view)
+    return view
+
+
+def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+    """Makes a tensor others, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
     dim = dimension(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
@@ -183,10 +214,29 @@ def slice_scatter_sizes(x, source, dim, start, end, step):
 @op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
     sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
 def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
-    """A tensor with a slice of it replaced by another."""
-    out, dim = node.outs[0], dimension(dim, tensor.rank)
+    dim = dimension(dim, tensor.rank)
+    start = slice_end(start, tensor.sizes[dim], 0)
+    _replace_part(cx, node.outs[0], tensor, part, dim, start, 1 if step is None else step)
+
+
+def select_scatter_sizes(x, source, dim, index):
+    need_sizes(source, select_sizes(x, dim, index)[0], "src")
+    return (x,)
+
+
+@op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
+    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _select_scatter(cx, node, tensor, part, dim, index):
+    dim = dimension(dim, tensor.rank)
+    sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
+    _replace_part(cx, node.outs[0], tensor, _viewed(cx, part, sizes), dim,
+                  index % tensor.sizes[dim], 1)
+
+
+def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start: int,
+                  step: int) -> None:
+    """Makes `out` a tensor with indices start, start + step, .. of a dimension replaced."""
     size = tensor.sizes[dim]
-    start = slice_end(start, size, 0)
     source = cx.read(tensor)
     order = source.order
     if not part.numel:
@@ -198,7 +248,7 @@ def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
     inner = 1 if packed else math.prod(
         out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
     cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
-                                  1 if step is None else step, part.sizes[dim], *patch.grid],
+                                  step, part.sizes[dim], *patch.grid],
                 [result], [source, patch], result.texels, loops=4)
 
 
@@ -208,7 +258,7 @@ def copy_sizes(x, source):
 
 
 @op("aten.copy.default", "self:T src:T non_blocking:-", sizes=copy_sizes, dtypes=FIRST,
-    kernels="aten::{}.out aten::copy_")
+    kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out")
 def _copy(cx, node, _x, source):
     """The second tensor, repeated to the sizes of the first."""
     source, out = cx.read(source), node.outs[0]
