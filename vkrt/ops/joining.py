@@ -1,4 +1,4 @@
-"""Operators that make tensors from less: concatenation, padding, constants, equal steps."""
+"""Operators that make tensors from less: concatenation, constants, equal steps."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from vkrt.ops.views import reshape
 from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-# Inputs of join.comp, those of its variant for storage buffers, and outer dimensions of pad.comp.
-JOINED, JOINED_BUFFERS, PADDED_DIMS = 4, 3, 4
+# Inputs of join.comp, and those of its variant for storage buffers.
+JOINED, JOINED_BUFFERS = 4, 3
 
 # A beginning beyond every element: an input that is not there.
 NOWHERE = 1 << 30
@@ -151,61 +151,6 @@ def _joined_pair(cx, pair: list[Operand], dim: int) -> Operand:
     return result
 
 
-def constant_pad_sizes(x, pad, _value):
-    if len(pad) % 2 or len(pad) > 2 * len(x):
-        fail("pad", f"expected up to {len(x)} pairs, got {list(pad)}")
-    result = list(x)
-    for place in range(len(pad) // 2):
-        # Pairs begin with the last dimension.
-        ends = pad[2 * place:2 * place + 2]
-        if result[-1 - place] + sum(min(end, 0) for end in ends) < 0:
-            fail("pad", f"{list(pad)} takes more away than {list(x)} has")
-        result[-1 - place] += sum(ends)
-    return (tuple(result),)
-
-
-@op("aten.constant_pad_nd.default", "self:T pad:[i] value:n", sizes=constant_pad_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
-def _constant_pad_nd(cx, node, tensor, pads, value):
-    out = node.outs[0]
-    before = [0] * tensor.rank
-    for place, amount in enumerate(pads[::2]):
-        before[tensor.rank - 1 - place] = amount
-    source = convert(cx, cx.read(tensor), out.dtype)
-    if source.sizes == out.sizes and not any(pads):
-        cx.alias(out, source, source.order)
-        return
-    number = _number(value, out.dtype)
-    order = source.order
-    changed = [d for d in order[:-1] if before[d] or source.sizes[d] != out.sizes[d]]
-    while len(changed) >= PADDED_DIMS:
-        # Too many for one dispatch: some of them first.
-        some, changed = changed[1 - PADDED_DIMS:], changed[:1 - PADDED_DIMS]
-        sizes = [out.sizes[d] if d in some else size for d, size in enumerate(source.sizes)]
-        partial = cx.temporary(sizes, out.dtype, order)
-        _pad(cx, source, partial, [before[d] if d in some else 0 for d in range(tensor.rank)],
-             number)
-        source, before = partial, [0 if d in some else n for d, n in enumerate(before)]
-    _pad(cx, source, cx.write(out, order), before, number)
-
-
-def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | float) -> None:
-    """Adds the dispatch that puts a border of `number` around `source`."""
-    dims: list[tuple[int, int, int]] = []
-    for d in source.order[:-1]:
-        size, inside = result.sizes[d], source.sizes[d]
-        if dims and before[d] == 0 and size == inside:
-            outer, front, own = dims.pop()
-            dims.append((outer * size, front * size, own * size))
-        else:
-            dims.append((size, before[d], inside))
-    dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
-    packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
-                        *source.grid, number, *(n for dim in dims for n in dim)],
-                [result], [source], result.texels, loops=4)
-
-
 def slice_scatter_sizes(x, source, dim, start, end, step):
     need_sizes(source, slice_sizes(x, dim, start, end, step)[0], "src")
     return (x,)
@@ -273,7 +218,7 @@ def _copy(cx, node, _x, source):
 # Tensors of numbers
 
 
-def _number(value: int | float, dtype: str) -> int | float:
+def number_of(value: int | float, dtype: str) -> int | float:
     """A number as a parameter of a kernel for this dtype."""
     number = as_float(value)
     if is_float(dtype):
@@ -284,7 +229,7 @@ def _number(value: int | float, dtype: str) -> int | float:
 def fill(cx, out: Tensor, value: int | float) -> None:
     """Makes every element of a tensor this number."""
     result: Operand = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed, _number(value, out.dtype)], [result], [],
+    cx.dispatch("fill", [*result.grid, result.packed, number_of(value, out.dtype)], [result], [],
                 result.texels)
 
 

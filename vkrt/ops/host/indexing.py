@@ -13,7 +13,7 @@ import numpy as np
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.indexing import indexed_sizes
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import fail, need_broadcast, wrap, wrap_all
+from vkrt.ops.sizes import fail, need_broadcast, wrap
 
 
 def index_put_sizes(x, indices, values, _accumulate):
@@ -87,16 +87,3 @@ def scatter_value(x, dim, index, value):
              sizes=scatter_sizes, dtypes=ANY)
 def scatter_add(x, dim, index, source):
     return _scattered(x, dim, index, source, add=True)
-
-
-def roll_sizes(x, shifts, dims):
-    wrap_all(dims or (), len(x))
-    if len(shifts) != (len(dims) if dims else 1):
-        fail("shifts", f"expected as many as dimensions, got {list(shifts)}")
-    return (x,)
-
-
-@host_kernel("aten::roll.out", "self:T shifts:[i] dims:[i]?", sizes=roll_sizes, dtypes=ANY)
-def roll(x, shifts, dims=()):
-    amounts = tuple(int(n) for n in shifts)
-    return np.roll(x, amounts, tuple(int(d) for d in dims)) if dims else np.roll(x, amounts[0])
