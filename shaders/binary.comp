@@ -29,6 +29,14 @@ int floor_division(int u, int v) {
   return r != 0 && (r < 0) != (v < 0) ? q - 1 : q;
 }
 
+// What is shifted out is gone: by 32 bits or more, or a negative number of them, all is.
+ivec4 shifted_left(ivec4 u, ivec4 v) {
+  return mix(ivec4(0), u << (v & 31), equal(v, v & 31));
+}
+ivec4 shifted_right(ivec4 u, ivec4 v) {
+  return u >> mix(ivec4(31), v, equal(v, v & 31));
+}
+
 ivec4 apply(ivec4 u, ivec4 v) {
   switch (kind) {
     case ADD: return u + alpha * v;
@@ -44,6 +52,8 @@ ivec4 apply(ivec4 u, ivec4 v) {
     case AND: return u & v;
     case OR: return u | v;
     case XOR: return u ^ v;
+    case SHIFT_LEFT: return shifted_left(u, v);
+    case SHIFT_RIGHT: return shifted_right(u, v);
     case FMOD: return u - u / v * v;
     case REMAINDER:
       return u - v * ivec4(floor_division(u.x, v.x), floor_division(u.y, v.y),
@@ -63,7 +73,11 @@ vec4 floor_division(vec4 u, vec4 v) {
   vec4 r = u - product - product_error(q, v, product);
   r = mix(r, -r, lessThan(v, vec4(0)));
   q = mix(q, q - 1.0, lessThan(r, vec4(0)));
-  return mix(q, q + 1.0, greaterThanEqual(r, abs(v)));
+  q = mix(q, q + 1.0, greaterThanEqual(r, abs(v)));
+  // Of an infinity torch knows no rest, so no quotient either.
+  bvec4 whole = equal(v, vec4(0));
+  for (int k = 0; k < 4; k++) if (isinf(u[k]) && !whole[k]) q[k] = uintBitsToFloat(0x7fc00000u);
+  return q;
 }
 
 // NaN if either is, where v is chosen from u and v.

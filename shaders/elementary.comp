@@ -43,6 +43,10 @@ vec4 apply(vec4 v) {
     case MISH: return mish_(v);
     case ELU:
       return mix(first * second * expm1_(v * third), v * second, greaterThan(v, vec4(0)));
+    case LOGIT: {
+      vec4 share = limit(v, first, second);
+      return log_(share / (1.0 - share));
+    }
     case SOFTPLUS:
       return mix(softplus_(v * first) / first, v, greaterThan(v * first, vec4(second)));
   }

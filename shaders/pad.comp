@@ -2,7 +2,9 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i32 u8 i8
 #extension GL_GOOGLE_include_directive : require
-// A tensor with a border of one number around it (or cut off: borders may be negative).
+// A tensor with a border around it (or cut off: borders may be negative), of one number or of its own
+// elements: those at the same distance on the other side of its ends (REFLECT), the last ones
+// (REPLICATE), or those of its other end (CIRCULAR).
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -31,6 +33,20 @@ DIMENSION(1)
 DIMENSION(2)
 DIMENSION(3)
 
+CASE(22, kind)
+
+// The element of the source, of `count` in a dimension, in the place of one of a border.
+int mirrored(int index, int count) {
+  switch (kind) {
+    case REFLECT:
+      index = abs(index);
+      return index < count ? index : 2 * (count - 1) - index;
+    case REPLICATE: return clamp(index, 0, count - 1);
+    case CIRCULAR: return index < 0 ? index + count : index < count ? index : index - count;
+  }
+  return index;
+}
+
 void main() {
   int i = invocation();
   if (i >= X * Y * Z) return;
@@ -42,7 +58,7 @@ void main() {
 #define STEP(k) \
   { \
     outer = DIVIDED(outer.x, size_##k); \
-    int index = outer.y - before_##k; \
+    int index = mirrored(outer.y - before_##k, inside_##k); \
     in_source = in_source && index >= 0 && index < inside_##k; \
     row += index * rows; \
     rows *= inside_##k; \
@@ -54,7 +70,8 @@ void main() {
       v = LOAD(source, AT_LINEAR(row * source_Z + z, source_X, source_Y, source_Z));
     } else {
       for (int lane = 0; lane < 4; lane++) {
-        int index = 4 * z + lane - before;
+        if (4 * z + lane >= size) break;
+        int index = mirrored(4 * z + lane - before, inside);
         if (index < 0 || index >= inside) continue;
         int t = row * source_Z + (index >> 2);
         v[lane] = LOAD(source, AT_LINEAR(t, source_X, source_Y, source_Z))[index & 3];

@@ -270,7 +270,9 @@ def div_mode_sizes(x, y, mode):
 
 @op("aten.div.Tensor_mode", "self:T other:T rounding_mode:s?", sizes=div_mode_sizes,
     dtypes=QUOTIENT, kernels="aten::div.out_mode")
-def _div_mode(cx, node, x, y, mode):
+@op("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
+    kernels="aten::{}.out")
+def _div_mode(cx, node, x, y, mode="floor"):
     binary(cx, node.outs[0], ROUNDING[mode], x, y)
 
 
@@ -280,7 +282,11 @@ def _div_mode(cx, node, x, y, mode):
 @op("aten.where.self", "condition:T.bool self:T other:T",
     sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN, kernels="aten::where.self_out")
 def _where(cx, node, choice, a, b):
-    out = node.outs[0]
+    choose(cx, node.outs[0], choice, a, b)
+
+
+def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
+    """Makes every element of a tensor that of `a` where `choice` is true, else that of `b`."""
     dtype = "uint8" if out.dtype == "bool" else out.dtype
     dtypes = ("bool", *((t.dtype if t.dtype == out.dtype else dtype) for t in (a, b)))
     inputs = broadcast(cx, (choice, a, b), out.sizes, dtypes)

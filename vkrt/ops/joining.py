@@ -1,8 +1,9 @@
-"""Operators that make tensors from less: concatenation, padding, constants, equal steps."""
+"""Operators that make tensors from less: concatenation, constants, equal steps."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 
 from vkrt.ops.arguments import dimension, limited, slice_end
@@ -17,13 +18,14 @@ from vkrt.ops.broadcast import (
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.dtypes import ANY, FIRST, PROMOTED
 from vkrt.ops.registry import op
-from vkrt.ops.shape import slice_sizes
+from vkrt.ops.shape import select_sizes, slice_sizes
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
+from vkrt.ops.views import reshape
 from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-# Inputs of join.comp, those of its variant for storage buffers, and outer dimensions of pad.comp.
-JOINED, JOINED_BUFFERS, PADDED_DIMS = 4, 3, 4
+# Inputs of join.comp, and those of its variant for storage buffers.
+JOINED, JOINED_BUFFERS = 4, 3
 
 # A beginning beyond every element: an input that is not there.
 NOWHERE = 1 << 30
@@ -51,7 +53,36 @@ def cat_sizes(tensors, dim):
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
     kernels="aten::{}.out")
 def _cat(cx, node, tensors, dim):
+    concatenate(cx, node.outs[0], tensors, dim)
+
+
+def stack_sizes(tensors, dim):
+    if not tensors:
+        fail("tensors", "expected at least one")
+    for sizes in tensors:
+        need_sizes(sizes, tensors[0], "tensors")
+    dim = wrap(dim or 0, len(tensors[0]) + 1)
+    return ((*tensors[0][:dim], len(tensors), *tensors[0][dim:]),)
+
+
+@op("aten.stack.default", "tensors:[T] dim:i?", sizes=stack_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.out")
+def _stack(cx, node, tensors, dim):
     out = node.outs[0]
+    dim = dimension(dim or 0, out.rank)
+    sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
+    concatenate(cx, out, [_viewed(cx, tensor, sizes) for tensor in tensors], dim)
+
+
+def _viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """The elements of a tensor under other sizes."""
+    view = Tensor(sizes, tensor.dtype)
+    reshape(cx, tensor, view)
+    return view
+
+
+def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+    """Makes a tensor others, one behind the other along a dimension."""
     tensors = [t for t in tensors if t.numel > 0]
     dim = dimension(dim, out.rank)
     order = result_order(cx, tensors, out.sizes)
@@ -120,61 +151,6 @@ def _joined_pair(cx, pair: list[Operand], dim: int) -> Operand:
     return result
 
 
-def constant_pad_sizes(x, pad, _value):
-    if len(pad) % 2 or len(pad) > 2 * len(x):
-        fail("pad", f"expected up to {len(x)} pairs, got {list(pad)}")
-    result = list(x)
-    for place in range(len(pad) // 2):
-        # Pairs begin with the last dimension.
-        ends = pad[2 * place:2 * place + 2]
-        if result[-1 - place] + sum(min(end, 0) for end in ends) < 0:
-            fail("pad", f"{list(pad)} takes more away than {list(x)} has")
-        result[-1 - place] += sum(ends)
-    return (tuple(result),)
-
-
-@op("aten.constant_pad_nd.default", "self:T pad:[i] value:n", sizes=constant_pad_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="one")
-def _constant_pad_nd(cx, node, tensor, pads, value):
-    out = node.outs[0]
-    before = [0] * tensor.rank
-    for place, amount in enumerate(pads[::2]):
-        before[tensor.rank - 1 - place] = amount
-    source = convert(cx, cx.read(tensor), out.dtype)
-    if source.sizes == out.sizes and not any(pads):
-        cx.alias(out, source, source.order)
-        return
-    number = _number(value, out.dtype)
-    order = source.order
-    changed = [d for d in order[:-1] if before[d] or source.sizes[d] != out.sizes[d]]
-    while len(changed) >= PADDED_DIMS:
-        # Too many for one dispatch: some of them first.
-        some, changed = changed[1 - PADDED_DIMS:], changed[:1 - PADDED_DIMS]
-        sizes = [out.sizes[d] if d in some else size for d, size in enumerate(source.sizes)]
-        partial = cx.temporary(sizes, out.dtype, order)
-        _pad(cx, source, partial, [before[d] if d in some else 0 for d in range(tensor.rank)],
-             number)
-        source, before = partial, [0 if d in some else n for d, n in enumerate(before)]
-    _pad(cx, source, cx.write(out, order), before, number)
-
-
-def _pad(cx, source: Operand, result: Operand, before: list[int], number: int | float) -> None:
-    """Adds the dispatch that puts a border of `number` around `source`."""
-    dims: list[tuple[int, int, int]] = []
-    for d in source.order[:-1]:
-        size, inside = result.sizes[d], source.sizes[d]
-        if dims and before[d] == 0 and size == inside:
-            outer, front, own = dims.pop()
-            dims.append((outer * size, front * size, own * size))
-        else:
-            dims.append((size, before[d], inside))
-    dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
-    packed = source.order[-1]
-    cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
-                        *source.grid, number, *(n for dim in dims for n in dim)],
-                [result], [source], result.texels, loops=4)
-
-
 def slice_scatter_sizes(x, source, dim, start, end, step):
     need_sizes(source, slice_sizes(x, dim, start, end, step)[0], "src")
     return (x,)
@@ -183,10 +159,29 @@ def slice_scatter_sizes(x, source, dim, start, end, step):
 @op("aten.slice_scatter.default", "self:T src:T dim:i start:i? end:i? step:i?",
     sizes=slice_scatter_sizes, dtypes=FIRST, kernels="aten::{}.out", convert="one")
 def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
-    """A tensor with a slice of it replaced by another."""
-    out, dim = node.outs[0], dimension(dim, tensor.rank)
+    dim = dimension(dim, tensor.rank)
+    start = slice_end(start, tensor.sizes[dim], 0)
+    _replace_part(cx, node.outs[0], tensor, part, dim, start, 1 if step is None else step)
+
+
+def select_scatter_sizes(x, source, dim, index):
+    need_sizes(source, select_sizes(x, dim, index)[0], "src")
+    return (x,)
+
+
+@op("aten.select_scatter.default", "self:T src:T dim:i index:i", sizes=select_scatter_sizes,
+    dtypes=FIRST, kernels="aten::{}.out", convert="one")
+def _select_scatter(cx, node, tensor, part, dim, index):
+    dim = dimension(dim, tensor.rank)
+    sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
+    _replace_part(cx, node.outs[0], tensor, _viewed(cx, part, sizes), dim,
+                  index % tensor.sizes[dim], 1)
+
+
+def _replace_part(cx, out: Tensor, tensor: Tensor, part: Tensor, dim: int, start: int,
+                  step: int) -> None:
+    """Makes `out` a tensor with indices start, start + step, .. of a dimension replaced."""
     size = tensor.sizes[dim]
-    start = slice_end(start, size, 0)
     source = cx.read(tensor)
     order = source.order
     if not part.numel:
@@ -198,7 +193,7 @@ def _slice_scatter(cx, node, tensor, part, dim, start, _end, step):
     inner = 1 if packed else math.prod(
         out.sizes[d] for d in order[order.index(dim) + 1:-1]) * result.grid[2]
     cx.dispatch("slice_scatter", [*result.grid, size, packed, inner, start,
-                                  1 if step is None else step, part.sizes[dim], *patch.grid],
+                                  step, part.sizes[dim], *patch.grid],
                 [result], [source, patch], result.texels, loops=4)
 
 
@@ -208,7 +203,7 @@ def copy_sizes(x, source):
 
 
 @op("aten.copy.default", "self:T src:T non_blocking:-", sizes=copy_sizes, dtypes=FIRST,
-    kernels="aten::{}.out aten::copy_")
+    kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out")
 def _copy(cx, node, _x, source):
     """The second tensor, repeated to the sizes of the first."""
     source, out = cx.read(source), node.outs[0]
@@ -223,7 +218,7 @@ def _copy(cx, node, _x, source):
 # Tensors of numbers
 
 
-def _number(value: int | float, dtype: str) -> int | float:
+def number_of(value: int | float, dtype: str) -> int | float:
     """A number as a parameter of a kernel for this dtype."""
     number = as_float(value)
     if is_float(dtype):
@@ -234,7 +229,7 @@ def _number(value: int | float, dtype: str) -> int | float:
 def fill(cx, out: Tensor, value: int | float) -> None:
     """Makes every element of a tensor this number."""
     result: Operand = cx.write(out, row_major(out.rank))
-    cx.dispatch("fill", [*result.grid, result.packed, _number(value, out.dtype)], [result], [],
+    cx.dispatch("fill", [*result.grid, result.packed, number_of(value, out.dtype)], [result], [],
                 result.texels)
 
 

@@ -29,41 +29,42 @@ def x_first(*pairs: Sequence) -> list:
     return [number for pair in pairs for number in (pair[-1], pair[0])]
 
 
-def _pooled(x: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
-            ceil_mode: bool) -> Sizes:
-    """Sizes after pooling the last two dimensions; an empty stride is the kernel."""
-    need_rank(x, (3, 4), "self")
-    if 0 in x[-3:]:
+def pooled(x: Sizes, kernel: Sizes, stride: Sizes | None, padding: Sizes | None,
+           dilation: Sizes | None, ceil_mode: bool | None, count: int = 2) -> Sizes:
+    """Sizes after pooling the last `count` dimensions; an empty stride is the kernel."""
+    need_rank(x, (count + 1, count + 2), "self")
+    if 0 in x[-count - 1:]:
         fail("self", f"expected channels and pixels, got sizes {list(x)}")
-    kernel = spread(kernel, 2, "kernel_size", 1)
-    stride = spread(stride, 2, "stride", 1) if stride else kernel
-    padding = spread(padding, 2, "padding", 0)
-    dilation = spread(dilation, 2, "dilation", 1)
+    kernel = spread(kernel, count, "kernel_size", 1)
+    stride = spread(stride, count, "stride", 1) if stride else kernel
+    padding = spread(padding or (0,), count, "padding", 0)
+    dilation = spread(dilation or (1,), count, "dilation", 1)
     spatial = []
-    for size, k, step, pad, dil in zip(x[-2:], kernel, stride, padding, dilation, strict=True):
+    for size, k, step, pad, dil in zip(x[-count:], kernel, stride, padding, dilation, strict=True):
         reach = dil * (k - 1) + 1
         if pad > k // 2:
             fail("padding", f"expected at most half of the kernel of {k}, got {pad}")
         free = size + 2 * pad - reach
         if ceil_mode:
-            count = -(-free // step) + 1
+            windows = -(-free // step) + 1
             # The last window has to begin within the input or its left padding.
-            count -= (count - 1) * step >= size + pad
+            windows -= (windows - 1) * step >= size + pad
         else:
-            count = free // step + 1
-        if count < 1:
+            windows = free // step + 1
+        if windows < 1:
             fail("kernel_size", f"a window of {reach} is larger than the input of {size} with "
                  f"padding {pad}")
-        spatial.append(count)
-    return (*x[:-2], *spatial)
+        spatial.append(windows)
+    return (*x[:-count], *spatial)
 
 
-def _avg_pool2d_sizes(x, kernel, stride, padding, ceil_mode, _include_padding, divisor):
+def averaged_sizes(x, kernel, stride, padding, ceil_mode, _include_padding, divisor, count=2):
+    """Sizes of means of windows, see `pooled`."""
     if divisor == 0:
         fail("divisor_override", "expected a number other than 0")
     if divisor is not None and divisor < 0:
         unsupported("divisor_override", f"{divisor}; vkrt divides by positive numbers")
-    return (_pooled(x, kernel, stride, padding, (1,), ceil_mode),)
+    return (pooled(x, kernel, stride, padding, (1,), ceil_mode, count),)
 
 
 def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
@@ -81,9 +82,9 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
 
 
-@op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (_pooled(*args),),
+@op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),
     dtypes=ONE_FLOAT)
-@op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (_pooled(*args),) * 2,
+@op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),) * 2,
     dtypes=ONE_FLOAT, further=(INT32,), kernels="aten::{}.out", convert="own")
 def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
@@ -93,7 +94,7 @@ def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
 
 
 @op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "
-    "count_include_pad:b divisor_override:i?", sizes=_avg_pool2d_sizes, dtypes=ONE_FLOAT,
+    "count_include_pad:b divisor_override:i?", sizes=averaged_sizes, dtypes=ONE_FLOAT,
     kernels="aten::{}.out")
 def avg_pool2d(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
     _pool(cx, "avg_pool2d", node.outs, x, kernel, stride, padding,

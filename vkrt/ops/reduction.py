@@ -234,6 +234,12 @@ def _mean(cx, node, x, dims, keepdim):
     lower_reduction(cx, x, node.outs[0], dims, keepdim, "SUM", _count(x.sizes, dims))
 
 
+@op("aten.mean.default", "self:T dtype:-", sizes=_all_sizes, dtypes=FLOAT_ASKED_FOR,
+    kernels="aten::mean.dtype_out")
+def _mean_of_all(cx, node, x):
+    lower_reduction(cx, x, node.outs[0], None, False, "SUM", x.numel)
+
+
 @op("aten.sum.dim_IntList", "self:T dim:[i]? keepdim:b? dtype:-", sizes=_some_sizes, dtypes=ANY,
     kernels="aten::sum.IntList_out", convert="one")
 def _sum(cx, node, x, dims, keepdim):
@@ -277,8 +283,23 @@ def _variance_sizes(x, dims, correction, keepdim):
 @op("aten.var.dim", "self:T dim:[i]? unbiased:b? keepdim:b?", sizes=_variance_sizes,
     dtypes=ONE_FLOAT, kernels="aten::var.out")
 def _variance(cx, node, x, dims, correction, keepdim):
+    lower_variance(cx, node.outs[0], x, dims, correction, keepdim)
+
+
+@op("aten.var_mean.correction", "self:T dim:[i]? correction:n? keepdim:b?",
+    sizes=lambda *args: _variance_sizes(*args) * 2, dtypes=ONE_FLOAT,
+    kernels="aten::var_mean.correction_out")
+def _variance_and_mean(cx, node, x, dims, correction, keepdim):
+    variance, mean = node.outs
+    # The variance may take the memory of what it is of.
+    lower_reduction(cx, x, mean, dims, keepdim, "SUM", _count(x.sizes, dims))
+    lower_variance(cx, variance, x, dims, correction, keepdim)
+
+
+def lower_variance(cx, out: Tensor, x: Tensor, dims: Sequence[int] | None,
+                   correction: float | None, keepdim: bool | None) -> None:
     """The mean square distance from the mean, for count - correction in the place of count."""
-    out, count = node.outs[0], _count(x.sizes, dims)
+    count = _count(x.sizes, dims)
     rest = count - (1 if correction is None else correction)
     if not count or rest <= 0:
         _fill(cx, out, math.nan)

@@ -53,6 +53,37 @@ def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
     return result
 
 
+def pixel_unshuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
+    """The sizes of [.., C, H * r, W * r] with every square of pixels turned to channels."""
+    if len(x) < 3:
+        fail("self", f"expected at least rank 3, got sizes {list(x)}")
+    if len(x) > 4:
+        unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
+                    "of rank 3 or 4")
+    at_least(factor, 1, "downscale_factor")
+    *batch, channels, height, width = x
+    if height % factor or width % factor:
+        fail("downscale_factor", f"{factor} does not divide the sides of {height}x{width} pixels")
+    return ((*batch, channels * factor * factor, height // factor, width // factor),)
+
+
+@op("aten.pixel_unshuffle.default", "self:T downscale_factor:i", sizes=pixel_unshuffle_sizes,
+    dtypes=ONE, kernels="aten::{}.out")
+def _pixel_unshuffle(cx, node, x, factor):
+    """[.., C, H * r, W * r] -> [.., C * r * r, H, W]."""
+    out = node.outs[0]
+    source = cx.read(x)
+    *outer, per_channel, per_row, per_pixel = source.strides()
+    order = image_order(x.rank)
+    # Where (batch, y, x, channel, ry, rx) of the result lies in the source.
+    dims = [(out.sizes[-2], factor * per_row), (out.sizes[-1], factor * per_pixel),
+            (x.sizes[-3], per_channel), (factor, per_row), (factor, per_pixel)]
+    if outer:
+        dims.insert(0, (x.sizes[0], outer[0]))
+    emit(cx, cx.write(out, order), source, Walk(tuple(d[0] for d in dims),
+                                                tuple(d[1] for d in dims)))
+
+
 def _resampled(x, size, scales):
     """Sizes of a resampled image; one of `size` and `scales` is given."""
     need_rank(x, 4, "input")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from vkrt.graph.graph import Node
 from vkrt.graph.symbols import Late
@@ -61,7 +62,7 @@ def _view(cx, node, x, _sizes):
     reshape(cx, x, node.outs[0])
 
 
-def _source(cx, tensor: Tensor, out: Tensor) -> Operand:
+def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
     """The operand of a tensor, raw or not, in the dtype of the result."""
     source = cx.operand(tensor)
     return source if source.dtype == out.dtype else cx.read(tensor)
@@ -71,10 +72,10 @@ def _source(cx, tensor: Tensor, out: Tensor) -> Operand:
 @op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
     kernels="dim_order_ops::{}.out")
 @op("aten.clone.default", "self:T *:*", sizes=same, dtypes=FIRST,
-    kernels="aten::{}.out aten::detach_copy.out")
+    kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out")
 @op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out")
 def _clone(cx, node, x):
-    source = _source(cx, x, node.outs[0])
+    source = source_of(cx, x, node.outs[0])
     cx.alias(node.outs[0], source, source.order)
 
 
@@ -156,7 +157,7 @@ def repeat_sizes(x, repeats):
 
 def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
     """The operand of a tensor with dimensions of size 1 put in front, up to those of a result."""
-    source = _source(cx, x, out)
+    source = source_of(cx, x, out)
     return source.with_view((1,) * (out.rank - x.rank) + tuple(x.sizes),
                             lifted_order(source.order, out.rank))
 
@@ -210,7 +211,7 @@ def flip_sizes(x, dims):
 @op("aten.flip.default", "self:T dims:[i]", sizes=flip_sizes, dtypes=FIRST, kernels="aten::{}.out")
 def _flip(cx, node, x, dims):
     flipped = {dimension(d, x.rank) for d in dims}
-    source = _source(cx, x, node.outs[0])
+    source = source_of(cx, x, node.outs[0])
     strides = source.strides()
     base = sum((x.sizes[d] - 1) * strides[d] for d in flipped)
     order = source.order
@@ -260,10 +261,10 @@ def split_sizes(x, sizes, dim):
     return tuple((*x[:dim], n, *x[dim + 1:]) for n in sizes)
 
 
-def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
+def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
           selects: bool = False) -> None:
     """Makes `out` the indices start, start + step, .. of a dimension; one of them for `selects`."""
-    source = _source(cx, tensor, out)
+    source = source_of(cx, tensor, out)
     order = source.order
     if selects:
         order = tuple(d - (d > dim) for d in order if d != dim)
@@ -281,14 +282,19 @@ def _part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
     emit(cx, cx.write(out, order), source, walk)
 
 
+def select(cx, x: Tensor, out: Tensor, dim: int, index: int) -> None:
+    """Makes `out` one index of a dimension."""
+    if x.sizes[dim] == 1:
+        reshape(cx, x, out)
+    else:
+        part(cx, x, out, dim, index, selects=True)
+
+
 @op("aten.select_copy.int", "self:T dim:i index:i", sizes=select_sizes, dtypes=FIRST,
     kernels="aten::{}.int_out")
 def _select_copy(cx, node, x, dim, index):
     dim = dimension(dim, x.rank)
-    if x.sizes[dim] == 1:
-        reshape(cx, x, node.outs[0])
-    else:
-        _part(cx, x, node.outs[0], dim, index % x.sizes[dim], selects=True)
+    select(cx, x, node.outs[0], dim, index % x.sizes[dim])
 
 
 @op("aten.slice_copy.Tensor", "self:T dim:i start:i? end:i? step:i?", sizes=slice_sizes,
@@ -301,17 +307,22 @@ def _slice_copy(cx, node, x, dim, start, _end, step):
         slice_at(cx, x, node.outs[0], dim, start)
         return
     start = slice_end(start, x.sizes[dim], 0)
-    _part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
+    part(cx, x, node.outs[0], dim, start, 1 if step is None else step)
 
 
 @op("aten.split_with_sizes_copy.default", "self:T sizes:[i] dim:i", sizes=split_sizes,
     dtypes=FIRST, kernels="aten::{}.out")
-def _split_with_sizes_copy(cx, node, x, sizes, dim):
-    dim, start = dimension(dim, x.rank), 0
-    for out, size in zip(node.outs, sizes, strict=True):
+def _split_with_sizes_copy(cx, node, x, _sizes, dim):
+    split(cx, x, node.outs, dimension(dim, x.rank))
+
+
+def split(cx, x: Tensor, outs: Sequence[Tensor], dim: int) -> None:
+    """Makes tensors the parts of a dimension, one behind the other."""
+    start = 0
+    for out in outs:
         if cx.used(out):
-            _part(cx, x, out, dim, start)
-        start += size
+            part(cx, x, out, dim, start)
+        start += out.sizes[dim]
 
 
 # Elements by their numbers
@@ -333,7 +344,7 @@ def unfold_sizes(x, dim, size, step):
 def _unfold_copy(cx, node, x, dim, _size, step):
     """Windows of a dimension, their elements as a new last dimension."""
     out = node.outs[0]
-    source = _source(cx, x, out)
+    source = source_of(cx, x, out)
     if x.rank == 0:
         emit(cx, cx.write(out), source, Walk(out.sizes, (1,)))
         return
@@ -360,7 +371,7 @@ def as_strided_sizes(x, size, stride, offset):
 def _as_strided_copy(cx, node, x, _size, strides, offset):
     """Elements of x, contiguous, by their numbers."""
     out = node.outs[0]
-    source = _source(cx, x, out)
+    source = source_of(cx, x, out)
     if not source.raw:
         flat = cx.temporary((x.numel,), source.dtype)
         emit(cx, flat, source, Walk(source.sizes or (1,), source.strides() or (1,)))

@@ -1,0 +1,145 @@
+"""Operators that are others one after the other, or have a number where those have a tensor."""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.errors import UnsupportedError
+from vkrt.ops.arguments import dimension
+from vkrt.ops.broadcast import is_float
+from vkrt.ops.comparison import compare
+from vkrt.ops.dtypes import (
+    FIRST,
+    INT32,
+    ONE_FLOAT,
+    PROMOTED,
+    QUOTIENT,
+    WHOLE,
+    WITH_NUMBERS,
+    DtypeRule,
+)
+from vkrt.ops.elementwise import ROUNDING, binary, choose, div_mode_sizes, unary
+from vkrt.ops.joining import fill
+from vkrt.ops.registry import op
+from vkrt.ops.shape import part
+from vkrt.ops.sizes import broadcast, fail, same, together, wrap
+from vkrt.work.tensor import Tensor
+
+
+def filled(cx, number: float, dtype: str) -> Tensor:
+    """A 0-d tensor with a number."""
+    tensor = Tensor((), dtype)
+    fill(cx, tensor, number)
+    return tensor
+
+
+# A rounded quotient has the tensor's dtype or that of the number, another one is a float.
+_ROUNDED = DtypeRule(
+    lambda args: (QUOTIENT if args[2] is None else WITH_NUMBERS).allowed(args), "one")
+
+
+@op("aten.div.Scalar_mode", "self:T other:n rounding_mode:s?",
+    sizes=lambda x, _number, mode: div_mode_sizes(x, (), mode), dtypes=_ROUNDED,
+    kernels="aten::div.Scalar_mode_out")
+def _div_mode(cx, node, x, number, mode):
+    out = node.outs[0]
+    if not number and not is_float(out.dtype):
+        raise UnsupportedError(f"{cx.where()}: whole numbers divided by 0")
+    binary(cx, out, ROUNDING[mode], x, filled(cx, number, out.dtype))
+
+
+@op("aten.pow.Scalar", "self:n exponent:T", sizes=lambda _number, exponent: (exponent,),
+    dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+def _pow(cx, node, number, exponent):
+    out = node.outs[0]
+    binary(cx, out, "POW", filled(cx, number, out.dtype), exponent)
+
+
+_WHOLE_WITH_NUMBERS = DtypeRule(lambda args: WHOLE.allowed(args) | INT32, "one")
+
+
+@op("aten.bitwise_and.Scalar aten.bitwise_or.Scalar aten.bitwise_xor.Scalar", "self:T other:n",
+    sizes=same, dtypes=_WHOLE_WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+def _bitwise(cx, node, x, number):
+    out, function = node.outs[0], node.name.split("_")[1].upper()
+    other = filled(cx, number, out.dtype)
+    if out.dtype == "bool":
+        compare(cx, out, function, x, other)
+    else:
+        binary(cx, out, function, x, other)
+
+
+SHIFTS = {"bitwise_left_shift": "SHIFT_LEFT", "bitwise_right_shift": "SHIFT_RIGHT"}
+
+
+@op("aten.bitwise_left_shift.Tensor aten.bitwise_right_shift.Tensor", "self:T other:T",
+    sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
+def _shift(cx, node, x, y):
+    binary(cx, node.outs[0], SHIFTS[node.name], x, y)
+
+
+@op("aten.bitwise_left_shift.Tensor_Scalar aten.bitwise_right_shift.Tensor_Scalar",
+    "self:T other:n", sizes=same, dtypes=_WHOLE_WITH_NUMBERS, kernels="aten::{}.Tensor_Scalar_out")
+def _shift_by(cx, node, x, number):
+    binary(cx, node.outs[0], SHIFTS[node.name], x, filled(cx, number, "int32"))
+
+
+def clamp_sizes(x, *bounds):
+    return (broadcast(x, *(bound for bound in bounds if bound is not None)),)
+
+
+@op("aten.clamp.Tensor", "self:T min:T? max:T?", sizes=clamp_sizes, dtypes=PROMOTED,
+    kernels="aten::{}.Tensor_out")
+def _clamp(cx, node, x, low, high):
+    """Where the bounds cross the upper one wins."""
+    out = node.outs[0]
+    if high is None:
+        # Without any bound it is what it was.
+        binary(cx, out, "MAXIMUM", x, x if low is None else low)
+        return
+    if low is not None:
+        above = Tensor(broadcast(x.sizes, low.sizes), out.dtype)
+        binary(cx, above, "MAXIMUM", x, low)
+        x = above
+    binary(cx, out, "MINIMUM", x, high)
+
+
+def gated_sizes(x, dim):
+    dim = wrap(-1 if dim is None else dim, len(x))
+    if not x or x[dim] % 2:
+        fail("dim", f"expected an even number of elements in dimension {dim} of {list(x)}")
+    return ((*x[:dim], x[dim] // 2, *x[dim + 1:]),)
+
+
+@op("aten.glu.default", "self:T dim:i?", sizes=gated_sizes, dtypes=ONE_FLOAT,
+    kernels="aten::{}.out")
+def _glu(cx, node, x, dim):
+    """The first half of a dimension times the sigmoid of the second."""
+    out = node.outs[0]
+    dim = dimension(-1 if dim is None else dim, x.rank)
+    value, gate, share = (Tensor(out.sizes, out.dtype) for _ in range(3))
+    part(cx, x, value, dim, 0)
+    part(cx, x, gate, dim, out.sizes[dim])
+    unary(cx, share, "SIGMOID", gate)
+    binary(cx, out, "MUL", value, share)
+
+
+@op("aten.masked_fill.Scalar", "self:T mask:T.bool value:n", sizes=together, dtypes=FIRST,
+    kernels="aten::{}.Scalar_out")
+def _masked_fill(cx, node, x, mask, value):
+    out = node.outs[0]
+    choose(cx, out, mask, filled(cx, value, out.dtype), x)
+
+
+def _logit_sizes(x, epsilon):
+    if epsilon is not None and math.isnan(epsilon):
+        fail("eps", "expected a number, got NaN")
+    return (x,)
+
+
+@op("aten.logit.default", "self:T eps:f?", sizes=_logit_sizes, dtypes=ONE_FLOAT,
+    kernels="aten::{}.out")
+def _logit(cx, node, x, epsilon):
+    """log(x / (1 - x)), x limited to eps .. 1 - eps where there is one."""
+    low, high = (-math.inf, math.inf) if epsilon is None else (epsilon, 1.0 - epsilon)
+    unary(cx, node.outs[0], "LOGIT", x, low, high, shader="elementary")
