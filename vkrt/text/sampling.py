@@ -39,7 +39,7 @@ class Sampler:
     def __call__(self, logits: np.ndarray, ids: Sequence[int]) -> int:
         logits = self._penalized(logits, ids)
         if self.temperature == 0:
-            return int(logits.argmax())
+            return int(np.argmax(logits))
         # The most likely first; those of equal logits in their order, so that a seed decides.
         order = np.argsort(-logits, kind="stable")
         if self.top_k:

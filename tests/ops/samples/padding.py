@@ -51,7 +51,7 @@ ROLLS = [
 
 SAMPLES = [
     *_pads(),
-    *(Sample("aten.roll.default", [array, shifts, dims], rolled, rtol=0,
+    *(Sample("aten.roll.default", [np.asarray(array), shifts, dims], rolled, rtol=0,
              name=f"{sizes} {shifts} {dims} {array.dtype}")
       for sizes, shifts, dims in ROLLS for array in arrays(*sizes)),
 ]
