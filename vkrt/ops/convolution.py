@@ -1,4 +1,4 @@
-"""Convolution over one or two spatial dimensions, dense, pointwise, depthwise or grouped; also
+"""Convolution over one to three spatial dimensions, dense, pointwise, depthwise or grouped; also
 transposed.
 
 A weight [O, I / groups, kh, kw] (of a transposed one [I, O / groups, kh, kw]) becomes a matrix as
@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops import convolving, matmul, winograd
+from vkrt.ops import convolving, matmul, volume, winograd
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import Ending, plain
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
+from vkrt.ops.volume import Depth
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
 
 
@@ -36,9 +37,9 @@ def _sizes(x, weight, bias, stride, padding, dilation, transposed, output_paddin
     if len(x) < 3:
         fail("input", f"expected at least rank 3, got sizes {list(x)}")
     need_rank(weight, len(x), "weight")
-    if len(x) > 4:
+    if len(x) > 5:
         unsupported("input", f"{len(x) - 2} spatial dimensions (sizes {list(x)}); vkrt has "
-                    "convolutions of one and of two")
+                    "convolutions of one to three")
     if 0 in weight:
         unsupported("weight", f"no elements (sizes {list(weight)})")
     count = len(x) - 2
@@ -74,7 +75,7 @@ def _multiply_adds(x: Tensor, weight: Tensor, *others) -> int:
 
 def _pair(values: Sizes, rank: int, trivial: int) -> Pair:
     """One number for each spatial dimension of a tensor, or one for all, as (y, x)."""
-    return (trivial if rank == 3 else values[0], values[-1])
+    return (trivial if rank == 3 else values[-2:][0], values[-1])
 
 
 _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] transposed:b "
@@ -92,7 +93,11 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
     ending = plain(cx.vector(bias, x.dtype), bias is not None, clamp)
-    if not transposed and _is_single(conv) and cx.order_of(x) == row_major(x.rank):
+    along_z = Depth.of(x, out, weight, stride, padding, dilation)
+    if along_z is not None and (transposed or not along_z.is_trivial):
+        volume.convolve(cx, conv, along_z, weight, ending, transposed)
+        return
+    if not transposed and x.rank < 5 and _is_single(conv) and cx.order_of(x) == row_major(x.rank):
         _single(cx, conv, weight, ending)
         return
     source = cx.read(x, channels_last(x.rank))

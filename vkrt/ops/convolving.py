@@ -54,8 +54,9 @@ def deconvolved(spatial: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
 
 
 def height_of(tensor: Tensor) -> int:
-    """Rows of an image; 1 where there is one spatial dimension."""
-    return tensor.sizes[2] if tensor.rank == 4 else 1
+    """Rows of an image, of which a volume has one for every slice; 1 where there is one spatial
+    dimension."""
+    return tensor.sizes[-2] if tensor.rank > 3 else 1
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def row_major(rank: int) -> tuple[int, ...]:
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
-    """The order [N, spatial.., C] of [N, C, spatial..], the channels packed; rank 3 or 4."""
+    """The order [N, spatial.., C] of [N, C, spatial..], the channels packed; rank 3 to 5."""
     return (0, *range(2, rank), 1)
 
 

@@ -1,0 +1,94 @@
+"""Samples of convolutions over three spatial dimensions, transposed ones too."""
+
+from __future__ import annotations
+
+import numpy as np
+import reference
+from harness import Sample, normal
+
+# x, weight, stride, padding, dilation, groups, bias
+PLAIN = [
+    ((1, 4, 6, 8, 10), (8, 4, 3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), 1, True),
+    ((2, 5, 4, 7, 7), (6, 5, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1, False),
+    ((1, 8, 5, 6, 9), (12, 8, 2, 3, 1), (1, 2, 3), (1, 0, 2), (2, 1, 1), 1, True),
+    # of one slice, along the slices alone, pointwise, pointwise with a stride
+    ((2, 6, 3, 9, 8), (8, 6, 1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1, True),
+    ((1, 8, 7, 5, 6), (8, 8, 3, 1, 1), (1, 1, 1), (1, 0, 0), (1, 1, 1), 1, True),
+    ((2, 7, 3, 4, 5), (9, 7, 1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1, True),
+    ((1, 8, 4, 6, 6), (12, 8, 1, 1, 1), (2, 2, 2), (0, 0, 0), (1, 1, 1), 1, False),
+    # one input channel; depthwise, of one slice too; groups of whole texels and not
+    ((1, 1, 5, 6, 9), (10, 1, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1, True),
+    ((1, 1, 4, 6, 9), (6, 1, 1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1, True),
+    ((2, 6, 5, 6, 7), (6, 1, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 6, True),
+    ((2, 6, 3, 6, 7), (6, 1, 1, 3, 3), (1, 2, 2), (0, 1, 1), (1, 1, 1), 6, False),
+    ((1, 8, 4, 5, 6), (16, 4, 3, 2, 2), (1, 1, 1), (1, 0, 0), (1, 1, 1), 2, True),
+    ((1, 6, 4, 5, 6), (8, 3, 2, 3, 3), (2, 1, 1), (0, 1, 1), (1, 1, 1), 2, True),
+]
+# .., output_padding
+TRANSPOSED = [
+    ((1, 4, 3, 4, 5), (4, 8, 3, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), 1, True, (1, 1, 1)),
+    ((2, 5, 3, 4, 4), (5, 6, 2, 3, 1), (1, 2, 3), (0, 1, 0), (1, 1, 1), 1, False, (0, 1, 2)),
+    ((1, 6, 3, 4, 5), (6, 1, 3, 3, 3), (2, 1, 2), (1, 1, 0), (1, 2, 3), 6, True, (0, 0, 0)),
+    ((1, 8, 2, 3, 4), (8, 3, 2, 2, 2), (2, 2, 2), (0, 0, 0), (1, 1, 1), 2, True, (0, 0, 0)),
+    ((2, 4, 3, 4, 5), (4, 6, 1, 3, 3), (1, 2, 2), (0, 1, 1), (1, 1, 1), 1, True, (0, 1, 1)),
+]
+
+
+def conv3d(x, weight, bias, stride, padding, dilation, _transposed, _output_padding, groups):
+    """The sum of two-dimensional convolutions of the slices that the kernel meets."""
+    depth = reference.conv_size(x.shape[2], weight.shape[2], stride[0], padding[0], dilation[0])
+    slices = []
+    for place in range(depth):
+        total = 0.0
+        for tap in range(weight.shape[2]):
+            source = place * stride[0] - padding[0] + tap * dilation[0]
+            inside = 0 <= source < x.shape[2]
+            pixels = x[:, :, source] if inside else np.zeros_like(x[:, :, 0])
+            total = total + reference.conv2d(pixels, weight[:, :, tap], None, stride[1:],
+                                             padding[1:], dilation[1:], groups)
+        slices.append(total)
+    result = np.stack(slices, 2)
+    return result if bias is None else result + bias[:, None, None, None]
+
+
+def conv_transpose3d(x, weight, bias, stride, padding, dilation, _transposed, output_padding,
+                     groups):
+    """Every slice of the source is spread over those of the result."""
+    size, taps = x.shape[2], weight.shape[2]
+    depth = (size - 1) * stride[0] - 2 * padding[0] + dilation[0] * (taps - 1) + 1
+    slices = [0.0] * (depth + output_padding[0])
+    for source in range(size):
+        for tap in range(taps):
+            place = source * stride[0] - padding[0] + tap * dilation[0]
+            spread = reference.conv_transpose2d(
+                x[:, :, source], weight[:, :, tap], None, stride[1:], padding[1:], dilation[1:],
+                output_padding[1:], groups)
+            if 0 <= place < len(slices):
+                slices[place] = slices[place] + spread
+    whole = np.zeros_like(spread)
+    result = np.stack([whole + part for part in slices], 2)
+    return result if bias is None else result + bias[:, None, None, None]
+
+
+def _sample(row, transposed=False, clamp=(), computed=False):
+    x, weight, stride, padding, dilation, groups, bias, *rest = row
+    channels = weight[1] * groups if transposed else weight[0]
+    numbers = normal(channels, seed=3) if bias else None
+    function = conv_transpose3d if transposed else conv3d
+
+    def expect(*args):
+        result = function(*args[:9])
+        return np.clip(result, *args[9:]) if args[9:] else result
+
+    name = "et_vk.conv_with_clamp.default" if clamp else "aten.convolution.default"
+    return Sample(name, [normal(*x), normal(*weight, seed=1), numbers, list(stride), list(padding),
+                         list(dilation), transposed, list(*rest or [(0, 0, 0)]), groups, *clamp],
+                  expect, constants=() if computed else (1, 2), rtol=2e-6,
+                  name=f"{x} {weight} {stride} {padding} {dilation} {groups}"
+                       f"{' transposed' * transposed}{' computed' * computed}")
+
+
+SAMPLES = [
+    *map(_sample, PLAIN), *(_sample(row, transposed=True) for row in TRANSPOSED),
+    _sample(PLAIN[0], clamp=(0, 0.5)), _sample(PLAIN[3], clamp=(0, 0.5)),
+]
