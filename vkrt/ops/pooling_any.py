@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from vkrt.ops.dtypes import INT32, ONE_FLOAT
 from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, pooled
@@ -66,8 +67,10 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
 
 
 def _declare(count: int) -> None:
+    largest = partial(pooled, count=count)
+
     def largest_sizes(*args):
-        return (pooled(*args, count=count),)
+        return (largest(*args),)
 
     @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT,
         kernels="aten::{}.out")
