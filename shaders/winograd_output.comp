@@ -50,7 +50,7 @@ void main() {
     [[unroll]] for (int x = 0; x < TILE; x++) {
       if (left + x >= X) break;
       vec4 value = v[x] + offset;
-      value = limited(value);
+      value = activated(value);
       STORE(result, AT(left + x, image + top + y, z, X, Z),
             mask_padding(value, VALID(z, channels)));
     }

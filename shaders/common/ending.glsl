@@ -1,5 +1,5 @@
 // What convolutions and products sum up, and how a sum becomes texel z of the result: plus a bias
-// and limited to a range, or of quantized tensors as q8_ending.glsl says.
+// and through an activation, or of quantized tensors as q8_ending.glsl says.
 //
 //   source_of(v)             what of the source is multiplied
 //   product(a, b)            the sum of the products of 4 elements
@@ -7,8 +7,8 @@
 //   ended(sum, ending)       the texel of the result
 //
 // The including shader defines VECTORS, the binding of the first vector, and ENDS, the id of the
-// first parameter. Whether there is a bias or a clamp is a parameter like others, so that layers with
-// and without them share pipelines.
+// first parameter. Whether there is a bias and which activation are parameters like others, so that
+// layers with and without them share pipelines.
 
 #if defined(DTYPE_i8) || defined(DTYPE_i32)
 
@@ -16,9 +16,12 @@
 
 #else
 
+#include "math.glsl"
+
 FLAT(VECTORS, bias)
 PARAM(ENDS, has_bias)
-PARAM(ENDS + 1, has_clamp)
+// 1: limited to a range, 2: hardswish (vkrt/ops/ending.py)
+PARAM(ENDS + 1, activation)
 PARAM_FLOAT(ENDS + 2, low)
 PARAM_FLOAT(ENDS + 3, high)
 
@@ -34,7 +37,11 @@ vec4 ending_at(int z) {
   return has_bias != 0 ? v : vec4(0);
 }
 
-vec4 limited(vec4 v) { return has_clamp != 0 ? clamp(v, low, high) : v; }
-vec4 ended(vec4 sum, vec4 bias) { return limited(sum + bias); }
+vec4 activated(vec4 v) {
+  if (activation == 2) return hardswish_(v);
+  return activation == 1 ? limit(v, low, high) : v;
+}
+
+vec4 ended(vec4 sum, vec4 bias) { return activated(sum + bias); }
 
 #endif

@@ -62,7 +62,7 @@ IN(4, addend)
 vec4 finished(vec4 sum, vec4 offset, POSITION at) {
   vec4 v = alpha * sum + (has_addend == 0 ? beta * offset : vec4(0));
   if (has_addend != 0) v += beta * LOAD(addend, at);
-  return limited(v);
+  return activated(v);
 }
 #endif
 

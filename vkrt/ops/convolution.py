@@ -13,7 +13,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops import convolving, matmul, volume, winograd
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import Ending, plain
+from vkrt.ops.ending import ENDINGS, Ending, clamp, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
 from vkrt.ops.volume import Depth
@@ -83,16 +83,17 @@ _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] tra
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS)
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
     dtypes=ONE_FLOAT, multiply_adds=_multiply_adds)
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias)."""
-    out, clamp = node.outs[0], _clamp(*bounds)
+    out, limits = node.outs[0], _clamp(*bounds)
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
-    ending = plain(cx.vector(bias, x.dtype), bias is not None, clamp)
+    ending = plain(cx.vector(bias, x.dtype), bias is not None,
+                   clamp(*limits) if limits else tail(cx, ENDINGS.__getitem__))
     along_z = Depth.of(x, out, weight, stride, padding, dilation)
     if along_z is not None and (transposed or not along_z.is_trivial):
         volume.convolve(cx, conv, along_z, weight, ending, transposed)

@@ -7,12 +7,14 @@ shaders/elementary.comp where only floats have it.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIENT, WITH_NUMBERS
-from vkrt.ops.registry import known, op
+from vkrt.ops.ending import NO_ACTIVATION, Activation, tail
+from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together
 from vkrt.pte.coerce import as_float, as_int
@@ -200,7 +202,7 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
-           activation: tuple[int, float, float] = (0, 0.0, 0.0)) -> None:
+           activation: Activation = NO_ACTIVATION) -> None:
     """Makes a tensor a function, a kind of binary.comp, of the elements of two.
 
     Args:
@@ -220,15 +222,12 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
         convert_into(cx, cx.write(out, inputs.order), result)
 
 
-def _activation(cx) -> tuple[int, float, float]:
-    """What the current node's kernel does to its result (see `vkrt.ops.fusing`)."""
-    node = cx.fusions.tails.get(cx.node)
-    if node is None:
-        return 0, 0.0, 0.0
-    found = known(node.op)
-    assert found.activation is not None  # else it would not be a tail
-    bounds = found.bounds(*found.schema.read(node.args)) if found.bounds else (0.0, 0.0)
-    return kind("binary", found.activation), *bounds
+# Activations that binary.comp does to its result
+TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
+
+
+def _tail(cx) -> Activation:
+    return tail(cx, partial(kind, "binary"))
 
 
 @op("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
@@ -239,12 +238,12 @@ def _activation(cx) -> tuple[int, float, float]:
     kernels="aten::{}.out")
 @op("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out")
 @op("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out",
-    takes_activation=True)
+    takes_activation=TAILS)
 @op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",
-    takes_activation=True)
+    takes_activation=TAILS)
 def _two(cx, node, x, y):
     function = "SILU_MUL" if cx.node in cx.fusions.gated else node.name.upper()
-    binary(cx, node.outs[0], function, x, y, activation=_activation(cx))
+    binary(cx, node.outs[0], function, x, y, activation=_tail(cx))
 
 
 @op("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
@@ -253,10 +252,10 @@ def _prelu(cx, node, x, weight):
 
 
 @op("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together, dtypes=PROMOTED,
-    kernels="aten::{}.out", takes_activation=True)
+    kernels="aten::{}.out", takes_activation=TAILS)
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
-           activation=_activation(cx))
+           activation=_tail(cx))
 
 
 ROUNDING = {None: "DIV", "floor": "DIV_FLOOR", "trunc": "DIV_TRUNC"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from vkrt.dataclass import dataclass
+from vkrt.ops.registry import known
 from vkrt.work.tensor import Operand, row_major
 
 
@@ -19,14 +22,40 @@ class Ending:
     params: tuple[float, ...]
 
 
-def plain(vector: Operand, has_bias: bool, clamp: tuple[float, float] | None) -> Ending:
-    """A sum plus a bias, limited to a range.
+# Activations that ending.glsl knows, and their numbers there
+ENDINGS = {"CLAMP": 1, "HARDSWISH": 2}
+
+Activation = tuple[int, float, float]
+NO_ACTIVATION: Activation = 0, 0.0, 0.0
+
+
+def clamp(low: float, high: float) -> Activation:
+    """What limits a result to a range."""
+    return ENDINGS["CLAMP"], low, high
+
+
+def plain(vector: Operand, has_bias: bool, activation: Activation = NO_ACTIVATION) -> Ending:
+    """A sum plus a bias, and an activation of that.
 
     Args:
         vector: the bias; a placeholder where there is none.
-        clamp: between which numbers to limit the result; None: it is not limited.
     """
-    return Ending((vector,), (has_bias, clamp is not None, *(clamp or (0.0, 0.0))))
+    return Ending((vector,), (has_bias, *activation))
+
+
+def tail(cx, numbers: Callable[[str], int]) -> Activation:
+    """What the current node's kernel does to its result (see `vkrt.ops.fusing`).
+
+    Args:
+        numbers: of the kinds of activations, as the kernel has them.
+    """
+    node = cx.fusions.tails.get(cx.node)
+    if node is None:
+        return NO_ACTIVATION
+    found = known(node.op)
+    assert found.activation is not None  # else it would not be a tail
+    bounds = found.bounds(*found.schema.read(node.args)) if found.bounds else (0.0, 0.0)
+    return numbers(found.activation), *bounds
 
 
 def addend(cx) -> Operand | None:

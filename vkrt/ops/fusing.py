@@ -26,7 +26,7 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusing_softmax import guarded_softmax
-from vkrt.ops.matching import alike, arguments, declared
+from vkrt.ops.matching import alike, arguments, declared, takes_activation
 from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
 
@@ -124,7 +124,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
             continue
         head = only(source, index)
         if (head is not None and (head not in found.nodes or head in found.gated)
-                and declared(graph.nodes[head], "takes_activation")):
+                and takes_activation(graph.nodes[head], node)):
             found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
             found.done.add(index)

@@ -16,6 +16,12 @@ def declared(node: Node, what: str) -> Any:
     return getattr(operator(node.op), what, None)
 
 
+def takes_activation(head: Node, node: Node) -> bool:
+    """Whether the kernel of the first node can do what the second one is."""
+    activation = declared(node, "activation")
+    return activation is not None and activation in (declared(head, "takes_activation") or ())
+
+
 def arguments(node: Node) -> dict[str, Any] | None:
     """A node's arguments by the names of the schema; None where a file has wrong ones, which the
     checks will say."""

@@ -11,7 +11,7 @@ import math
 from vkrt.ops import copying, tiles
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import Ending, addend, over, plain
+from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -23,7 +23,7 @@ TILES_8 = ((4, 8),)
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
              batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
              alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None) -> None:
-    """Dispatches result = clamp(alpha * source x matrix + beta * bias).
+    """Dispatches result = activation(alpha * source x matrix + beta * bias).
 
     Args:
         result: packed along the columns.
@@ -39,7 +39,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     computed = matrix.rows is None
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
-    ending = ending or plain(cx.vector(None, result.dtype), False, None)
+    ending = ending or plain(cx.vector(None, result.dtype), False)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               addend is not None, alpha, beta, *ending.params]
     kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
@@ -84,7 +84,7 @@ def _linear_sizes(x, weight, bias):
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
-    takes_addend=lambda _x, _weight, bias: bias is None)
+    takes_activation=ENDINGS, takes_addend=lambda _x, _weight, bias: bias is None)
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
@@ -92,7 +92,8 @@ def linear(cx, node, x, weight, bias):
     matrix, other = _matrix(cx, weight, (0, 1)), addend(cx)
     result = cx.write(out, over=over(other, source, matrix))
     multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
-             ending=plain(cx.vector(bias, out.dtype), bias is not None, None))
+             ending=plain(cx.vector(bias, out.dtype), bias is not None,
+                          tail(cx, ENDINGS.__getitem__)))
 
 
 def _product_sizes(x, y):
@@ -148,7 +149,7 @@ def addmm(cx, node, bias, a, b, beta, alpha):
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN
     elif bias.rank == 1 and bias.numel == out.sizes[1]:
-        extra = {"ending": plain(cx.vector(bias, out.dtype), True, None)}
+        extra = {"ending": plain(cx.vector(bias, out.dtype), True)}
     else:
         extra = {"addend": _expanded(cx, bias, out.sizes)}
     _product(cx, out, a, b, beta=beta, alpha=alpha, **extra)

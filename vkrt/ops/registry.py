@@ -16,7 +16,7 @@ What only portable kernels do outside of delegates is declared in `vkrt.ops.host
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -70,10 +70,10 @@ class Operator:
         is_host: whether it is a kernel in numpy.
         multiply_adds: gets a node's arguments and its results; the multiplications, each with its
             addition, of a product; None for other operators.
-        activation: the kind of binary.comp's `finish` as which the kernel of a sum or product does
-            the operator to its result; None where none does.
+        activation: the operator's name among those that a kernel does to its result; None where
+            none does.
         bounds: of that from a node's arguments, where it has some.
-        takes_activation: whether the operator's kernel is such a one.
+        takes_activation: the activations that the operator's own kernel does to its result.
         late: which of its arguments kernels may read when they run; None for none.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
@@ -91,7 +91,7 @@ class Operator:
     multiply_adds: Callable[..., int] | None = None
     activation: str | None = None
     bounds: Callable[..., tuple[float, float]] | None = None
-    takes_activation: bool = False
+    takes_activation: Collection[str] = ()
     late: LateRule | None = None
     takes_requantization: bool = False
     takes_addend: Callable[..., bool] | None = None

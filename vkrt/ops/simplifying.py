@@ -19,7 +19,7 @@ import numpy as np
 
 from vkrt.graph.graph import FOREVER, Graph, Node
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.matching import alike, arguments, declared
+from vkrt.ops.matching import alike, arguments, declared, takes_activation
 from vkrt.work.tensor import Tensor
 
 # What passes one value on, in the dtype of the result
@@ -165,9 +165,9 @@ class Simplifier:
         for index in list(self.nodes):
             node = self._graph.nodes[index]
             readers = self._readers[node.outs[0]]
-            if (index not in self.done and len(readers) == 1 and declared(node, "takes_activation")
+            if (index not in self.done and len(readers) == 1
                     and readers[0] not in self.done | self.nodes.keys()
-                    and declared(self._graph.nodes[readers[0]], "activation")):
+                    and takes_activation(node, self._graph.nodes[readers[0]])):
                 del self.nodes[index]
 
     def _drop_copies(self) -> None:

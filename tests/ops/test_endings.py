@@ -1,0 +1,99 @@
+"""Activations that the kernels of convolutions and linear layers do to their results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import normal
+from support import same_bits
+from test_fusing import STORAGES, graph_of, kernels, result_of, value
+
+from vkrt.graph.graph import Node
+from vkrt.work.tensor import Constant, Tensor
+
+# Sizes of the input and the weight, stride, padding, transposed, groups: each is another kernel
+CONVOLUTIONS = {
+    "tiles": ((2, 8, 9, 11), (12, 8, 3, 3), 2, 1, False, 1),
+    "winograd": ((1, 16, 14, 14), (16, 16, 3, 3), 1, 1, False, 1),
+    "pointwise": ((1, 8, 5, 7), (12, 8, 1, 1), 1, 0, False, 1),
+    "one row": ((1, 8, 1, 1), (12, 8, 1, 1), 1, 0, False, 1),
+    "depthwise": ((1, 12, 9, 11), (12, 1, 3, 3), 1, 1, False, 12),
+    "grouped": ((1, 6, 5, 7), (6, 3, 3, 3), 1, 1, False, 2),
+    "one channel": ((1, 1, 9, 11), (6, 1, 3, 3), 1, 1, False, 1),
+    "transposed": ((1, 8, 5, 7), (8, 12, 3, 3), 2, 1, True, 1),
+    "volume": ((1, 4, 5, 4, 3), (8, 4, 3, 3, 3), 1, 1, False, 1),
+}
+ACTIVATIONS = {"hardswish": (), "relu": (), "clamp": (-0.2, 0.3), "hardtanh": (-0.5, 0.5)}
+
+
+def constant(offset: int, *sizes: int) -> Tensor:
+    tensor = Tensor(sizes, "float32")
+    tensor.constant = Constant(offset, 4 * tensor.numel, "float32")
+    return tensor
+
+
+def convolved(name: str) -> tuple[Tensor, Node, np.ndarray]:
+    """An input, the convolution of it, and what its weight and bias hold."""
+    sizes, filters, stride, padding, transposed, groups = CONVOLUTIONS[name]
+    channels = filters[1] * groups if transposed else filters[0]
+    x, weight = value(*sizes), constant(0, *filters)
+    bias = constant(4 * weight.numel, channels)
+    rank = len(sizes) - 2
+    spatial = [(n - 1) * stride - 2 * padding + k if transposed
+               else (n + 2 * padding - k) // stride + 1
+               for n, k in zip(sizes[2:], filters[2:])]
+    out = Tensor((sizes[0], channels, *spatial), "float32")
+    node = Node("aten.convolution.default",
+                (x, weight, bias, [stride] * rank, [padding] * rank, [1] * rank, transposed,
+                 [0] * rank, groups), (out,))
+    return x, node, normal(weight.numel + channels, seed=1) * 0.3
+
+
+def then(node: Node, activation: str) -> list[Node]:
+    out = node.outs[0]
+    return [node, Node(f"aten.{activation}.default", (out, *ACTIVATIONS[activation]),
+                       (Tensor(out.sizes, out.dtype),))]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("activation", ["hardswish", "clamp"])
+def test_convolutions_with_an_activation_have_the_same_bits(name, activation, storage, device):
+    x, node, weights = convolved(name)
+    graph = graph_of(x, then(node, activation))
+    assert not kernels(graph)
+    array = normal(*x.sizes)
+    array.flat[0] = np.nan
+    winograd = "always" if name == "winograd" else "off"
+    results = [result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions,
+                         winograd=winograd) for fusions in ("on", "off")]
+    same_bits(*results)
+    assert np.isnan(results[0]).any()
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_linear_layers_with_an_activation_have_the_same_bits(rows, activation, device):
+    x, weight = value(rows, 20), constant(0, 12, 20)
+    node = Node("aten.linear.default", (x, weight, constant(960, 12)),
+                (Tensor((rows, 12), "float32"),))
+    graph = graph_of(x, then(node, activation))
+    assert not kernels(graph)
+    data = (normal(252, seed=1) * 0.3).tobytes()
+    same_bits(*(result_of(graph, normal(rows, 20), "texel", device, data, fusions=fusions)
+                for fusions in ("on", "off")))
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "tanh"])
+def test_other_activations_are_kernels_of_their_own(activation):
+    x, node, _ = convolved("tiles")
+    out = node.outs[0]
+    nodes = [node, Node(f"aten.{activation}.default", (out,), (Tensor(out.sizes, out.dtype),))]
+    assert kernels(graph_of(x, nodes)) == ["unary"]
+
+
+def test_a_result_that_others_read_stays():
+    x, node, _ = convolved("tiles")
+    assert kernels(graph_of(x, then(node, "relu"), node.outs[0])) == ["unary"]
