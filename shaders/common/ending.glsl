@@ -20,8 +20,8 @@
 
 FLAT(VECTORS, bias)
 PARAM(ENDS, has_bias)
-// 1: limited to a range, 2: hardswish (vkrt/ops/ending.py)
-PARAM(ENDS + 1, activation)
+// Whether the sum is multiplied by a sixth of it plus a half, limited: hardswish.
+PARAM(ENDS + 1, is_gated)
 PARAM_FLOAT(ENDS + 2, low)
 PARAM_FLOAT(ENDS + 3, high)
 
@@ -37,9 +37,11 @@ vec4 ending_at(int z) {
   return has_bias != 0 ? v : vec4(0);
 }
 
+// One way for all activations: kernels do this for each texel of a tile, and compilers keep all
+// branches. Without an activation the limits are infinite.
 vec4 activated(vec4 v) {
-  if (activation == 2) return hardswish_(v);
-  return activation == 1 ? limit(v, low, high) : v;
+  vec4 limited = limit(is_gated != 0 ? v * (1.0 / 6.0) + 0.5 : v, low, high);
+  return is_gated != 0 ? v * limited : limited;
 }
 
 vec4 ended(vec4 sum, vec4 bias) { return activated(sum + bias); }

@@ -13,7 +13,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops import convolving, matmul, volume, winograd
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import ENDINGS, Ending, clamp, plain, tail
+from vkrt.ops.ending import ENDINGS, Ending, Tail, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
 from vkrt.ops.volume import Depth
@@ -93,7 +93,7 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
     ending = plain(cx.vector(bias, x.dtype), bias is not None,
-                   clamp(*limits) if limits else tail(cx, ENDINGS.__getitem__))
+                   Tail("CLAMP", limits) if limits else tail(cx))
     along_z = Depth.of(x, out, weight, stride, padding, dilation)
     if along_z is not None and (transposed or not along_z.is_trivial):
         volume.convolve(cx, conv, along_z, weight, ending, transposed)

@@ -7,13 +7,12 @@ shaders/elementary.comp where only floats have it.
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIENT, WITH_NUMBERS
-from vkrt.ops.ending import NO_ACTIVATION, Activation, tail
+from vkrt.ops.ending import Tail, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together
@@ -202,20 +201,21 @@ def _with_scalar(cx, node, x, number, alpha=None):
 
 
 def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 1,
-           activation: Activation = NO_ACTIVATION) -> None:
+           then: Tail | None = None) -> None:
     """Makes a tensor a function, a kind of binary.comp, of the elements of two.
 
     Args:
-        activation: what is done to the result then: the kind, and its bounds.
+        then: what is done to the result, one of `TAILS`; None for nothing.
     """
     dtype = compute_dtype(out.dtype)
+    ending = (kind("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
     inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
     params = inputs.params(cx)
     direct = out.dtype == dtype
     result = (cx.write(out, inputs.order, over=inputs.over) if direct
               else cx.temporary(out.sizes, dtype, inputs.order))
     cx.dispatch("binary", [*result.grid, result.packed, *params, kind("binary", function),
-                           float(alpha) if is_float(dtype) else as_int(alpha), *activation],
+                           float(alpha) if is_float(dtype) else as_int(alpha), *ending],
                 [result], inputs.operands, result.texels,
                 loops=32 * 4 if function in ("POW", "FMOD", "REMAINDER") else 0)
     if not direct:
@@ -224,10 +224,6 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
 
 # Activations that binary.comp does to its result
 TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
-
-
-def _tail(cx) -> Activation:
-    return tail(cx, partial(kind, "binary"))
 
 
 @op("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
@@ -243,7 +239,7 @@ def _tail(cx) -> Activation:
     takes_activation=TAILS)
 def _two(cx, node, x, y):
     function = "SILU_MUL" if cx.node in cx.fusions.gated else node.name.upper()
-    binary(cx, node.outs[0], function, x, y, activation=_tail(cx))
+    binary(cx, node.outs[0], function, x, y, then=tail(cx))
 
 
 @op("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
@@ -255,7 +251,7 @@ def _prelu(cx, node, x, weight):
     kernels="aten::{}.out", takes_activation=TAILS)
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
-           activation=_tail(cx))
+           then=tail(cx))
 
 
 ROUNDING = {None: "DIV", "floor": "DIV_FLOOR", "trunc": "DIV_TRUNC"}

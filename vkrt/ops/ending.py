@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
 from vkrt.dataclass import dataclass
 from vkrt.ops.registry import known
@@ -22,40 +22,44 @@ class Ending:
     params: tuple[float, ...]
 
 
-# Activations that ending.glsl knows, and their numbers there
-ENDINGS = {"CLAMP": 1, "HARDSWISH": 2}
-
-Activation = tuple[int, float, float]
-NO_ACTIVATION: Activation = 0, 0.0, 0.0
+# Activations that ending.glsl knows
+ENDINGS = ("CLAMP", "HARDSWISH")
 
 
-def clamp(low: float, high: float) -> Activation:
-    """What limits a result to a range."""
-    return ENDINGS["CLAMP"], low, high
+@dataclass(frozen=True)
+class Tail:
+    """What a kernel does to its result.
+
+    Attributes:
+        activation: the activation by its name.
+        bounds: of a clamp.
+    """
+
+    activation: str
+    bounds: tuple[float, float] = (0.0, 0.0)
 
 
-def plain(vector: Operand, has_bias: bool, activation: Activation = NO_ACTIVATION) -> Ending:
-    """A sum plus a bias, and an activation of that.
+def tail(cx) -> Tail | None:
+    """What the current node's kernel does to its result (see `vkrt.ops.fusing`)."""
+    node = cx.fusions.tails.get(cx.node)
+    if node is None:
+        return None
+    found = known(node.op)
+    assert found.activation is not None  # else it would not be a tail
+    if found.bounds is None:
+        return Tail(found.activation)
+    return Tail(found.activation, found.bounds(*found.schema.read(node.args)))
+
+
+def plain(vector: Operand, has_bias: bool, then: Tail | None = None) -> Ending:
+    """A sum plus a bias, and then one of the activations `ENDINGS`.
 
     Args:
         vector: the bias; a placeholder where there is none.
     """
-    return Ending((vector,), (has_bias, *activation))
-
-
-def tail(cx, numbers: Callable[[str], int]) -> Activation:
-    """What the current node's kernel does to its result (see `vkrt.ops.fusing`).
-
-    Args:
-        numbers: of the kinds of activations, as the kernel has them.
-    """
-    node = cx.fusions.tails.get(cx.node)
-    if node is None:
-        return NO_ACTIVATION
-    found = known(node.op)
-    assert found.activation is not None  # else it would not be a tail
-    bounds = found.bounds(*found.schema.read(node.args)) if found.bounds else (0.0, 0.0)
-    return numbers(found.activation), *bounds
+    is_gated = then is not None and then.activation == "HARDSWISH"
+    bounds = (-math.inf, math.inf) if then is None else then.bounds
+    return Ending((vector,), (has_bias, is_gated, *((0.0, 1.0) if is_gated else bounds)))
 
 
 def addend(cx) -> Operand | None:

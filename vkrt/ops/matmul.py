@@ -92,8 +92,7 @@ def linear(cx, node, x, weight, bias):
     matrix, other = _matrix(cx, weight, (0, 1)), addend(cx)
     result = cx.write(out, over=over(other, source, matrix))
     multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
-             ending=plain(cx.vector(bias, out.dtype), bias is not None,
-                          tail(cx, ENDINGS.__getitem__)))
+             ending=plain(cx.vector(bias, out.dtype), bias is not None, tail(cx)))
 
 
 def _product_sizes(x, y):
