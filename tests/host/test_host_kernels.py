@@ -50,6 +50,17 @@ BY_HAND = [
     ("aten::scatter_add.out", [X, 1, i([0, 0, 0], [1, 1, 1]), X],
      [f([9, 1, 2], [1, 10, 3])]),
 ]
+ROOT = math.sqrt(5)
+BY_HAND += [
+    ("aten::_cdist_forward.out", [X, f([3, 1, 2], [3, 2, 4]), 2.0, None],
+     [f([0, ROOT], [3, math.sqrt(6)])]),
+    ("aten::_cdist_forward.out", [X, f([3, 2, 4]), 1.0, None], [f([3], [4])]),
+    ("aten::_cdist_forward.out", [X, f([3, 2, 4]), math.inf, 1], [f([2], [2])]),
+    ("aten::_cdist_forward.out", [X, f([3, 1, 4]), 0.0, None], [f([1], [3])]),
+    ("aten::_pdist_forward.out", [f([0, 0], [3, 4], [0, 4]), 2.0], [f(5, 4, 3)]),
+    ("aten::masked_scatter.out", [X, X > 2, f(7, 8, 9, 10)], [f([7, 1, 2], [1, 8, 9])]),
+    ("aten::native_dropout.out", [X, 0.5, False], [X, X > 0]),
+]
 # Numbers that float32 rounds, or rounds to infinity: with finfo.min masks are made.
 LARGEST = float(np.finfo(np.float32).max)
 BY_HAND += [
@@ -107,6 +118,16 @@ def test_indices_of_another_dtype_are_not_supported():
     """Masks are allowed in PyTorch: such a file is not damaged."""
     with pytest.raises(UnsupportedError, match="argument 'indices' item 0: .*int32"):
         check(node_of("aten::index_put.out", [X, [f(0, 1)], f(1, 2, 3), False], [X]))
+
+
+def test_dropout_in_training_is_refused():
+    with pytest.raises(UnsupportedError, match="eval mode"):
+        check(node_of("aten::native_dropout.out", [X, 0.5, True], [X, X > 0]))
+
+
+def test_a_mask_of_more_than_the_source_is_an_error():
+    with pytest.raises(InputError, match="aten::masked_scatter.out: 3 elements"):
+        run_kernel("aten::masked_scatter.out", (X, X > 2, f(1, 2)), (X.copy(),))
 
 
 def test_an_index_outside_is_an_error():

@@ -37,11 +37,14 @@ class Kernel:
             result its own; "first": the result has the dtype of the first argument; "own": nothing
             is converted.
         arguments: the operator's arguments from the kernel's.
+        suits: gets those; whether the device is the place for them. Where it is not, the host's
+            kernel of the same name does it.
     """
 
     op: str
     convert: str = "own"
     arguments: Callable[[Sequence[Any]], Sequence[Any]] = tuple
+    suits: Callable[[Sequence[Any]], bool] = lambda _args: True
 
 
 # Kernels that no program of fixed sizes can have.
@@ -89,7 +92,7 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
     """
     kernel = kernels.get(node.op) if node.is_host else None
     known = all(tensor.dtype in DTYPES for tensor in (*node.tensors(), *node.outs))
-    if kernel is None or not known:
+    if kernel is None or not known or not kernel.suits(kernel.arguments(node.args)):
         yield node
         return
     conversions: dict[Tensor, Node] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
@@ -95,16 +96,37 @@ def _index(cx, node, x, indices):
         reshape(cx, x, node.outs[0])
 
 
-def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None:
-    """Makes `out` the elements of `tensor` at the places that `indices`, by dimension, name.
+@dataclass(frozen=True)
+class Indexed:
+    """How the elements that indices name lie: the indexed dimensions are brought to the front in
+    memory, and what is behind them are rows.
 
-    The indexed dimensions are brought to the front in memory; what is behind them moves in rows.
+    Attributes:
+        source: the tensor in that order.
+        places: the numbers of rows, or where nothing is behind the indices of elements in memory.
+        count: of rows or elements.
+        has_rows: which of both.
+        order: of what is indexed, where it has rows.
+    """
+
+    source: Operand
+    places: Operand
+    count: int
+    has_rows: bool
+    order: tuple[int, ...]
+
+
+def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Tensor]) -> Indexed:
+    """How the elements of `tensor` at the places that `indices`, by dimension, name lie.
+
+    Args:
+        sizes: of what is indexed, see `indexed_sizes`.
     """
     dims = sorted(indices)
     adjacent = dims[-1] - dims[0] + 1 == len(dims)
     start = dims[0] if adjacent else 0
-    rank = out.rank - tensor.rank + len(dims)
-    common = tuple(out.sizes[start:start + rank])
+    rank = len(sizes) - tensor.rank + len(dims)
+    common = tuple(sizes[start:start + rank])
     rest = [d for d in cx.order_of(tensor) if d not in indices]
     source = cx.read(tensor, (*dims, *rest))
     strides = source.strides()
@@ -117,13 +139,19 @@ def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None
         count = strides[dims[0]] // unit * tensor.sizes[dims[0]]
         places = _places(cx, [indices[d] for d in dims], [tensor.sizes[d] for d in dims],
                          [strides[d] // unit for d in dims], common)
-    if not rest:
-        _gather_into(cx, source, places, out, count, 1, _nowhere(places))
-        return
     # Where each of the dimensions that are left is in the result.
     where = {d: k + rank * (k >= start) for k, d in enumerate(sorted(rest))}
     order = (*range(start, start + rank), *(where[d] for d in rest))
-    _rows(cx, source, places, out, order, count)
+    return Indexed(source, places, count, bool(rest), order)
+
+
+def _select(cx, tensor: Tensor, out: Tensor, indices: dict[int, Tensor]) -> None:
+    """Makes `out` the elements of `tensor` at the places that `indices`, by dimension, name."""
+    found = indexing_of(cx, tensor, out.sizes, indices)
+    if found.has_rows:
+        _rows(cx, found.source, found.places, out, found.order, found.count)
+    else:
+        _gather_into(cx, found.source, found.places, out, found.count, 1, _nowhere(found.places))
 
 
 def _places(cx, indices: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int],

@@ -23,7 +23,7 @@ STEPS = "scales:T.float32|float16 zero_points:T.int32|int8{}"
 RANGE = "quant_min:i quant_max:i dtype:-"
 
 
-def _quantized(first: int) -> DtypeRule:
+def quantized(first: int) -> DtypeRule:
     """The rule of results whose range is the argument of this number and the next."""
     def allowed(args: Sequence[Any]) -> Allowed:
         return quantized_dtypes(*map(as_int, args[first:first + 2]))
@@ -97,7 +97,7 @@ def _as(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
     return result
 
 
-def _border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
+def border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tensor | None,
             sizes: Sizes, *numbers: int) -> None:
     """Dispatches quantize_by or dequantize_by.
 
@@ -116,36 +116,36 @@ def _border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tens
 
 
 @op("quantized_decomposed.quantize_per_channel.default",
-    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=_quantized(4))
+    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4))
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
-    _border(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least, most,
+    border(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least, most,
             False)
 
 
 @op("quantized_decomposed.dequantize_per_channel.default",
     f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS)
 def _dequantize_channels(cx, node, x, scales, zeros, axis, _least, _most):
-    _border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
+    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
 
 
 @op("quantized_decomposed.quantize_per_token.default", f"{REAL} {STEPS.format('')} {RANGE}",
-    sizes=_token_sizes, dtypes=_quantized(3))
+    sizes=_token_sizes, dtypes=quantized(3))
 def _quantize_tokens(cx, node, x, scales, zeros, least, most):
-    _border(cx, "quantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes), least, most,
+    border(cx, "quantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes), least, most,
             True)
 
 
 @op("quantized_decomposed.dequantize_per_token.default",
     f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS)
 def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
-    _border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes))
+    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes))
 
 
 @op("torchao.quantize_affine.default",
     "input:T.float32|float16 block_size:[i] scale:T.float32|float16 zero_point:T.int32|int8? "
-    "output_dtype:- quant_min:i quant_max:i", sizes=_block_sizes, dtypes=_quantized(5))
+    "output_dtype:- quant_min:i quant_max:i", sizes=_block_sizes, dtypes=quantized(5))
 def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
-    _border(cx, "quantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block), least,
+    border(cx, "quantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block), least,
             most, False)
 
 
@@ -155,4 +155,4 @@ def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
     sizes=lambda x, block, scale, zero, *_range: _block_sizes(x, block, scale, zero, 0, 0),
     dtypes=REALS)
 def _dequantize_blocks(cx, node, x, block, scale, zero, _least, _most):
-    _border(cx, "dequantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block))
+    border(cx, "dequantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block))

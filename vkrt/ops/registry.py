@@ -165,7 +165,8 @@ Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
        kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
-       convert: str | None = None, further: Sequence[Allowed] | None = None, **others: Any
+       convert: str | None = None, further: Sequence[Allowed] | None = None,
+       suits: Callable[[Sequence[Any]], bool] = lambda _args: True, **others: Any
        ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as what lowers the operators of these names (see `Operator`).
 
@@ -177,6 +178,7 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
         adapted: such kernels with other arguments than the operator's, and what makes those.
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
             `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
+        suits: for which arguments the device does those kernels, where the host has them too.
     """
 
     parameters = Schema(schema)
@@ -188,7 +190,7 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
                 kernel = kernel.format(name.split(".")[1])
                 if kernel in _KERNELS:
                     raise ValueError(f"kernel {kernel} is two operators")
-                _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter)
+                _KERNELS[kernel] = Kernel(name, convert or dtypes.convert, adapter, suits)
         return function
 
     return declare

@@ -101,7 +101,15 @@ def unshuffled(x, factor):
 SHIFTED, BY = integers(6, 5, low=-2**20, high=2**20), integers(6, 5, low=0, high=11)
 FAR = [np.array([-5, 5, 7, -7], I32), np.array([40, 64, -1, 99], I32)]
 
+def grid_priors(x, stride, offset):
+    rows, columns = np.indices(x.shape[-2:]).reshape(2, -1)
+    return (np.stack([columns, rows], -1) + offset) * stride
+
+
 SAMPLES = [
+    *(Sample("et_vk.grid_priors.default", [normal(*sizes), stride, offset], grid_priors,
+             name=f"{sizes} {stride} {offset}")
+      for sizes, stride, offset in (((1, 3, 4, 6), 8, 0.5), ((5, 7), 16, 0.0), ((1, 1), 3, -2.25))),
     Sample("aten.floor_divide.default", [integers(5, 7), integers(7, low=1)], np.floor_divide,
            name="int32"),
     Sample("aten.floor_divide.default", [normal(5, 7, scale=9.0), normal(5, 1, seed=2)],

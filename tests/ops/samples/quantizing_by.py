@@ -79,6 +79,13 @@ def _tokens(sizes, **others) -> list[Sample]:
                  lambda least, most: [least, most, None], adds_first=True, **others)
 
 
+def _whole(sizes, lying=(), **others) -> list[Sample]:
+    return _pair("quantized_decomposed.{}quantize_per_tensor.tensor", sizes, [1] * len(sizes),
+                 np.asarray(powers(*lying)), np.asarray(integers(*lying)),
+                 lambda x, scales, zeros: [x, scales, zeros],
+                 lambda least, most: [least, most, None], **others)
+
+
 def _blocks(sizes, block, lying, *, zeros=np.int32, **others) -> list[Sample]:
     wanted = [size // part for size, part in zip(sizes, block)]
     return _pair("torchao.{}quantize_affine.default", sizes, wanted, powers(*lying),
@@ -93,6 +100,7 @@ SAMPLES = [
     *_channels((9,), 0), *_channels((0, 4), 1),
     *_tokens((5, 12)), *_tokens((2, 3, 7)), *_tokens((4, 4)),
     *_tokens((3, 9), least=0, most=255),
+    *_whole((2, 5, 7)), *_whole((9,), (1,), least=0, most=255), *_whole((3, 8), constants=(1, 2)),
     *_blocks((4, 12), (1, 12), (4,)), *_blocks((2, 3, 10), (1, 1, 10), (2, 3, 1), zeros=np.int8),
     *_blocks((6, 5), (6, 5), (1,)), *_blocks((6, 8), (6, 1), (1, 8), zeros=None),
     *_blocks((4, 7), (1, 7), (4, 1), least=0, most=255),

@@ -1,24 +1,17 @@
-"""Host kernels that write at places which other tensors name, and some that move elements.
+"""Host kernels that write at places which other tensors name, where the device does not.
 
 A negative index counts from the end; one outside of its dimension is an IndexError.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from vkrt.ops.dtypes import ANY
-from vkrt.ops.indexing import indexed_sizes
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import fail, need_broadcast, wrap
-
-
-def index_put_sizes(x, indices, values, _accumulate):
-    need_broadcast(values, indexed_sizes(x, indices), "values")
-    return (x,)
+from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes
 
 
 @host_kernel("aten::index_put.out", "self:T indices:[T.int32?] values:T accumulate:b?",
@@ -59,18 +52,6 @@ def _scattered(x, dim, index, source, add: bool):
     return result.reshape(x.shape)
 
 
-def scatter_sizes(x, dim, index, source):
-    target, places, values = x or (1,), index or (1,), source or (1,)
-    dim = wrap(dim, len(x))
-    if not len(target) == len(places) == len(values):
-        fail("index", f"expected rank {len(x)} of it and of the source, got sizes {list(index)} "
-             f"and {list(source)}")
-    for d, (count, size, given) in enumerate(zip(places, target, values, strict=True)):
-        if (d != dim and count > size) or count > given or (math.prod(places) and not size):
-            fail("index", f"sizes {list(index)} reach past {list(x)} or {list(source)}")
-    return (x,)
-
-
 @host_kernel("aten::scatter.src_out", "self:T dim:i index:T.int32 src:T",
              sizes=scatter_sizes, dtypes=ANY)
 def scatter(x, dim, index, source):
@@ -78,7 +59,7 @@ def scatter(x, dim, index, source):
 
 
 @host_kernel("aten::scatter.value_out", "self:T dim:i index:T.int32 value:n",
-             sizes=lambda x, dim, index, _value: scatter_sizes(x, dim, index, index), dtypes=ANY)
+             sizes=number_sizes, dtypes=ANY)
 def scatter_value(x, dim, index, value):
     return _scattered(x, dim, index, value, add=False)
 

@@ -1,4 +1,4 @@
-"""Host kernels along dimensions: running sums and products, order, the largest few.
+"""Host kernels along dimensions that are too long for the device: running sums and products, order.
 
 Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
-from vkrt.ops.sizes import fail, wrap
+from vkrt.ops.scan import running_sizes
 
 
 def _wide(x: np.ndarray) -> type:
@@ -20,11 +21,6 @@ def _wide(x: np.ndarray) -> type:
 def _line(x: np.ndarray) -> np.ndarray:
     """To torch a 0-d tensor has one dimension."""
     return x.reshape(1) if x.ndim == 0 else x
-
-
-def running_sizes(x, dim):
-    wrap(dim, len(x))
-    return (x,)
 
 
 @host_kernel("aten::cumsum.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
@@ -45,11 +41,6 @@ def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     return x.shape[dim] - 1 - np.flip(turned, dim)
 
 
-def sort_sizes(x, dim, _descending):
-    wrap(-1 if dim is None else dim, len(x))
-    return x, x
-
-
 @host_kernel("aten::sort.values", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=ANY)
 def sort(x, dim=-1, descending=False):
     line = _line(x)
@@ -61,15 +52,6 @@ def sort(x, dim=-1, descending=False):
              sizes=sort_sizes, dtypes=ANY)
 def sort_stable(x, _stable=None, dim=-1, descending=False):
     return sort(x, dim, descending)
-
-
-def topk_sizes(x, k, dim, _largest, _sorted):
-    dim = wrap(-1 if dim is None else dim, len(x))
-    size = x[dim] if x else 1
-    if not 0 <= k <= size or (not x and k != 1):
-        fail("k", f"expected at most {size}, the size of dimension {dim}, got {k}")
-    sizes = (*x[:dim], k, *x[dim + 1:]) if x else ()
-    return sizes, sizes
 
 
 @host_kernel("aten::topk.values", "self:T k:i dim:i? largest:b? sorted:b?",

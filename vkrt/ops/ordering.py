@@ -1,0 +1,92 @@
+"""Order along a dimension: sorting, and the largest or smallest few.
+
+Every element counts those that come before it, so equal ones stay in their order, and nothing but
+the rows' length decides how long it takes: the square of it. Long rows are left to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkrt.ops.arguments import dimension
+from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.dtypes import FIRST, INT32
+from vkrt.ops.elementwise import compute_dtype
+from vkrt.ops.registry import op
+from vkrt.ops.sizes import fail, wrap
+from vkrt.ops.views import reshape
+from vkrt.work.tensor import Tensor, short_name
+
+LONGEST = 2048
+
+
+def sort_sizes(x, dim, _descending):
+    wrap(-1 if dim is None else dim, len(x))
+    return x, x
+
+
+def stable_sort_sizes(x, _stable, dim, descending):
+    return sort_sizes(x, dim, descending)
+
+
+def topk_sizes(x, k, dim, _largest, _sorted):
+    dim = wrap(-1 if dim is None else dim, len(x))
+    size = x[dim] if x else 1
+    if not 0 <= k <= size or (not x and k != 1):
+        fail("k", f"expected at most {size}, the size of dimension {dim}, got {k}")
+    sizes = (*x[:dim], k, *x[dim + 1:]) if x else ()
+    return sizes, sizes
+
+
+def _is_short(args: Sequence[Any]) -> bool:
+    sizes = getattr(args[0], "sizes", ()) if args else ()
+    return max(sizes, default=0) <= LONGEST
+
+
+@op("aten.sort.default", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=FIRST,
+    further=(INT32,), kernels="aten::sort.values", convert="first", suits=_is_short)
+def _sort(cx, node, x, dim, descending):
+    _ordered(cx, node.outs, x, dim, bool(descending))
+
+
+@op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?", sizes=stable_sort_sizes,
+    dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="first",
+    suits=_is_short)
+def _stable_sort(cx, node, x, _stable, dim, descending):
+    _ordered(cx, node.outs, x, dim, bool(descending))
+
+
+@op("aten.topk.default", "self:T k:i dim:i? largest:b? sorted:b?", sizes=topk_sizes, dtypes=FIRST,
+    further=(INT32,), kernels="aten::topk.values", convert="first", suits=_is_short)
+def _topk(cx, node, x, _k, dim, largest, _sorted):
+    _ordered(cx, node.outs, x, dim, largest is not False)
+
+
+def _ordered(cx, outs: Sequence[Tensor], x: Tensor, dim: int | None, descends: bool) -> None:
+    """Makes tensors the first elements of `x` in order along a dimension, and where they were."""
+    values, indices = outs
+    if x.rank == 0:
+        # To torch it has one dimension.
+        line = Tensor((1,), x.dtype)
+        reshape(cx, x, line)
+        parts = Tensor((1,), values.dtype), Tensor((1,), indices.dtype)
+        _ordered(cx, parts, line, 0, descends)
+        for part, out in zip(parts, outs, strict=True):
+            reshape(cx, part, out)
+        return
+    dim = dimension(-1 if dim is None else dim, x.rank)
+    order = (*(d for d in cx.order_of(x) if d != dim), dim)
+    dtype = compute_dtype(x.dtype)
+    source = convert(cx, cx.read(x, order), dtype)
+    ranks = cx.temporary(x.sizes, "int32", order)
+    length = source.grid[2]
+    cx.dispatch("sort_rank", [*ranks.grid, ranks.packed, descends], [ranks], [source],
+                ranks.texels, dtype=short_name(source.dtype), loops=length * 5)
+    direct = values.dtype == dtype
+    first = cx.write(values, order) if direct else cx.temporary(values.sizes, dtype, order)
+    places = cx.write(indices, order)
+    cx.dispatch("sort_place", [*first.grid, first.packed, length, source.packed], [first, places],
+                [source, ranks], first.texels, loops=length * 5)
+    if not direct:
+        convert_into(cx, cx.write(values, order), first)
