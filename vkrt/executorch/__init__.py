@@ -12,17 +12,15 @@ vkrt then runs the delegates that were exported for Vulkan, and ExecuTorch every
 
 from __future__ import annotations
 
+import atexit
 from typing import TYPE_CHECKING, Any
-
-from vkrt import extensions
 
 if TYPE_CHECKING:
     from vkrt.executorch.host import Host
+    from vkrt.executorch.runtime import Runtime
     from vkrt.report.memory import MemoryReport
 
 __all__ = ["last_error", "memory", "register"]
-
-extensions.install()
 
 _host: Host | None = None
 
@@ -49,14 +47,15 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
     """
     from vkrt.executorch.runtime import find_runtime
     from vkrt.plan.options import LoadOptions
+    from vkrt.plan.plan import DEFAULT_CHUNK
 
-    chosen = {"chunk": chunk} if chunk is not None else {}
     options = LoadOptions(storage=storage, winograd=winograd, fusions=fusions,
-                          specialize=specialize, pipeline_cache=pipeline_cache, **chosen)
+                          specialize=specialize, pipeline_cache=pipeline_cache,
+                          chunk=DEFAULT_CHUNK if chunk is None else chunk)
     _connect(find_runtime(), device, options)
 
 
-def _connect(runtime: Any, device: Any, options: Any) -> None:
+def _connect(runtime: Runtime, device: Any, options: Any) -> None:
     """Registers with a runtime that was found."""
     global _host
     from vkrt.errors import VkrtError
@@ -68,8 +67,12 @@ def _connect(runtime: Any, device: Any, options: Any) -> None:
         raise VkrtError("programs with Vulkan delegates are loaded, for which the options cannot "
                         "change; let go of them first")
     host = Host(device, options)
-    bridge.connect(*runtime, host.open_delegate, failed)
+    bridge.connect(runtime.register_backend, runtime.get_backend_class,
+                   runtime.resize_tensor_impl, host.open_delegate, failed)
+    if _host is not None:
+        _host.end()
     _host = host
+    atexit.register(host.end)
 
 
 def last_error() -> str | None:

@@ -123,7 +123,7 @@ class Call:
                 array[...] = np.asarray(result).reshape(array.shape)
 
 
-def _border(value: pte.Value) -> Tensor | pte.SymInt:
+def _border(value: Any) -> Tensor | pte.SymInt:
     """A delegate's input or output, as `vkrt.graph.borders` compares them."""
     if not isinstance(value, pte.VkTensor):
         return value if isinstance(value, pte.SymInt) else pte.SymInt(0)

@@ -5,8 +5,7 @@ The runtime calls from whatever thread, with or without the GIL: every call take
 crosses the border: what a call raises goes to `failed`, which says which code the runtime gets.
 """
 
-from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
-from cpython.pystate cimport PyGILState_Check
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkrt import pte
-from vkrt.dataclass import dataclass
-from vkrt.errors import FormatError, InputError, StateError, UnsupportedError
+from vkrt.errors import InputError, StateError
 from vkrt.executorch.arguments import Arguments
 from vkrt.graph.alone import build_delegate_graph, is_dynamic
 from vkrt.memory.fetched import SPACE, FetchedSource
@@ -26,15 +25,17 @@ from vkrt.runtime.weight_store import WeightStore
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-@dataclass
-class _Named:
-    """The constants that the runtime has, in the manner of `vkrt.pte.External`."""
+class _Named(pte.External):
+    """The constants that the runtime has: whether it has one is known when that is read."""
 
     source: FetchedSource
-    files: tuple[str, ...] = ()
+
+    def __init__(self, source: FetchedSource):
+        super().__init__()
+        object.__setattr__(self, "source", source)
 
     def find(self, key: str, what: str, at: int | None = None) -> pte.ExternalData:
-        """Where the bytes of a key will be; whether there are any is known when they are read."""
+        """Where the bytes of a key will be."""
         return pte.ExternalData(pte.Span(self.source.place(key), SPACE))
 
 
@@ -75,12 +76,12 @@ class Delegate:
         self._running = threading.Lock()
         self._method: Method | None = None
         self._lent: Any = None
-        named = FetchedSource(fetch, "the constants of ExecuTorch's program")
-        graph = self._read(blob, _Named(named))
-        self._sources = [self._take(blob, graph), named]
+        self._named = FetchedSource(fetch, "the constants of ExecuTorch's program")
+        graph = self._read(blob)
+        self._sources = (self._take(blob, graph), self._named)
         try:
-            self._load(graph, bool(options.get("require_dynamic_shapes", b"").strip(b"\0"))
-                       or is_dynamic(graph))
+            declared = bool(options.get("require_dynamic_shapes", b"").strip(b"\0"))
+            self._method = self._load(graph, declared or is_dynamic(graph))
         except BaseException:
             self._close()
             raise
@@ -90,10 +91,9 @@ class Delegate:
     def _where(self) -> str:
         return f"method '{self.name}'"
 
-    @staticmethod
-    def _read(blob: Any, named: Any) -> pte.VkGraph:
+    def _read(self, blob: Any) -> pte.VkGraph:
         with memoryview(blob) as view:
-            return pte.read_delegate(view, pte.Span(0, len(view)), {}, named)
+            return pte.read_delegate(view, pte.Span(0, len(view)), {}, _Named(self._named))
 
     def _take(self, blob: Any, graph: pte.VkGraph) -> Source:
         """The blob as a source: a copy of it, as long as there are no constants in it."""
@@ -105,7 +105,7 @@ class Delegate:
         blob.close()
         return Source.wrap(copy, "the delegate's blob")
 
-    def _load(self, blob: pte.VkGraph, dynamic: bool) -> None:
+    def _load(self, blob: pte.VkGraph, dynamic: bool) -> Method:
         self._dynamic = dynamic
         report = self._report
         report.stopwatch.start()
@@ -115,9 +115,8 @@ class Delegate:
         report.file_plan += graph.file_arena
         # Keys are shared by everything that is loaded where they say what the bytes are.
         shared = all(c.key and _SHA256.fullmatch(c.key) for c in blob.constants)
-        self._method = Method(graph, self._sources, self._device, options=self._options,
-                              report=report, store=self._store if shared else None,
-                              allocator=self._allocator)
+        return Method(graph, self._sources, self._device, options=self._options, report=report,
+                      store=self._store if shared else None, allocator=self._allocator)
 
     def execute(self, values: Sequence[Any]) -> None:
         """Runs the delegate once.
@@ -141,34 +140,39 @@ class Delegate:
             self._running.release()
 
     def _execute(self, values: Sequence[Any]) -> None:
-        if self._method is None:
+        method = self._method
+        if method is None:
             raise StateError(f"{self._where} is not loaded any more: it is closed, or loading it "
                              "for other sizes has failed; load the program again")
         call = self._arguments.of(values)
-        infos = self._method.metadata.inputs
+        infos = method.metadata.inputs
         inputs = call.inputs(infos)
         if not self._dynamic and any(array.shape != info.sizes
                                      for array, info in zip(inputs, infos)):
-            self._load_dynamic(inputs)
-        results = self._method.execute(inputs, lambda sizes: call.outputs(
-            sizes, self._method.metadata.outputs))
+            method = self._load_dynamic(method, inputs)
+        outputs = method.metadata.outputs
+        results = method.execute(inputs, lambda sizes: call.outputs(sizes, outputs))
         call.finish(results)
 
-    def _load_dynamic(self, inputs: Sequence[np.ndarray]) -> None:
-        """Loads the delegate anew, for sizes that change."""
-        assert self._method is not None
-        for number, (array, info) in enumerate(zip(inputs, self._method.metadata.inputs)):
+    def _load_dynamic(self, method: Method, inputs: Sequence[np.ndarray]) -> Method:
+        """Loads the delegate anew, for sizes that change; what it keeps from run to run stays."""
+        for number, (array, info) in enumerate(zip(inputs, method.metadata.inputs)):
             if array.ndim != len(info.sizes) or any(
                     size > bound for size, bound in zip(array.shape, info.sizes)):
                 raise InputError(f"{self._where}: input {number} of a delegate: expected at most "
                                  f"{info}, got {array.dtype}{list(array.shape)}")
-        state = self._method.save_state()
-        method, self._method = self._method, None
+        state = method.save_state()
+        self._method = None
         method.close()
-        blob = self._read(self._sources[0], _Named(self._sources[1]))
-        self._load(blob, True)
-        if state:
-            self._method.load_state(state)
+        method = self._load(self._read(self._sources[0]), True)
+        try:
+            if state:
+                method.load_state(state)
+        except BaseException:
+            method.close()
+            raise
+        self._method = method
+        return method
 
     def close(self) -> None:
         """Releases everything; may be called twice."""
@@ -183,5 +187,4 @@ class Delegate:
             method.close()
         for source in self._sources:
             source.close()
-        if self._lent is not None:
-            self._lent = None
+        self._lent = None

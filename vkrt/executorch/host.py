@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +33,6 @@ class Host:
         self._delegates: list[Delegate] = []
         self._ended = False
         self.report: MemoryReport | None = None
-        atexit.register(self.end)
 
     @property
     def in_use(self) -> bool:
@@ -93,7 +91,7 @@ class Host:
                 device.close()
 
     def end(self) -> None:
-        """Closes everything: at the end of the process programs may outlive Python's modules."""
+        """Closes everything. At the end of the process: programs may outlive Python's modules."""
         with self._lock:
             self._ended = True
             for delegate in self._delegates:

@@ -8,6 +8,7 @@ that are upper bounds. Symbolic integers enter in tensors of one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.graph.build import Builder
@@ -55,7 +56,7 @@ def is_dynamic(blob: pte.VkGraph) -> bool:
     return any(isinstance(value, pte.SymInt) for value in blob.values)
 
 
-def _border(value: pte.Value, dynamic: bool) -> pte.TensorMeta:
+def _border(value: Any, dynamic: bool) -> pte.TensorMeta:
     """What a program would say of a delegate's input or output."""
     if not isinstance(value, pte.VkTensor):
         return pte.TensorMeta(_NUMBERS["int32"], "int32", (1,), (0,))
