@@ -15,7 +15,7 @@ LINES = (
     ("__main__",),
     ("cli",),
     ("__init__",),
-    ("packer", "text"),
+    ("packer", "text", "executorch"),
     ("program",),
     ("method",),
     ("packed",),

@@ -14,7 +14,8 @@ from types import ModuleType
 
 # Room -> its extension modules, as the room's meson.build has them
 MODULES = {
-    "memory": "packing pieces read_batch reader scratch source strategies",
+    "executorch": "bridge",
+    "memory": "fetched packing pieces read_batch reader scratch source strategies",
     "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources "
                 "state_memory streaming submission uploaders weights"),
     "vk": ("check command device imported loader memory messages physical pipeline pipeline_batch "

@@ -40,12 +40,14 @@ def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
         UnsupportedError: the method needs control flow, another backend or mutable buffers, or the
             file does not say which value is which at the border of a delegate.
     """
-    graph = _Builder(data, program, plan, kernels, mutated, external).build()
+    graph = Builder(data, program, plan, kernels, mutated, external).build()
     find_dynamic(graph)
     return graph
 
 
-class _Builder:
+class Builder:
+    """Builds a graph; the arguments are those of `build_graph`."""
+
     def __init__(self, data, program, plan, kernels, mutated, external):
         self.data = data
         self.program = program

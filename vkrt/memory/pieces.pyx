@@ -14,7 +14,7 @@ from vkrt.errors import FormatError, InputError
 from vkrt.memory.packing cimport pack_parts, parts_bytes
 from vkrt.memory.scratch cimport ScratchPool
 from vkrt.memory.source cimport Source
-from vkrt.memory.strategies cimport TRUNCATED, File, use_strategy
+from vkrt.memory.strategies cimport FAILED, TRUNCATED, File, use_strategy
 from vkrt.memory.system cimport atomic_add, now
 
 cdef enum:
@@ -160,6 +160,9 @@ cdef class PieceReader:
         if error == NO_SOURCE:
             return InputError(f"{where}source {job.source} of {self.file_count}")
         cdef Source source = self.sources[job.source]
+        if error == FAILED:
+            failure, source.failure = source.failure, None
+            return failure
         what = f"bytes {job.offset} to {job.offset + job.nbytes}"
         if error == TRUNCATED:
             size = os.fstat(source.fd).st_size if source.fd >= 0 else source.nbytes

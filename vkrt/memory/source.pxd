@@ -17,5 +17,8 @@ cdef class Source:
     cdef int exports
     cdef object owner
     cdef Py_buffer held
+    cdef bint is_fetched  # `data` is NULL, and `copy_to` brings the bytes
+    cdef object failure  # why `copy_to` has failed last
     cdef int _check_open(self) except -1
+    cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1
     cdef void unmap(self) noexcept

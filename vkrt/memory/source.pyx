@@ -147,6 +147,10 @@ cdef class Source:
             raise ValueError(f"{self.name} is closed")
         return 0
 
+    cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1:
+        """Brings bytes that are fetched, see `vkrt.memory.fetched`."""
+        raise NotImplementedError(f"{self.name} is not fetched")
+
     def release(self, size_t offset, size_t nbytes):
         """Gives back the whole pages inside a range; touching them again reads the file again."""
         cdef size_t end = offset + min(nbytes, self.nbytes - min(offset, self.nbytes))

@@ -7,6 +7,8 @@ from vkrt.memory.source cimport Source
 cdef enum:
     # Instead of an errno: the file ends before the last byte wanted.
     TRUNCATED = -1
+    # Why is in the source's `failure`.
+    FAILED = -3
 
 # A file and the way its bytes are brought into memory. Numbers of bytes throughout; every function
 # may be called by several threads at once.
@@ -18,6 +20,7 @@ cdef struct File:
     uint64_t asked  # bytes that the system was asked to read ahead
     uint64_t forgotten  # bytes that it was asked to take out of its cache
     const char* data  # the mapping or the buffer
+    void* source  # a `Source` whose bytes are fetched; not owned
     size_t nbytes
     # The last range that was asked for long before its use.
     size_t asked_from

@@ -77,7 +77,11 @@ cdef int use_strategy(File* file, Source source, str strategy) except -1:
     file.ahead = ahead_nothing
     file.behind = behind_nothing
     file.in_place = False
-    if source.fd < 0:
+    file.source = <void*>source
+    if source.is_fetched:
+        file.fetch = fetch_by_key
+        file.in_place = True
+    elif source.fd < 0:
         file.fetch = fetch_memory
     elif strategy == "pread":
         file.fetch = fetch_pread
@@ -100,6 +104,25 @@ cdef int use_strategy(File* file, Source source, str strategy) except -1:
 cdef const char* fetch_memory(File* file, size_t offset, size_t nbytes, char* place,
                               int* error) noexcept nogil:
     return file.data + offset
+
+
+cdef const char* fetch_by_key(File* file, size_t offset, size_t nbytes, char* place,
+                              int* error) noexcept nogil:
+    if must_fail():
+        error[0] = EIO
+        return NULL
+    error[0] = copy_fetched(file.source, offset, nbytes, place)
+    return NULL if error[0] else place
+
+
+cdef int copy_fetched(void* fetched, size_t offset, size_t nbytes, char* place) noexcept with gil:
+    cdef Source source = <Source>fetched
+    try:
+        source.copy_to(offset, nbytes, place)
+        return 0
+    except BaseException as failure:
+        source.failure = failure
+        return FAILED
 
 
 cdef const char* fetch_pread(File* file, size_t offset, size_t nbytes, char* place,

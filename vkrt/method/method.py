@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,9 @@ from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
+
+# Where outputs go: arrays, or what makes them for their sizes
+Out = Sequence[np.ndarray] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
 class Method:
@@ -84,8 +87,8 @@ class Method:
 
     # Running
 
-    def execute(self, inputs: Sequence[Any], out: Sequence[np.ndarray] | None = None,
-                state: State | None = None) -> list[Any]:
+    def execute(self, inputs: Sequence[Any], out: Out = None, state: State | None = None,
+                ) -> list[Any]:
         """Runs the method once.
 
         Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
@@ -96,7 +99,9 @@ class Method:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
                 dimensions, less (see `metadata`).
             out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
-                by default.
+                by default. Or a function that makes them: it is called with these sizes, in the
+                order of the outputs, before anything runs; what it returns in the place of a
+                number does not matter.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
 
@@ -251,8 +256,13 @@ class Method:
             raise ValueError(f"method '{self.metadata.name}' is closed")
         return self._loaded.ready(shape, self._memory(self._loaded, state))
 
-    def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
+    def _results(self, out: Out, instance: Instance) -> list[Any]:
         infos, values = self.metadata.outputs, instance.prepared.graph.outputs
+        if callable(out):
+            made = out(instance.sizes)
+            return [check_output(array, info, index, value.sizes) if isinstance(value, Tensor)
+                    else value
+                    for index, (array, info, value) in enumerate(zip(made, infos, values))]
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, sizes)

@@ -1,0 +1,314 @@
+"""The backend for ExecuTorch, in a stand-in for its runtime (`fake_runtime`)."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from fake_runtime import Fake, Refused, build
+from support import MODELS, STORAGES, in_turn
+
+import vkrt
+import vkrt.executorch
+from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.executorch import runtime
+from vkrt.plan.options import LoadOptions
+from vkrt.program import Description
+from vkrt.vk import live_objects
+from vkrt.vk.memory import fail_allocation_after
+
+pytestmark = pytest.mark.driver
+
+NOT_SUPPORTED, INVALID_ARGUMENT, DAMAGED, NO_MEMORY = 0x10, 0x12, 0x30, 0x31
+INVALID_STATE = 0x02
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> Fake:
+    return Fake(build(tmp_path_factory.mktemp("fake")))
+
+
+@pytest.fixture
+def fake(library, device):
+    """The stand-in with vkrt registered."""
+    library.library.fake_forget()
+    library.lent()
+    register(library, device)
+    yield library
+    assert library.lent()[0] == 0
+
+
+def register(fake, device, **options):
+    vkrt.executorch._connect(runtime.functions_of(str(fake.path)), device, LoadOptions(**options))
+
+
+def archive_of(path):
+    with np.load(path.with_suffix(".npz")) as archive:
+        return dict(archive)
+
+
+def inputs_of(path, prefix=""):
+    archive = archive_of(path)
+    count = sum(name.startswith(f"{prefix}in") for name in archive)
+    return [archive[f"{prefix}in{i}"] for i in range(count)]
+
+
+def same(results, expected):
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected):
+        np.testing.assert_array_equal(result, wanted, strict=isinstance(wanted, np.ndarray))
+
+
+@pytest.mark.parametrize("name", in_turn([
+    "mlp", "mlp-fp16", "conv_mix", "quantized_pictures", "shapes", "lstm_cell", "quantized_mlp",
+    "elementwise", "cases/bools", "cases/constant_outputs", "cases/int_equal", "cases/scalars",
+    "cases/unread_input"]))
+def test_results_are_those_of_load(name, fake, device):
+    path = MODELS / f"{name}.pte"
+    inputs = inputs_of(path)
+    with vkrt.load(path, device) as program:
+        expected = program.run(*inputs)
+    with fake.load(path) as method:
+        same(method.run(*inputs), expected)
+        same(method.run(*inputs), expected)
+
+
+@pytest.mark.parametrize("storage", in_turn(STORAGES))
+def test_options(storage, fake, device):
+    register(fake, device, storage=storage, winograd="off")
+    path = MODELS / "superres_small.pte"
+    inputs = inputs_of(path)
+    with vkrt.load(path, device, storage=storage, winograd="off") as program:
+        expected = program.run(*inputs)
+    with fake.load(path) as method:
+        same(method.run(*inputs), expected)
+        assert vkrt.executorch.memory().measured_peak == vkrt.executorch.memory().planned_peak
+
+
+def test_constants_come_one_at_a_time(fake):
+    """Each is asked for once, and given back before the next; the blob is given back too."""
+    path = MODELS / "conv_mix.pte"
+    with fake.load(path) as method:
+        now, most, count = fake.lent()
+        assert (now, most) == (0, 1)
+        assert count == len(Description(path).program.named_data)
+        assert method.blobs_lent == 0
+        method.run(*inputs_of(path))
+        assert fake.lent() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("name", in_turn(["pair-dyn", "attention-dyn", "between-dyn"]))
+def test_dynamic_shapes(name, declared, fake, device):
+    """Outputs take the sizes that they have; also where the compile options are silent."""
+    path = MODELS / f"{name}.pte"
+    archive = archive_of(path)
+    calls = sorted({key.split("_")[0] for key in archive})
+    with (vkrt.load(path, device) as program,
+          fake.load(path, declared=declared) as method):
+        for call in [*calls, calls[0]]:
+            inputs = inputs_of(path, f"{call}_")
+            same(method.run(*inputs), program.run(*inputs))
+
+
+def test_sizes_between_delegates(fake):
+    """A delegate hands a size to the next one as a number; a kernel between them is numpy's."""
+    path = MODELS / "shrinking-dyn.pte"
+    archive = archive_of(path)
+    with fake.load(path) as method:
+        for call in sorted({key.split("_")[0] for key in archive}):
+            for number, result in enumerate(method.run(*inputs_of(path, f"{call}_"))):
+                np.testing.assert_allclose(result, archive[f"{call}_out{number}"], 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["buffers", "buffers_dynamic"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_states(name, declared, fake, device):
+    """Buffers keep their values from call to call, each load of the program its own."""
+    path = MODELS / f"{name}.pte"
+    steps = sorted({key.split("_")[0] for key in archive_of(path)})
+    inputs = [inputs_of(path, f"{step}_") for step in steps]
+    with vkrt.load(path, device) as program:
+        expected = [program.run(*each) for each in inputs]
+    with (fake.load(path, declared=declared) as first,
+          fake.load(path, declared=declared) as second):
+        for each, wanted in zip(inputs, expected):
+            same(first.run(*each), wanted)
+        for each, wanted in zip(inputs, expected):
+            same(second.run(*each), wanted)
+
+
+def test_two_methods_share_weights(fake):
+    path = MODELS / "coder.pte"
+    archive = archive_of(path)
+
+    def weights(*names):
+        methods = [fake.load(path, name) for name in names]
+        for name, method in zip(names, methods):
+            result, = method.run(archive[f"{name}_in0"])
+            np.testing.assert_allclose(result, archive[f"{name}_out0"], rtol=1e-5, atol=1e-5)
+        nbytes = vkrt.executorch.memory().weights
+        for method in methods:
+            method.close()
+        return nbytes
+
+    alone = [weights("encode"), weights("decode")]
+    assert max(alone) < weights("encode", "decode") < sum(alone)
+
+
+def test_everything_is_released(fake, device):
+    before = live_objects()
+    for name in ("mlp", "buffers", "pair-dyn"):
+        with fake.load(MODELS / f"{name}.pte"):
+            assert live_objects() != before
+        assert live_objects() == before
+
+
+# Errors: a code, and a text that says what it is
+
+
+def refused(code, act, match):
+    with pytest.raises(Refused) as info:
+        act()
+    assert info.value.code == code
+    text = vkrt.executorch.last_error()
+    assert text is not None and match in text, text
+
+
+def test_damaged_delegate(fake):
+    refused(DAMAGED, lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: b"\0" * len(blob)),
+            "FormatError: VH00 header.magic at file offset 4")
+    refused(DAMAGED, lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: blob[:100]),
+            "FormatError")
+
+
+def test_missing_constants(fake):
+    path = MODELS / "mlp.pte"
+    key = list(Description(path).program.named_data)[-1]
+    refused(DAMAGED, lambda: fake.load(path, drop=[key]), f"no constant under the key '{key}'")
+    refused(DAMAGED, lambda: fake.load(path, with_map=False), "has none for this program")
+
+
+def test_missing_operator(fake):
+    refused(NOT_SUPPORTED,
+            lambda: fake.load(MODELS / "mlp.pte", damage=lambda blob: blob.replace(
+                b"aten.relu.default", b"aten.rolu.default").replace(
+                b"aten.linear.default", b"aten.linoar.default")),
+            "UnsupportedError: method 'forward' needs")
+
+
+def test_no_memory(fake):
+    before = live_objects()
+    fail_allocation_after(1)
+    try:
+        refused(NO_MEMORY, lambda: fake.load(MODELS / "mlp.pte"), "DeviceMemoryError")
+    finally:
+        fail_allocation_after(-1)
+    assert live_objects() == before
+
+
+def test_sizes_that_do_not_fit(fake):
+    path = MODELS / "pair-dyn.pte"
+    inputs = inputs_of(path, "call0_")
+    with fake.load(path) as method:
+        expected = method.run(*inputs)
+        wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
+        refused(INVALID_ARGUMENT, lambda: method.run(*wrong), "InputError")
+        same(method.run(*inputs), expected)
+
+
+def test_static_outputs_stay(fake):
+    """A tensor that the runtime does not resize is an error, not memory that is written over."""
+    path = MODELS / "superres_small.pte"
+    x, = inputs_of(path)
+    with fake.load(path) as method:
+        expected = method.run(x)
+        refused(INVALID_ARGUMENT, lambda: method.run(x[..., :-4]), "the runtime cannot give")
+        same(method.run(x), expected)
+
+
+@pytest.mark.parametrize("name", ["shared_undecided", "shared_outputs"])
+def test_what_a_call_does_not_say(name, fake):
+    path = MODELS / "cases" / f"{name}.pte"
+    with fake.load(path) as method:
+        refused(NOT_SUPPORTED, lambda: method.run(*inputs_of(path)), "which are which")
+
+
+def test_two_threads_in_one_method(fake):
+    """The runtime is not made for that: one of them is told."""
+    path = MODELS / "conv_mix.pte"
+    inputs = inputs_of(path)
+    with fake.load(path) as method:
+        values = [method.values[i] for i in method.plan.instructions[0].args]
+        method.run(*inputs)
+        codes, texts = [], []
+
+        def call():
+            for _ in range(200):
+                try:
+                    method.call(0, values)
+                except Refused as error:
+                    codes.append(error.code)
+                    texts.append(vkrt.executorch.last_error())
+                    return
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(codes) == {INVALID_STATE}
+        assert all("by two threads" in text for text in texts)
+
+
+# Registration
+
+
+def test_another_backend_is_left_alone(fake, device):
+    fake.library.fake_forget()
+    fake.library.fake_register_other()
+    with pytest.raises(VkrtError, match="has a backend 'VulkanBackend' already"):
+        register(fake, device)
+    assert fake.library.fake_registered() == 1
+
+
+def test_no_room(fake, device):
+    fake.library.fake_forget()
+    fake.library.fake_fill(16)
+    with pytest.raises(VkrtError, match="room for 16"):
+        register(fake, device)
+
+
+def test_registered_once(fake, device):
+    """Options may change while nothing is loaded; the runtime keeps the one backend."""
+    register(fake, device, storage="buffer")
+    assert fake.library.fake_registered() == 1
+    with fake.load(MODELS / "mlp.pte"), pytest.raises(VkrtError, match="cannot change"):
+        register(fake, device)
+
+
+def test_options_are_checked():
+    with pytest.raises(InputError, match="storage"):
+        vkrt.executorch.register(storage="paper")
+
+
+@pytest.mark.parametrize("release", ["1.4.0", "1.5.1", "1.5.1+cpu", "1.5.0"])
+def test_tested_releases(release):
+    runtime.check_version(release)
+
+
+@pytest.mark.parametrize("release", ["1.3.0", "1.5.2", "1.6.0", "2.0", "0.7.0", "main"])
+def test_other_releases(release, monkeypatch):
+    monkeypatch.delenv(runtime.ANY_VERSION, raising=False)
+    with pytest.raises(UnsupportedError, match="was not tested .* expected 1.4.0 to 1.5.1"):
+        runtime.check_version(release)
+    monkeypatch.setenv(runtime.ANY_VERSION, "1")
+    runtime.check_version(release)
+
+
+def test_no_runtime_in_a_library(tmp_path):
+    with pytest.raises(VkrtError, match="is not a runtime of ExecuTorch"):
+        runtime.functions_of(str(tmp_path / "nothing.so"))
+    with pytest.raises(VkrtError, match="is not a runtime of ExecuTorch"):
+        runtime.functions_of("libc.so.6")

@@ -1,0 +1,163 @@
+"""Arguments of a delegate's call: the runtime's values as vkrt's inputs and outputs, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt import pte
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.graph.borders import match_inputs, match_outputs
+from vkrt.method.arguments import TensorInfo
+from vkrt.work.tensor import Tensor, device_dtype
+
+# Dtypes of a program's tensors that a delegate takes in another width
+_SAME = ({"int64", "int32"}, {"float64", "float32", "float16"})
+
+
+class Arguments:
+    """Which values of a call are which inputs and outputs of a delegate.
+
+    Args:
+        blob: what was read from the delegate.
+        where: it is, for messages.
+    """
+
+    def __init__(self, blob: pte.VkGraph, where: str):
+        self._inputs = [_border(blob.values[i]) for i in blob.input_ids]
+        self._outputs = [_border(blob.values[i]) for i in blob.output_ids]
+        self._where = where
+        self._places: tuple[list[int], list[tuple[int, int]]] | None = None
+        self._count = -1
+
+    def of(self, values: Sequence[Any]) -> Call:
+        """The values of one call, told apart.
+
+        Raises:
+            InputError: there are too few of them.
+            UnsupportedError: there are more than the delegate has, and the file does not say which
+                they are.
+        """
+        if self._places is None or len(values) != self._count:
+            self._places, self._count = self._find(values), len(values)
+        inputs, outputs = self._places
+        return Call([values[i] for i in inputs], [(number, values[i]) for number, i in outputs])
+
+    def _find(self, values: Sequence[Any]) -> tuple[list[int], list[tuple[int, int]]]:
+        """Places of the inputs, and (number of the output, place) for the values it goes to."""
+        inputs, outputs = len(self._inputs), len(self._outputs)
+        if len(values) == inputs + outputs:
+            return list(range(inputs)), [(n, inputs + n) for n in range(outputs)]
+        if len(values) < inputs + outputs:
+            raise InputError(f"{self._where}: a delegate with {inputs} inputs and {outputs} "
+                             f"outputs is called with {len(values)} values")
+        # Which values are inputs is not said either.
+        outer = [_outer(value) for value in values]
+        found, refused = [], None
+        for split in range(inputs, len(values) - outputs + 1):
+            try:
+                first = match_inputs(self._inputs, outer[:split], self._where)
+                second = match_outputs(self._outputs, outer[split:], self._where)
+            except UnsupportedError as error:
+                refused = error
+                continue
+            found.append((first, [(n, split + i) for i, n in enumerate(second)]))
+        if len(found) != 1:
+            raise UnsupportedError(
+                f"{self._where}: a delegate with {inputs} inputs and {outputs} outputs is called "
+                f"with {len(values)} values, and sizes and dtypes do not say which are which; "
+                f"`vkrt.load` runs such programs, or says what to change") from refused
+        return found[0]
+
+
+class Call:
+    """The values of one call.
+
+    Args:
+        inputs: in the order of the delegate.
+        outputs: number of the delegate's output and the value it goes to; several may take one.
+    """
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[tuple[int, Any]]):
+        self._inputs = inputs
+        self._outputs = outputs
+
+    def inputs(self, infos: Sequence[TensorInfo]) -> list[np.ndarray]:
+        """The inputs as arrays of the dtypes and ranks that the method takes.
+
+        Raises:
+            InputError: an input has another dtype.
+        """
+        return [_input(value, info, f"input {number} of a delegate")
+                for number, (value, info) in enumerate(zip(self._inputs, infos))]
+
+    def outputs(self, sizes: Sequence[tuple[int, ...]], infos: Sequence[TensorInfo]) -> list[Any]:
+        """Arrays for the outputs: where possible the values' own memory, given its sizes.
+
+        Raises:
+            InputError: a value cannot take the sizes.
+        """
+        made: list[Any] = [None] * len(infos)
+        for number, value in self._outputs:
+            if value.number is not None:
+                continue
+            _resize(value, sizes[number])
+            array = value.array()
+            info = infos[number]
+            if made[number] is None and str(array.dtype) == info.dtype and array.flags.c_contiguous:
+                made[number] = array.reshape(sizes[number])
+        return [np.empty(size, info.dtype) if array is None else array
+                for array, size, info in zip(made, sizes, infos)]
+
+    def finish(self, results: Sequence[Any]) -> None:
+        """Copies the results that do not lie in their values yet."""
+        for number, value in self._outputs:
+            result = results[number]
+            if value.number is not None:
+                value.set_number(np.asarray(result).item())
+                continue
+            array = value.array()
+            if not (isinstance(result, np.ndarray) and np.may_share_memory(array, result)):
+                array[...] = np.asarray(result).reshape(array.shape)
+
+
+def _border(value: Any) -> Tensor | pte.SymInt:
+    """A delegate's input or output, as `vkrt.graph.borders` compares them."""
+    if not isinstance(value, pte.VkTensor):
+        return value if isinstance(value, pte.SymInt) else pte.SymInt(0)
+    return Tensor(value.sizes, device_dtype(value.dtype), device_dtype(value.staging_dtype), None,
+                  "")
+
+
+def _outer(value: Any) -> Any:
+    """A value of the call, in the same manner."""
+    if value.number is not None:
+        return value.number
+    dtype = value.dtype
+    return Tensor(value.sizes, device_dtype(dtype), dtype, None, "")
+
+
+def _input(value: Any, info: TensorInfo, label: str) -> np.ndarray:
+    if value.number is not None:
+        return np.full(info.sizes, value.number, info.dtype)
+    array = value.array()
+    if array.ndim != len(info.sizes) and array.size == _numel(info.sizes):
+        array = array.reshape(info.sizes)
+    if str(array.dtype) != info.dtype:
+        if not any({str(array.dtype), info.dtype} <= same for same in _SAME):
+            raise InputError(f"{label}: expected {info}, got {array.dtype}{list(array.shape)}")
+        array = array.astype(info.dtype)
+    return array
+
+
+def _resize(value: Any, sizes: tuple[int, ...]) -> None:
+    there = value.sizes
+    if there == sizes or len(there) != len(sizes) and _numel(there) == _numel(sizes):
+        return
+    value.resize(sizes)
+
+
+def _numel(sizes: Sequence[int]) -> int:
+    return int(np.prod(sizes, dtype=np.int64))

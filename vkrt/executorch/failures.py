@@ -1,0 +1,50 @@
+"""Errors on their way to ExecuTorch, which knows codes only: the text waits in `last_error`."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+from vkrt.errors import (
+    DeviceMemoryError,
+    FormatError,
+    InputError,
+    StateError,
+    UnsupportedError,
+)
+
+# The first that an exception is an instance of; the numbers are those of ExecuTorch's `Error`.
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (DeviceMemoryError, 0x31),  # DelegateMemoryAllocationFailed
+    (UnsupportedError, 0x10),  # NotSupported
+    (FormatError, 0x30),  # DelegateInvalidCompatibility
+    (InputError, 0x12),  # InvalidArgument
+    (StateError, 0x02),  # InvalidState
+    (MemoryError, 0x21),  # MemoryAllocationFailed
+    (OSError, 0x22),  # AccessFailed
+)
+_INTERNAL = 0x01
+
+_local = threading.local()
+
+
+def last_error() -> str | None:
+    """What vkrt had to say when a call of ExecuTorch's runtime failed last in this thread.
+
+    Returns:
+        The name and the message of the exception; None if nothing has failed.
+    """
+    return getattr(_local, "text", None)
+
+
+def failed(error: BaseException) -> int:
+    """Keeps what a call has raised for `last_error`.
+
+    Returns:
+        The runtime's code for it.
+    """
+    _local.text = f"{type(error).__name__}: {error}"
+    if isinstance(error, KeyboardInterrupt):
+        # The runtime would make an error of it: it is raised again once the runtime has returned.
+        _thread.interrupt_main()
+    return next((code for kind, code in _CODES if isinstance(error, kind)), _INTERNAL)

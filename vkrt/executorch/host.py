@@ -1,0 +1,98 @@
+"""Host: the device that delegates run on, with what they share, as long as one is loaded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from vkrt.errors import VkrtError
+from vkrt.executorch.delegate import Delegate
+from vkrt.plan.options import LoadOptions
+from vkrt.report.memory import MemoryReport
+from vkrt.runtime.weight_store import WeightStore
+from vkrt.vk.device import Device
+from vkrt.vk.memory import Allocator
+
+
+class Host:
+    """Opens the device for the first delegate and closes it after the last one.
+
+    Args:
+        device: which, as `vkrt.load` has it; an open `vkrt.Device` stays the caller's.
+        options: how delegates are loaded.
+    """
+
+    def __init__(self, device: Any, options: LoadOptions):
+        self._selector = device
+        self._options = options
+        self._lock = threading.RLock()
+        self._device: Device | None = None
+        self._allocator: Allocator | None = None
+        self._store = WeightStore()
+        self._delegates: list[Delegate] = []
+        self._ended = False
+        self.report: MemoryReport | None = None
+
+    @property
+    def in_use(self) -> bool:
+        """Whether delegates are loaded."""
+        return bool(self._delegates)
+
+    def open_delegate(self, method: str, blob: Any, options: dict[str, bytes],
+                      fetch: Callable[[str], Any]) -> Delegate:
+        """Loads a delegate onto the device; see `Delegate` for the arguments.
+
+        Raises:
+            VkrtError: nothing stays loaded. `Delegate` says which it raises.
+        """
+        with self._lock:
+            if self._ended:
+                raise VkrtError("the process is about to end; nothing can be loaded any more")
+            try:
+                if self._device is None:
+                    self._open()
+                assert self._allocator is not None and self.report is not None
+                delegate = Delegate(method, blob, options, fetch, self._device, self._allocator,
+                                    self._store, self._options, self.report, self._closed)
+            except BaseException:
+                self._close_unused()
+                raise
+            self._delegates.append(delegate)
+            return delegate
+
+    def _open(self) -> None:
+        report = MemoryReport()
+        report.stopwatch.start()
+        given = isinstance(self._selector, Device)
+        self._device = self._selector if given else Device.open(
+            self._selector, pipeline_cache=self._options.pipeline_cache)
+        self._allocator = Allocator(self._device)
+        report.stopwatch.mark("start the driver")
+        report.growth.took("rest" if given else "driver")
+        report.growth.holds_device = self._device.info.type == "cpu"
+        self.report = report
+
+    def _closed(self, delegate: Delegate) -> None:
+        with self._lock:
+            self._delegates = [other for other in self._delegates if other is not delegate]
+            self._close_unused()
+
+    def _close_unused(self) -> None:
+        if self._delegates:
+            return
+        device, allocator = self._device, self._allocator
+        self._device = self._allocator = None
+        self._store = WeightStore()
+        if device is not None and not device.inherited:
+            if allocator is not None:
+                allocator.close()
+            if device is not self._selector:
+                device.close()
+
+    def end(self) -> None:
+        """Closes everything. At the end of the process: programs may outlive Python's modules."""
+        with self._lock:
+            self._ended = True
+            for delegate in self._delegates:
+                delegate.close()

@@ -1,0 +1,15 @@
+# cython: language_level=3
+
+from vkrt.memory.source cimport Source
+
+
+cdef class FetchedSource(Source):
+    cdef object fetch
+    cdef list keys
+    cdef dict places
+    # The constant that is there now; -1 for none
+    cdef Py_ssize_t number
+    cdef object constant
+    cdef Py_buffer view
+    cdef int bring(self, Py_ssize_t number) except -1
+    cdef int drop(self) except -1
