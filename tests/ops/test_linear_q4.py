@@ -11,6 +11,9 @@ from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.memory.source import Source
+from vkrt.method import prepare
+from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -82,6 +85,27 @@ def _layer(**changes):
     out = Tensor(sizes["out"], "float32")
     node = Node("et_vk.linear_q4gsw.default", (x, weight, scales, sizes["group"], bias), (out,))
     return Graph("m", [x], [out], [node]).finish(), node
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize(("depth", "columns"), [(64, 100), (96, 1), (1024, 97)])
+def test_a_walk_ahead_changes_no_bit(depth, columns, device, monkeypatch):
+    sample = Sample("et_vk.linear_q4gsw.default", grouped((1, depth), columns, 32),
+                    grouped_linear, constants=(1, 2))
+    case, target_of = make_case(sample), prepare.target_of
+    results = []
+    for ahead in (False, True):
+        def with_it(*args, ahead=ahead, **options):
+            found = target_of(*args, **options)
+            return replace(found, tuning=replace(found.tuning, reads_ahead=ahead))
+
+        monkeypatch.setattr(prepare, "target_of", with_it)
+        method = Method(case.graph, [Source.wrap(case.data)], device)
+        step, = (s for s in method.work.steps if s.shader.startswith("linear_q4_gemv"))
+        assert step.params[-2] == ahead
+        results += method.execute(case.inputs)
+        method.close()
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize(("changes", "argument"), [

@@ -119,7 +119,8 @@ def policy_from(row: Row) -> Policy:
         storage=fields["storage"], max_texels=fields["max_texels"],
         specialize=fields["specialize"], odd_sizes=fields["odd_sizes"],
         tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
-                      wide_depthwise=fields["wide_depthwise"], min_groups=fields["min_groups"]),
+                      wide_depthwise=fields["wide_depthwise"], min_groups=fields["min_groups"],
+                      reads_ahead=fields["reads_ahead"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
         ceiling=ceiling and Ceiling(
             **ceiling, why="the best of large products, measured on " + fields["measured"]),

@@ -67,6 +67,7 @@ FIELDS: dict[str, Any] = {
     "lanes": COUNT,
     "wide_depthwise": COUNT,
     "min_groups": COUNT,
+    "reads_ahead": FLAG,
     "speed": {"multiply_adds": NUMBER, "bytes": NUMBER, "dispatch": NUMBER, "reads": NUMBER},
     "winograd": FLAG,
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},

@@ -22,7 +22,7 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 # Elements of a texel of int32
 TEXEL = 32
 # The tiles (rows, columns) of linear_q4_AxB.comp, and the columns of the kernel for one row
-TILES, COLUMNS = ((4, 8), (8, 8)), 8
+TILES, COLUMNS = ((4, 8), (8, 8)), 12
 
 
 def _bytes(cx, weight: Tensor) -> Operand:
@@ -87,8 +87,11 @@ def _multiply(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tens
     params = [rows, columns, *grids, texels, group // TEXEL]
     reads = [source, _words(packed), factors, *vectors]
     if rows == 1:
-        cx.dispatch("linear_q4_gemv", params, [result], reads, -(-columns // COLUMNS),
-                    loops=texels, work=TEXEL // 4 * COLUMNS)
+        # The walk ahead is over as many lines, 4 texels a step.
+        walk = COLUMNS // 4
+        cx.dispatch("linear_q4_gemv", [*params, cx.target.tuning.reads_ahead, 0], [result], reads,
+                    -(-columns // COLUMNS), loops=texels * (1 + walk),
+                    work=TEXEL // 4 * COLUMNS // (1 + walk))
         return
     tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES)
     cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,

@@ -19,6 +19,8 @@ class Tuning:
         wide_depthwise: from this width on depthwise convolutions compute 8 pixels an invocation,
             below it 2.
         min_groups: workgroups are made smaller where fewer than these would exist.
+        reads_ahead: kernels that read far-apart lines of a weight side by side walk over them in
+            the order of memory before, for the sake of the processor's caches.
     """
 
     tiles: tuple[tuple[Tile, float], ...] = (
@@ -26,3 +28,4 @@ class Tuning:
     lanes: int = 64
     wide_depthwise: int = 3
     min_groups: int = 4
+    reads_ahead: bool = False
