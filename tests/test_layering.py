@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "vkrt"
 # From the top down; a room imports the rooms of lower lines, and those of its own that are named.
 LINES = (
     ("__main__",),
-    ("cli",),
+    ("cli", "capi"),
     ("__init__",),
     ("packer", "text"),
     ("program",),

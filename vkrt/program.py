@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -129,8 +129,9 @@ class Program:
     """
 
     def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
-                 data_path: Any = None):
+                 data_path: Any = None, told: Callable[[str], object] | None = None):
         self._report = MemoryReport()
+        self._report.stopwatch.told = told
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
@@ -161,6 +162,8 @@ class Program:
         except BaseException:
             self.close()
             raise
+        finally:
+            self._report.stopwatch.told = None
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -240,6 +243,12 @@ class Program:
                 program was loaded.
         """
         return self.load_method(method).execute(inputs, out, state)
+
+    def cancel(self, method: str = "forward") -> None:
+        """Ends the run of a method that another thread is at, see `Method.cancel`."""
+        loaded = self._methods.get(method)
+        if loaded is not None:
+            loaded.cancel()
 
     # States
 

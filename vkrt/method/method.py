@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
+from vkrt.vk import interruption
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
@@ -63,6 +64,9 @@ class Method:
         self.report = report or MemoryReport()
         self._device = device
         self._lock = threading.Lock()
+        # Guards `_runner`, the thread that runs the method, which `cancel` reads
+        self._runner_lock = threading.Lock()
+        self._runner: int | None = None
         self._closed = False
         self._has_run = False
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
@@ -84,7 +88,8 @@ class Method:
 
     # Running
 
-    def execute(self, inputs: Sequence[Any], out: Sequence[np.ndarray] | None = None,
+    def execute(self, inputs: Sequence[Any],
+                out: Sequence[np.ndarray] | Callable[..., Sequence[np.ndarray]] | None = None,
                 state: State | None = None) -> list[Any]:
         """Runs the method once.
 
@@ -95,8 +100,9 @@ class Method:
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
                 dimensions, less (see `metadata`).
-            out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
-                by default.
+            out: arrays to write the outputs to, of the sizes they have at these inputs, or a
+                function that gets a list of those sizes and returns the arrays; new ones by
+                default.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
 
@@ -106,6 +112,7 @@ class Method:
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
             StateError: a run before failed in the middle of changing the state.
+            CancelledError: another thread has called `cancel`.
             DeviceMemoryError: there is no memory for sizes larger than those run so far; the
                 method can go on with those.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again
@@ -122,15 +129,39 @@ class Method:
             instance.check(arrays)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
-            instance.run(host.run_kernel)
-            for index, result in enumerate(results):
-                if isinstance(result, np.ndarray):
-                    read_output(instance.compute, index, result)
+            with self._running():
+                instance.run(host.run_kernel)
+            for index, value in enumerate(instance.prepared.graph.outputs):
+                if isinstance(value, Tensor):
+                    read_output(instance.compute, index, results[index])
+                elif out is not None:
+                    results[index][...] = value
             if not self._has_run:
                 self._has_run = True
                 self.report.stopwatch.mark("first run")
                 self._loaded.phase("end of execute")
         return results
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """A run by this thread, which others may cancel."""
+        thread = threading.get_ident()
+        with self._runner_lock:
+            self._runner = thread
+        try:
+            yield
+        finally:
+            with self._runner_lock:
+                self._runner = None
+                interruption.forget(thread)
+
+    def cancel(self) -> None:
+        """Ends the run that another thread is at, which gets CancelledError within a tenth of a
+        second; does nothing where there is none. As with Ctrl-C, the device goes on with what it
+        was given, and the next call waits for that."""
+        with self._runner_lock:
+            if self._runner is not None:
+                interruption.cancel(self._runner)
 
     # States
 
@@ -251,8 +282,10 @@ class Method:
             raise ValueError(f"method '{self.metadata.name}' is closed")
         return self._loaded.ready(shape, self._memory(self._loaded, state))
 
-    def _results(self, out: Sequence[np.ndarray] | None, instance: Instance) -> list[Any]:
+    def _results(self, out: Any, instance: Instance) -> list[Any]:
         infos, values = self.metadata.outputs, instance.prepared.graph.outputs
+        if callable(out):
+            out = out(instance.sizes)
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, sizes)
