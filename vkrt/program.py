@@ -10,9 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.files import Files
@@ -34,6 +32,9 @@ from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Description:

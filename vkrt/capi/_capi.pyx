@@ -16,7 +16,7 @@ from vkrt.capi.table cimport (
     vkrt_table, vkrt_tensor, vkrt_tensor_info,
 )
 
-from vkrt.capi import arrays, loading, saving
+from vkrt.capi import arrays, loading
 from vkrt.capi.codes import CapacityError, code_of, text_of
 from vkrt.capi.handles import (
     as_closed, close_program, close_state, info_at, method_of, name_at, new_state, programs,
@@ -363,6 +363,8 @@ cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* met
                     vkrt_state state, void* buffer, size_t nbytes, size_t* needed,
                     ) noexcept with gil:
     try:
+        from vkrt.capi import saving
+
         loaded = method_of(programs.get(<size_t>program), text_at(method))
         values = state_of(loaded, <size_t>state)
         needed[0] = saving.saved_bytes(loaded)
@@ -379,6 +381,8 @@ cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* met
 cdef int state_load(vkrt_failure* failure, vkrt_program program, const char* method,
                     vkrt_state state, const void* data, size_t nbytes) noexcept with gil:
     try:
+        from vkrt.capi import saving
+
         loaded = method_of(programs.get(<size_t>program), text_at(method))
         values = state_of(loaded, <size_t>state)
         saving.load(loaded, values, memory_at(data, nbytes, PyBUF_READ) or b"")

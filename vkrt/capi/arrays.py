@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.capi.codes import CapacityError
 from vkrt.errors import InputError, UnsupportedError
-from vkrt.method.arguments import TensorInfo
+from vkrt.method.arguments import HostMemory, TensorInfo
+from vkrt.pte.dtype import ITEMSIZE
+from vkrt.work.tensor import DEVICE_DTYPES
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 # By their numbers in vkrt.h
 DTYPES = (None, "float32", "float16", "float64", "bool", "uint8", "int8", "int16", "int32", "int64",
@@ -31,7 +36,7 @@ def number_of(dtype: str) -> int:
 
 def nbytes_of(dtype: str, sizes: tuple[int, ...]) -> int:
     """Bytes of a tensor."""
-    return math.prod(sizes) * np.dtype(dtype).itemsize
+    return math.prod(sizes) * ITEMSIZE[dtype]
 
 
 def dtype_of(number: int, label: str) -> str | None:
@@ -42,7 +47,7 @@ def dtype_of(number: int, label: str) -> str | None:
 
 
 def input_array(memory: Any, dtype: str | None, sizes: tuple[int, ...], info: TensorInfo | None,
-                label: str) -> np.ndarray:
+                label: str) -> HostMemory | np.ndarray:
     """An input as an array over the caller's memory.
 
     Args:
@@ -56,7 +61,7 @@ def input_array(memory: Any, dtype: str | None, sizes: tuple[int, ...], info: Te
     """
     if dtype is None:
         if info is None:
-            return np.empty(0, np.uint8)
+            return HostMemory(memoryview(b""), "uint8", (0,))
         if info.dynamic_dims:
             raise InputError(f"{label} '{info.name}': its sizes are dynamic ({info}), so dtype, "
                              "rank and sizes have to be given")
@@ -69,16 +74,17 @@ def input_array(memory: Any, dtype: str | None, sizes: tuple[int, ...], info: Te
     return array_over(memory, dtype, sizes)
 
 
-def array_over(memory: Any, dtype: str, sizes: tuple[int, ...]) -> np.ndarray:
-    """An array over the first bytes of a view."""
+def array_over(memory: Any, dtype: str, sizes: tuple[int, ...]) -> HostMemory | np.ndarray:
+    """The first bytes of a view as a tensor; an array of numpy where the device has fewer bits."""
     nbytes = nbytes_of(dtype, sizes)
-    if not nbytes:
-        return np.empty(sizes, dtype)
-    return np.frombuffer(memory[:nbytes], dtype).reshape(sizes)
+    view = memory[:nbytes] if nbytes else memoryview(bytearray())
+    if dtype not in DEVICE_DTYPES:
+        return HostMemory(view, dtype, sizes)
+    return np.frombuffer(view, dtype).reshape(sizes)
 
 
 def output_arrays(memories: list[Any], infos: tuple[TensorInfo, ...],
-                  sizes: list[tuple[int, ...]]) -> list[np.ndarray]:
+                  sizes: list[tuple[int, ...]]) -> list[HostMemory | np.ndarray]:
     """The outputs as arrays over the caller's memory.
 
     Args:

@@ -9,14 +9,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.capi.arrays import nbytes_of
 from vkrt.errors import InputError
 from vkrt.method.method import Method
 from vkrt.method.states import State
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 MAGIC = b"vkrtst1\0"
 

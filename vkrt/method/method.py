@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
@@ -34,6 +32,11 @@ from vkrt.vk import interruption
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 class Method:

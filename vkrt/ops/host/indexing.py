@@ -6,15 +6,18 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.indexing import indexed_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.shape import select_sizes
 from vkrt.ops.sizes import fail, need_broadcast, need_sizes, wrap, wrap_all
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 def index_put_sizes(x, indices, values, _accumulate):

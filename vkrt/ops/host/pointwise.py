@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.elementwise import div_mode_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import broadcast, fail, same, together, wrap
 
-BINARY: dict[str, Callable] = {
-    "floor_divide.out": np.floor_divide,
-    "bitwise_left_shift.Tensor_out": np.left_shift,
-    "bitwise_right_shift.Tensor_out": np.right_shift,
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
+
+
+
+def of_numpy(name: str) -> Callable:
+    """The function of numpy of a name, looked for when it is called."""
+    return lambda *args: getattr(np, name)(*args)
+
+
+BINARY = {
+    "floor_divide.out": "floor_divide",
+    "bitwise_left_shift.Tensor_out": "left_shift",
+    "bitwise_right_shift.Tensor_out": "right_shift",
 }
-BITWISE: dict[str, Callable] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 for _name, _function in BINARY.items():
-    host_kernel(f"aten::{_name}", "self:T other:T", sizes=together, dtypes=ANY)(_function)
-for _name, _function in BITWISE.items():
+    host_kernel(f"aten::{_name}", "self:T other:T", sizes=together, dtypes=ANY)(
+        of_numpy(_function))
+for _name in ("and", "or", "xor"):
     host_kernel(f"aten::bitwise_{_name}.Scalar_out", "self:T other:n", sizes=same,
-                dtypes=ANY)(_function)
+                dtypes=ANY)(of_numpy(f"bitwise_{_name}"))
 
 
 @host_kernel("aten::div.Scalar_mode_out", "self:T other:n rounding_mode:s?",

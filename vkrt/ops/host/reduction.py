@@ -5,11 +5,16 @@ Floats are summed in float64, as torch does on the CPU. NaN is greater than ever
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import fail, wrap
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 def _wide(x: np.ndarray) -> type:
