@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "table.h"
 
@@ -24,20 +25,31 @@
     F(PyStatus_Exception) F(Py_InitializeFromConfig) F(PyEval_SaveThread) F(PyGILState_Ensure) \
     F(PyGILState_Release) F(PyInterpreterState_Main) F(PyInterpreterState_Get) \
     F(PyInterpreterState_Head) F(PyInterpreterState_Next) F(PyThreadState_GetInterpreter) \
-    F(_PyThreadState_UncheckedGet) F(PyThread_get_thread_ident) F(PyImport_ImportModule) \
+    F(PyThread_get_thread_ident) F(PyImport_ImportModule) \
     F(PyObject_GetAttrString) F(PyCapsule_GetPointer) F(PyErr_Fetch) F(PyObject_Str) \
     F(PyUnicode_AsUTF8) F(PyUnicode_DecodeFSDefault) F(PySys_GetObject) F(PyList_Append) \
     F(PyErr_Clear) F(Py_DecRef)
 
+/* The state of the thread that runs, or null; with a name of its own since 3.13 */
+#if PY_VERSION_HEX >= 0x030d0000
+#define CURRENT(F) F(PyThreadState_GetUnchecked)
+#else
+#define CURRENT(F) F(_PyThreadState_UncheckedGet)
+#endif
+#define CALL_CURRENT(name) py.name()
+
 static struct {
 #define DECLARE(name) __typeof__(&name) name;
     FUNCTIONS(DECLARE)
+    CURRENT(DECLARE)
 #undef DECLARE
 } py;
 
 /* Held while Python is looked for and started, never while its lock is wanted or held */
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static int found;
+/* The process that Python was started in; 0 where it was joined, which knows of its forks itself */
+static pid_t starter;
 static char home[PATH_MAX];
 static const vkrt_table *table;
 
@@ -71,6 +83,7 @@ static int take_functions(void *object) {
     if ((*(void **)&py.name = dlsym(object, #name)) == NULL) \
         return 0;
     FUNCTIONS(TAKE)
+    CURRENT(TAKE)
 #undef TAKE
     return 1;
 }
@@ -155,6 +168,7 @@ static int start(vkrt_failure *failure) {
         return fail(failure, VKRT_ERROR_PYTHON, "Python in '%s' does not start: %s", home,
                     status.err_msg ? status.err_msg : "no reason given");
     give_back_interrupts(&interrupt);
+    starter = getpid();
     /* Whoever calls first is no more than others are. */
     py.PyEval_SaveThread();
     return 1;
@@ -187,7 +201,7 @@ static int in_subinterpreter(void) {
     if (py.PyInterpreterState_Next(head) == NULL)
         return 0;
     /* Of this thread since 3.12; before, of whichever thread runs. */
-    state = py._PyThreadState_UncheckedGet();
+    state = CURRENT(CALL_CURRENT);
     return state != NULL && state->thread_id == py.PyThread_get_thread_ident()
            && py.PyThreadState_GetInterpreter(state) != py.PyInterpreterState_Main();
 }
@@ -274,6 +288,11 @@ const vkrt_table *vkrt_find_table(vkrt_failure *failure) {
     pthread_mutex_unlock(&starting);
     if (!ready)
         return NULL;
+    if (starter != 0 && starter != getpid()) {
+        /* Python's lock may be held by a thread that only the parent has. */
+        fail(failure, VKRT_ERROR_FORKED, "this process was forked after vkrt was first called");
+        return NULL;
+    }
     if (!py.Py_IsInitialized()) {
         fail(failure, VKRT_ERROR_PYTHON, "Python has been ended in this process");
         return NULL;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "vkrt.h"
@@ -121,6 +123,17 @@ static void test_errors(const char *path) {
     printf("errors\n");
 }
 
+/* A child that was forked: an error, and no wait without end */
+static void test_forks(void) {
+    size_t live;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(vkrt_live_objects(&live) == VKRT_ERROR_FORKED ? 0 : 1);
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    printf("forks\n");
+}
+
 /* The host's own affairs: handlers of signals, locale, environment, streams */
 static void remember(char *text, size_t size) {
     extern char **environ;
@@ -149,6 +162,7 @@ int main(int count, char **words) {
     printf("version %s\n", vkrt_version());
     test_sources(words[1]);
     test_errors(words[1]);
+    test_forks();
     remember(after, sizeof after);
     EXPECT(strcmp(before, after) == 0);
     {
