@@ -7,6 +7,7 @@ import itertools
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -121,6 +122,22 @@ def test_a_run_ends_before_the_device_does(long_run):
         assert unfinished(method)
         same_bits(method.execute(inputs), expected)
         assert not unfinished(method) and not UNFINISHED
+
+
+@pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)
+def test_another_thread_cancels(long_run):
+    """A run, and no later one: what comes too late is forgotten."""
+    method, inputs, expected, seconds = long_run
+    method.cancel()
+    same_bits(method.execute(inputs), expected)
+    timer = threading.Timer(0.3 * seconds, method.cancel)
+    timer.start()
+    with pytest.raises(vkrt.CancelledError, match="the run was cancelled"):
+        method.execute(inputs)
+    timer.join()
+    assert unfinished(method)
+    same_bits(method.execute(inputs), expected)
+    assert not unfinished(method) and not UNFINISHED
 
 
 @pytest.mark.parametrize("long_run", [{}, STREAMED], ids=["resident", "streamed"], indirect=True)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "vkrt"
 # From the top down; a room imports the rooms of lower lines, and those of its own that are named.
 LINES = (
     ("__main__",),
-    ("cli",),
+    ("cli", "capi"),
     ("__init__",),
     ("packer", "text", "executorch"),
     ("program",),
@@ -23,7 +23,7 @@ LINES = (
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk"),
     ("memory", "work", "report"),
-    ("dataclass", "errors", "extensions", "version"),
+    ("dataclass", "errors", "extensions", "late", "version"),
 )
 BESIDE = {("runtime", "ops")}
 

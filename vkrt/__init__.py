@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt import extensions
 from vkrt.errors import (
+    CancelledError,
     DeviceLostError,
     DeviceMemoryError,
     ForkedError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from vkrt.vk.info import DeviceInfo
 
 __all__ = [
+    "CancelledError",
     "Device",
     "DeviceInfo",
     "DeviceLostError",

@@ -32,6 +32,10 @@ class StateError(VkrtError, RuntimeError):
     reset, or loaded."""
 
 
+class CancelledError(VkrtError, RuntimeError):
+    """Another thread has ended the run, by `cancel` of a program or a method."""
+
+
 class VulkanError(VkrtError, RuntimeError):
     """A Vulkan call failed.
 

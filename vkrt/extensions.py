@@ -18,8 +18,8 @@ MODULES = {
     "memory": "fetched packing pieces read_batch reader scratch source strategies",
     "runtime": ("compute_graph host_calls pipelines prepack profiling recording resources "
                 "state_memory streaming submission uploaders weights"),
-    "vk": ("check command device imported loader memory messages physical pipeline pipeline_batch "
-           "pipeline_cache process resource table timeline_semaphore timestamps"),
+    "vk": ("check command device imported interruption loader memory messages physical pipeline "
+           "pipeline_batch pipeline_cache process resource table timeline_semaphore timestamps"),
 }
 # Module -> the module after which its shared object is named
 _SHARED_OBJECTS = {f"vkrt.{room}.{name}": f"vkrt.{room}._{room}"

@@ -18,6 +18,8 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def _open(source: Any) -> Source:
+    if isinstance(source, Source):
+        return source
     wrap = isinstance(source, (bytes, bytearray, memoryview))
     return Source.wrap(source) if wrap else Source.open(source)
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.files import Files
@@ -34,6 +32,9 @@ from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Description:
@@ -129,8 +130,9 @@ class Program:
     """
 
     def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
-                 data_path: Any = None):
+                 data_path: Any = None, told: Callable[[str], object] | None = None):
         self._report = MemoryReport()
+        self._report.stopwatch.told = told
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
@@ -161,6 +163,8 @@ class Program:
         except BaseException:
             self.close()
             raise
+        finally:
+            self._report.stopwatch.told = None
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -240,6 +244,12 @@ class Program:
                 program was loaded.
         """
         return self.load_method(method).execute(inputs, out, state)
+
+    def cancel(self, method: str = "forward") -> None:
+        """Ends the run of a method that another thread is at, see `Method.cancel`."""
+        loaded = self._methods.get(method)
+        if loaded is not None:
+            loaded.cancel()
 
     # States
 

@@ -48,13 +48,14 @@ def ahead_step_of(device):
 cdef class Source:
     """Read-only bytes with the buffer protocol: `memoryview(source)` copies nothing.
 
-    Made by `Source.open(path)` or `Source.wrap(buffer)`. `close()` may be called while views
-    exist: the mapping and the file then go with the last of them.
+    Made by `Source.open(path)`, `Source.open_part(fd, ..)` or `Source.wrap(buffer)`. `close()` may
+    be called while views exist: the mapping and the file then go with the last of them.
 
     Attributes:
         name: path as it was given, or what the caller calls the buffer.
         nbytes: length; a file's when it was opened.
         mtime_ns, inode: of the file when it was opened; 0 for a buffer.
+        is_file: whether the bytes are a file's, not a buffer's.
     """
 
     def __cinit__(self):
@@ -74,25 +75,61 @@ cdef class Source:
             OSError: it cannot be opened or mapped.
         """
         cdef Source self = Source.__new__(Source)
-        cdef void* address
         self.name = os.fspath(path) if not isinstance(path, bytes) else os.fsdecode(path)
         self.path = os.path.abspath(self.name)
         self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        self._map(os.access(path, os.W_OK), 0, 0)
+        return self
+
+    @staticmethod
+    def open_part(int fd, size_t offset, size_t nbytes, str name=None):
+        """Maps a part of an open file. The descriptor stays the caller's: this has its own.
+
+        Args:
+            fd: of the file.
+            offset: of the part's first byte in the file.
+            nbytes: of the part; 0 for everything up to the file's end.
+
+        Raises:
+            OSError: it is no open file, or cannot be mapped.
+            FormatError: the file ends before the part does.
+        """
+        cdef Source self = Source.__new__(Source)
+        self.name = f"<descriptor {fd}>" if name is None else name
+        self.fd = os.dup(fd)
+        self._map(False, offset, nbytes)
+        return self
+
+    cdef int _map(self, bint is_mine, size_t offset, size_t nbytes) except -1:
+        """Maps the part of the open file that begins at `offset`."""
+        cdef void* address
         status = os.fstat(self.fd)
-        self.nbytes = status.st_size
+        self.is_file = True
+        self.file_nbytes = status.st_size
+        if offset > self.file_nbytes or nbytes > self.file_nbytes - offset:
+            raise FormatError(f"{self.name} has {self.file_nbytes} bytes, and {nbytes} from byte "
+                              f"{offset} on are wanted")
+        self.start = offset
+        self.skew = offset % PAGE
+        self.nbytes = nbytes or self.file_nbytes - offset
         self.mtime_ns = status.st_mtime_ns
         self.inode = status.st_ino
         self.filesystem = status.st_dev
         self.ahead_step = ahead_step_of(status.st_dev)
         # Linux pretends for files of others that it has every page of them in memory.
-        self.tells_residence = status.st_uid == os.geteuid() or os.access(path, os.W_OK)
+        self.tells_residence = is_mine or status.st_uid == os.geteuid()
         if self.nbytes:
-            address = mmap(NULL, self.nbytes, PROT_READ, MAP_PRIVATE, self.fd, 0)
+            address = mmap(NULL, self.skew + self.nbytes, PROT_READ, MAP_PRIVATE, self.fd,
+                           offset - self.skew)
             if address == MAP_FAILED:
                 raise OSError(errno, f"cannot map {self.name}: {os.strerror(errno)}", self.name)
-            self.data = <const unsigned char*>address
+            self.data = <const unsigned char*>address + self.skew
             self.mapped = True
-        return self
+        return 0
+
+    cdef Py_ssize_t page_of(self, size_t offset) noexcept nogil:
+        """Where the page begins that a byte is in; less than 0 where the part begins within it."""
+        return <Py_ssize_t>((offset + self.skew) // PAGE * PAGE) - <Py_ssize_t>self.skew
 
     @staticmethod
     def wrap(buffer, str name="<memory>"):
@@ -110,30 +147,27 @@ cdef class Source:
         """Of the first byte."""
         return <size_t>self.data
 
-    @property
-    def is_file(self):
-        """Whether the bytes are a file's, not a buffer's."""
-        return self.path is not None
-
     def check_unchanged(self):
         """Makes sure that the file still is what it was when it was opened.
 
-        A file whose name is gone passes: its bytes are still there.
+        A file whose name is gone, or is not known, passes: its bytes are still there.
 
         Raises:
             FormatError: it was written to, cut, or another file has its name now.
             ValueError: the source is closed.
         """
-        if self.path is None:
+        if not self.is_file:
             return
         self._check_open()
         status = os.fstat(self.fd)
-        if status.st_size != self.nbytes:
-            raise FormatError(f"{self.name} has {status.st_size} bytes and had {self.nbytes} when "
-                              "it was opened; load the program again")
+        if status.st_size != self.file_nbytes:
+            raise FormatError(f"{self.name} has {status.st_size} bytes and had {self.file_nbytes} "
+                              "when it was opened; load the program again")
         if status.st_mtime_ns != self.mtime_ns:
             raise FormatError(f"{self.name} was written to after it was opened; load the program "
                               "again")
+        if self.path is None:
+            return
         try:
             status = os.stat(self.path)
         except OSError:
@@ -153,15 +187,15 @@ cdef class Source:
 
     def release(self, size_t offset, size_t nbytes):
         """Gives back the whole pages inside a range; touching them again reads the file again."""
-        cdef size_t end = offset + min(nbytes, self.nbytes - min(offset, self.nbytes))
-        cdef size_t start = (offset + PAGE - 1) // PAGE * PAGE
-        end = end // PAGE * PAGE
+        cdef size_t last = offset + min(nbytes, self.nbytes - min(offset, self.nbytes))
+        cdef Py_ssize_t start = self.page_of(offset + PAGE - 1)
+        cdef Py_ssize_t end = self.page_of(last)
         if self.mapped and end > start:
             madvise(<void*>(self.data + start), end - start, MADV_DONTNEED)
 
     def prefetch(self, size_t offset, size_t nbytes):
         """Asks the system to read the pages of a range ahead of their use."""
-        cdef size_t start = offset // PAGE * PAGE
+        cdef Py_ssize_t start = self.page_of(offset)
         if self.mapped and offset < self.nbytes:
             want_mapped(<const char*>self.data + start, min(offset + nbytes, self.nbytes) - start,
                         self.ahead_step)
@@ -174,7 +208,7 @@ cdef class Source:
         Raises:
             OSError: the system does not tell.
         """
-        cdef size_t start = offset // PAGE * PAGE
+        cdef Py_ssize_t start = self.page_of(offset)
         cdef size_t end = min(offset + nbytes, self.nbytes)
         cdef size_t pages, i
         cdef int error
@@ -200,9 +234,9 @@ cdef class Source:
         Pages that a process has mapped stay; this process's own are given back before.
         """
         self._check_open()
-        if self.path is not None:
+        if self.is_file:
             self.release(offset, nbytes)
-            forget(self.fd, offset, nbytes)
+            forget(self.fd, self.start + offset, nbytes)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         self._check_open()
@@ -217,7 +251,7 @@ cdef class Source:
 
     cdef void unmap(self) noexcept:
         if self.mapped:
-            munmap(<void*>self.data, self.nbytes)
+            munmap(<void*>(self.data - self.skew), self.skew + self.nbytes)
             self.mapped = False
         elif self.owner is not None:
             PyBuffer_Release(&self.held)

@@ -19,6 +19,8 @@ cdef struct File:
     bint forget  # takes what was consumed out of the system's cache
     uint64_t asked  # bytes that the system was asked to read ahead
     uint64_t forgotten  # bytes that it was asked to take out of its cache
+    size_t start  # of the first byte in the file
+    size_t skew  # from the beginning of its page to the first byte
     const char* data  # the mapping or the buffer
     void* source  # a `Source` whose bytes are fetched; not owned
     size_t nbytes

@@ -69,6 +69,8 @@ cdef bint must_fail() noexcept nogil:
 cdef int use_strategy(File* file, Source source, str strategy) except -1:
     """Fills in a File, but for `forget`; the source has to outlive it."""
     file.fd = source.fd
+    file.start = source.start
+    file.skew = source.skew
     file.forget = False
     file.data = <const char*>source.data
     file.nbytes = source.nbytes
@@ -130,7 +132,7 @@ cdef const char* fetch_pread(File* file, size_t offset, size_t nbytes, char* pla
     if must_fail():
         error[0] = EIO
         return NULL
-    return place if read_fully(file.fd, offset, nbytes, place, error) else NULL
+    return place if read_fully(file.fd, file.start + offset, nbytes, place, error) else NULL
 
 
 cdef bint read_fully(int fd, size_t offset, size_t nbytes, char* place, int* error) noexcept nogil:
@@ -158,7 +160,7 @@ cdef const char* fetch_mapped(File* file, size_t offset, size_t nbytes, char* pl
         error[0] = EIO
     elif size < 0:
         error[0] = <int>-size
-    elif <size_t>size < offset + nbytes:
+    elif <size_t>size < file.start + offset + nbytes:
         error[0] = TRUNCATED
     else:
         return file.data + offset
@@ -177,15 +179,21 @@ cdef bint in_cache(File* file, size_t offset, size_t nbytes) noexcept nogil:
 
     Files of others may seem to be there always, see `tells_cached`.
     """
-    cdef size_t page = offset // PAGE * PAGE
-    cdef size_t last = (offset + max(nbytes, <size_t>1) - 1) // PAGE * PAGE
+    cdef Py_ssize_t page = floor_to(PAGE, file, offset)
+    cdef Py_ssize_t last = floor_to(PAGE, file, offset + max(nbytes, <size_t>1) - 1)
     cdef unsigned char there
     while True:
         if mincore(file.data + page, 1, &there) or not there & 1:
             return False
         if page == last:
             return True
-        page = min(page + SAMPLED, last)
+        page = min(page + <Py_ssize_t>SAMPLED, last)
+
+
+cdef Py_ssize_t floor_to(size_t step, File* file, size_t offset) noexcept nogil:
+    """The last multiple of so many bytes up to an offset, counted from the first page of the
+    mapping; less than 0 where the bytes begin within it."""
+    return <Py_ssize_t>((offset + file.skew) // step * step) - <Py_ssize_t>file.skew
 
 
 cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil:
@@ -193,19 +201,19 @@ cdef void ahead_nothing(File* file, size_t offset, size_t nbytes) noexcept nogil
 
 
 cdef void ahead_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
-    cdef size_t start = offset // PAGE * PAGE
+    cdef Py_ssize_t start = floor_to(PAGE, file, offset)
     want_mapped(file.data + start, offset + nbytes - start, file.step)
     atomic_add(&file.asked, nbytes)
 
 
 cdef void ahead_file(File* file, size_t offset, size_t nbytes) noexcept nogil:
-    read_ahead(file.fd, offset, nbytes, file.step)
+    read_ahead(file.fd, file.start + offset, nbytes, file.step)
     atomic_add(&file.asked, nbytes)
 
 
 cdef void ask_for(File* file, size_t offset, size_t nbytes) noexcept nogil:
     """Asks for a range without waiting for any of it."""
-    want(file.fd, offset, nbytes, file.step)
+    want(file.fd, file.start + offset, nbytes, file.step)
     atomic_add(&file.asked, nbytes)
 
 
@@ -223,15 +231,17 @@ cdef void behind_auto(File* file, size_t offset, size_t nbytes) noexcept nogil:
 cdef void behind_mapped(File* file, size_t offset, size_t nbytes) noexcept nogil:
     # What faults mapped around the range goes too; pages of it that are wanted again, by the next
     # piece, are faulted in again.
-    cdef size_t start = offset // AROUND * AROUND
-    cdef size_t end = min((offset + nbytes + AROUND - 1) // AROUND * AROUND, file.nbytes)
+    cdef Py_ssize_t start = max(floor_to(AROUND, file, offset), -<Py_ssize_t>file.skew)
+    cdef Py_ssize_t end = min(floor_to(AROUND, file, offset + nbytes + AROUND - 1),
+                              <Py_ssize_t>file.nbytes)
     madvise(<void*>(file.data + start), end - start, MADV_DONTNEED)
     forget_range(file, offset, nbytes)
 
 
 cdef void forget_range(File* file, size_t offset, size_t nbytes) noexcept nogil:
     """Takes all pages of a range out of the system's cache, where that is wanted of the file."""
-    cdef size_t start = offset // PAGE * PAGE
+    cdef size_t first = file.start + offset
+    cdef size_t start = first // PAGE * PAGE
     if file.forget and file.fd >= 0 and nbytes:
-        forget(file.fd, start, (offset + nbytes + PAGE - 1) // PAGE * PAGE - start)
+        forget(file.fd, start, (first + nbytes + PAGE - 1) // PAGE * PAGE - start)
         atomic_add(&file.forgotten, nbytes)

@@ -3,17 +3,21 @@ device, which holds 64-bit numbers in 32 bits; and the results back."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.work.tensor import DEVICE_DTYPES, Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,36 @@ class TensorInfo:
         sizes = ",".join(f"<={s}" if d in self.dynamic_dims else str(s)
                          for d, s in enumerate(self.sizes))
         return f"{self.dtype}[{sizes}]"
+
+
+class HostMemory:
+    """A tensor in the memory of a host application, where an array of numpy is too much.
+
+    Args:
+        view: of its bytes; of outputs one that can be written.
+        dtype: numpy's name of it, one that has as many bits on the device.
+        shape: its sizes.
+    """
+
+    def __init__(self, view: memoryview, dtype: str, shape: tuple[int, ...]):
+        self.view = view
+        self.dtype = dtype
+        self.shape = shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def flat(self) -> Any:
+        """The elements by number."""
+        return np.frombuffer(self.view, self.dtype)
 
 
 class MethodMetadata:
@@ -79,6 +113,8 @@ def as_array(value: Any, label: str) -> np.ndarray:
     Raises:
         InputError: it is none of these, or lives on a device the host cannot read.
     """
+    if isinstance(value, HostMemory):
+        return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray):
         return value
     try:
@@ -119,6 +155,8 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:
+    if isinstance(array, HostMemory):
+        return array
     # numpy's function gives a 0-d array one dimension.
     return np.ascontiguousarray(array).reshape(array.shape)
 
@@ -142,6 +180,8 @@ def check_output(array: Any, info: TensorInfo, index: int,
         sizes: that the output has in this call; by default the bounds.
     """
     wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
+    if isinstance(array, HostMemory) and (array.dtype, array.shape) == (wanted.dtype, wanted.sizes):
+        return array  # type: ignore[return-value]
     if not isinstance(array, np.ndarray) or str(array.dtype) != wanted.dtype \
             or array.shape != wanted.sizes or not array.flags.c_contiguous \
             or not array.flags.writeable:
@@ -155,6 +195,9 @@ def check_output(array: Any, info: TensorInfo, index: int,
 def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
     """Copies arrays of the inputs' dtypes and sizes to their memory."""
     for index, array in enumerate(arrays):
+        if isinstance(array, HostMemory):
+            compute.write_input(index, array.view)
+            continue
         narrow = DEVICE_DTYPES.get(str(array.dtype))
         compute.write_input(index, array if narrow is None else array.astype(narrow))
 
@@ -162,7 +205,9 @@ def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
 def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
     """Copies the memory of an output to an array of its dtype and sizes."""
     narrow = DEVICE_DTYPES.get(str(result.dtype))
-    if narrow is None:
+    if isinstance(result, HostMemory):
+        compute.read_output(index, result.view)
+    elif narrow is None:
         compute.read_output(index, result)
     else:
         staged = np.empty(result.shape, narrow)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
@@ -24,6 +22,9 @@ from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.work.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # So many sets of sizes are kept.
 KEPT = 8

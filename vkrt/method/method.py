@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
@@ -30,12 +28,18 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
+from vkrt.vk import interruption
 from vkrt.vk.memory import Allocator
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
+
 # Where outputs go: arrays, or what makes them for their sizes
-Out = Sequence[np.ndarray] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
+Out = Sequence["np.ndarray"] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
 class Method:
@@ -66,6 +70,9 @@ class Method:
         self.report = report or MemoryReport()
         self._device = device
         self._lock = threading.Lock()
+        # Guards `_runner`, the thread that runs the method, which `cancel` reads
+        self._runner_lock = threading.Lock()
+        self._runner: int | None = None
         self._closed = False
         self._has_run = False
         scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
@@ -111,6 +118,7 @@ class Method:
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
             StateError: a run before failed in the middle of changing the state.
+            CancelledError: another thread has called `cancel`.
             DeviceMemoryError: there is no memory for sizes larger than those run so far; the
                 method can go on with those.
             VulkanError: the device failed; DeviceLostError means the program must be loaded again
@@ -127,15 +135,39 @@ class Method:
             instance.check(arrays)
             results = self._results(out, instance)
             write_inputs(instance.compute, arrays)
-            instance.run(host.run_kernel)
-            for index, result in enumerate(results):
-                if isinstance(result, np.ndarray):
-                    read_output(instance.compute, index, result)
+            with self._running():
+                instance.run(host.run_kernel)
+            for index, value in enumerate(instance.prepared.graph.outputs):
+                if isinstance(value, Tensor):
+                    read_output(instance.compute, index, results[index])
+                elif out is not None:
+                    results[index][...] = value
             if not self._has_run:
                 self._has_run = True
                 self.report.stopwatch.mark("first run")
                 self._loaded.phase("end of execute")
         return results
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """A run by this thread, which others may cancel."""
+        thread = threading.get_ident()
+        with self._runner_lock:
+            self._runner = thread
+        try:
+            yield
+        finally:
+            with self._runner_lock:
+                self._runner = None
+                interruption.forget(thread)
+
+    def cancel(self) -> None:
+        """Ends the run that another thread is at, which gets CancelledError within a tenth of a
+        second; does nothing where there is none. As with Ctrl-C, the device goes on with what it
+        was given, and the next call waits for that."""
+        with self._runner_lock:
+            if self._runner is not None:
+                interruption.cancel(self._runner)
 
     # States
 

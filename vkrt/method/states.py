@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from vkrt.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from vkrt.method.method import Method
     from vkrt.runtime.state_memory import StateMemory
     from vkrt.work.records import StateRecord
+else:
+    from vkrt.late import numpy as np
 
 PIECE = 1 << 16
 

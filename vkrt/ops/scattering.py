@@ -139,10 +139,9 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     """
     if x.rank == 0 or index.rank == 0:
         # To torch these have one dimension.
-        lines = [_line(cx, value) if isinstance(value, Tensor) else value
-                 for value in (x, index, elements)]
+        line = _line(cx, elements) if isinstance(elements, Tensor) else elements
         result = Tensor((x.numel,), out.dtype)
-        _put(cx, result, lines[0], 0, lines[1], lines[2], function, includes)
+        _put(cx, result, _line(cx, x), 0, _line(cx, index), line, function, includes)
         reshape(cx, result, out)
         return
     dim = dimension(dim, x.rank)

@@ -15,9 +15,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from vkrt.graph.graph import FOREVER, Graph, Node
+from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.matching import alike, arguments, declared, takes_activation
 from vkrt.work.tensor import Tensor
@@ -86,8 +85,8 @@ class Simplifier:
     def _pass_on(self, node: Node) -> None:
         if node.op in COPIES and is_float(node.outs[0].dtype) and node.outs[0].numel == 1:
             number = self._number(node.args[0])
-            if number is not None and abs(number) <= np.finfo(node.outs[0].dtype).max:
-                self._numbers[node.outs[0]] = float(np.dtype(node.outs[0].dtype).type(number))
+            if number is not None:
+                self._numbers[node.outs[0]] = rounded(number, node.outs[0].dtype)
 
     def _use_number(self, index: int, node: Node) -> None:
         if node.op not in WITH_NUMBER or len(node.args) < 2 or node.args[2:] not in ((), (1,)):

@@ -11,20 +11,37 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 _START = time.perf_counter()
+# Who is told instead, from which level on
+_listener: tuple[Callable[[int, str], None], int] | None = None
+
+
+def send_to(listener: Callable[[int, str], None] | None, at: int = 0) -> None:
+    """Gives the lines up to a level to a function, in whichever thread they come up; stderr then
+    gets none. None ends that."""
+    global _listener
+    _listener = None if listener is None else (listener, at)
 
 
 def level() -> int:
     """The dial's position; 0 when unset or not a number."""
+    if _listener is not None:
+        return _listener[1]
     value = os.environ.get("VKRT_DEBUG", "0")
     return int(value) if value.isdigit() else 0
 
 
 def say(at: int, text: str) -> None:
-    """Prints a line if the dial is at `at` or above."""
-    if level() >= at:
+    """Says a line if the dial is at `at` or above."""
+    listener = _listener
+    if level() < at:
+        return
+    if listener is not None:
+        listener[0](at, text)
+    else:
         print(f"[vkrt {time.perf_counter() - _START:8.3f}] {text}", file=sys.stderr)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import field
 
 from vkrt.dataclass import dataclass
@@ -27,9 +28,15 @@ class Span:
 
 @dataclass
 class Stopwatch:
-    """Spans that follow each other: `start`, and `mark` at the end of every part."""
+    """Spans that follow each other: `start`, and `mark` at the end of every part.
+
+    Attributes:
+        spans: the parts so far.
+        told: gets the name of every part when it is done; what it raises ends the load.
+    """
 
     spans: list[Span] = field(default_factory=list)
+    told: Callable[[str], object] | None = field(default=None, repr=False)
     _wall: float = field(default_factory=time.perf_counter, repr=False)
     _cpu: float = field(default_factory=time.process_time, repr=False)
 
@@ -42,6 +49,8 @@ class Stopwatch:
         wall, cpu = time.perf_counter(), time.process_time()
         self.spans.append(Span(name, self._wall, wall - self._wall, cpu - self._cpu))
         self._wall, self._cpu = wall, cpu
+        if self.told is not None:
+            self.told(name)
 
     def table(self) -> str:
         """The parts as lines of text."""

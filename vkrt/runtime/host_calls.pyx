@@ -3,11 +3,10 @@
 
 import math
 
-import numpy as np
-
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
+from vkrt.late import numpy as np
 from vkrt.work.records import ReadArgument
 from vkrt.work.tensor import itemsize
 

@@ -28,9 +28,10 @@ def not_in_place(weight: Weight, source: Any, offset_alignment: int) -> str:
         weight: one that lies in the file as the kernels read it.
         offset_alignment: bytes that its offset must be a multiple of.
     """
-    if weight.offset % offset_alignment:
-        return (f"offset {weight.offset} in the file is not a multiple of the {offset_alignment} "
-                "bytes that the device asks for")
+    # Imports begin with pages; a part of a file need not.
+    if (source.address + weight.offset) % offset_alignment:
+        return (f"offset {weight.offset} in {source.name} is not a multiple of the "
+                f"{offset_alignment} bytes that the device asks for")
     end = weight.offset + weight.nbytes
     tail = memoryview(source)[end:end + weight.tail]
     if len(tail) < weight.tail or any(tail):

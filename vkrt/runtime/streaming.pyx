@@ -20,15 +20,15 @@ once; the next one, or whoever releases what it used, then waits until the devic
 
 import threading
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint64_t
 
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
+from vkrt.vk.interruption cimport check_interruption
 from vkrt.vk.timeline_semaphore cimport TimelineSemaphore, submit_in_order
 
-from vkrt.errors import VkrtError
+from vkrt.errors import CancelledError, VkrtError
 
 # So often, in nanoseconds, a wait for the device looks whether it should go on.
 cdef uint64_t PATIENCE = 50_000_000
@@ -200,11 +200,13 @@ cdef class Streamer:
             self._finish()
             self._check(needed)
             self.broken = False
+        except CancelledError:
+            raise
         except (VkrtError, OSError, MemoryError):
             self._restart()
             raise
-        # Anything else comes from a signal's handler or a host kernel: what was submitted goes on
-        # with its weights until `rest`.
+        # Anything else comes from a signal's handler, `cancel` or a host kernel: what was submitted
+        # goes on with its weights until `rest`.
 
     def rest(self):
         """Waits until the device is done with a run that was interrupted."""
@@ -252,7 +254,7 @@ cdef class Streamer:
                 reached = self.computed.reached(value, PATIENCE)
             if reached:
                 return 0
-            PyErr_CheckSignals()
+            check_interruption()
 
     cdef int _finish(self) except -1:
         """Waits for the last section of a run."""

@@ -9,12 +9,12 @@ it is done, and so somebody has to wait before: whoever uses it next, or the exi
 import atexit
 from contextlib import suppress
 
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
 from vkrt.vk.command cimport CommandBuffer, Fence, submit, wait
 from vkrt.vk.device cimport Device
+from vkrt.vk.interruption cimport check_interruption
 
 from vkrt.errors import VulkanError
 
@@ -65,7 +65,7 @@ cdef class Submission:
                 done = wait(self.fence, SLICE)
             if not done:
                 self.pending = True
-                PyErr_CheckSignals()
+                check_interruption()
         return 0
 
     cdef bint is_done(self) except -1:

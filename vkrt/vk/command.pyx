@@ -6,13 +6,13 @@ dispatches is recorded without an object in between; the `record_*` methods wrap
 """
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport COMMAND_BUFFER, COMMAND_POOL, FENCE, check, count
+from vkrt.vk.interruption cimport check_interruption
 from vkrt.vk.resource cimport Buffer, Image
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
 
@@ -313,7 +313,7 @@ cdef class Fence:
             now = slice if forever or left > slice else left
             with nogil:
                 done = wait(self, now)
-            PyErr_CheckSignals()
+            check_interruption()
             if done:
                 return True
             left -= 0 if forever else now

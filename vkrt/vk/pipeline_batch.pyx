@@ -6,9 +6,9 @@ they take the next pipeline from an array and need it only once all are done.
 """
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from libc.stdlib cimport calloc, free
 
+from vkrt.vk.interruption cimport check_interruption
 from vkrt.vk.api cimport VK_ERROR_UNKNOWN, VkPipeline, VkResult
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport DescriptorLayout, Pipeline, Recipe, ShaderModule, write_recipe
@@ -76,7 +76,7 @@ cdef class PipelineBatch:
         while more:
             with nogil:
                 more = self.advance()
-            PyErr_CheckSignals()
+            check_interruption()
 
     cdef bint advance(self) noexcept nogil:
         """Makes the next pipeline; False where there is none."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import broadcast, fail, need_broadcast, need_rank, unsupported
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 def _distance(away: np.ndarray, order: float) -> np.ndarray:

@@ -5,13 +5,16 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 @host_kernel("aten::index_put.out", "self:T indices:[T.int32?] values:T accumulate:b?",

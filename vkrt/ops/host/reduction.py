@@ -5,12 +5,17 @@ Floats are summed in float64, as torch does on the CPU. NaN is greater than ever
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scan import running_sizes
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
 
 
 def _wide(x: np.ndarray) -> type:

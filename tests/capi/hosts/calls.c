@@ -1,0 +1,244 @@
+/* Every call that is not in sources.c: what a program is, dynamic sizes, states, memory, progress,
+ * log, devices, threads. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vkrt.h"
+
+static int failures;
+
+#define EXPECT(condition) \
+    do { \
+        if (!(condition)) { \
+            printf("line %d: %s: %s\n", __LINE__, #condition, vkrt_last_error_text()); \
+            failures++; \
+        } \
+    } while (0)
+
+static void test_devices(void) {
+    vkrt_device_info info = {0};
+    size_t count = 0;
+    info.size = sizeof info;
+    EXPECT(vkrt_device_count(&count) == VKRT_OK && count >= 1);
+    EXPECT(vkrt_device_get(0, &info) == VKRT_OK && info.name[0] && info.type[0]);
+    EXPECT(info.size == sizeof info && info.local_memory > 0);
+    EXPECT(vkrt_device_get(count, &info) == VKRT_ERROR_INPUT);
+    /* A host that knows less of the struct than the library does */
+    memset(&info, 7, sizeof info);
+    info.size = sizeof(size_t) + 256;
+    EXPECT(vkrt_device_get(0, &info) == VKRT_OK && info.name[0] != 7 && info.type[0] == 7);
+}
+
+/* A method with one input and up to three outputs, and memory for them */
+enum { MOST = 3, FLOATS = 16384 };
+static float input[FLOATS];
+
+typedef struct {
+    vkrt_tensor in;
+    vkrt_tensor outs[MOST];
+    float results[MOST][FLOATS];
+    size_t count;
+} call;
+
+static int run(vkrt_program program, vkrt_state state, call *made) {
+    size_t index;
+    for (index = 0; index < made->count; index++) {
+        made->outs[index].data = made->results[index];
+        made->outs[index].nbytes = sizeof made->results[index];
+    }
+    return vkrt_run(program, NULL, state, &made->in, 1, made->outs, made->count);
+}
+
+/* A call of the declared sizes, from what the program says of itself */
+static void describe(vkrt_program program, call *made) {
+    vkrt_method_info method = {0};
+    vkrt_tensor_info info = {0};
+    size_t count = 0;
+    method.size = sizeof method;
+    info.size = sizeof info;
+    memset(made, 0, sizeof *made);
+    EXPECT(vkrt_method_count(program, &count) == VKRT_OK && count == 1);
+    EXPECT(vkrt_method_get(program, 0, &method) == VKRT_OK);
+    EXPECT(strcmp(method.name, "forward") == 0 && method.input_count == 1);
+    EXPECT(vkrt_method_get(program, 1, &method) == VKRT_ERROR_INPUT);
+    made->count = method.output_count;
+    EXPECT(made->count >= 1 && made->count <= MOST);
+    EXPECT(vkrt_input_get(program, "forward", 0, &info) == VKRT_OK);
+    EXPECT(info.dtype == VKRT_FLOAT32 && info.rank >= 1 && info.nbytes <= sizeof input);
+    made->in.data = input;
+    made->in.nbytes = info.nbytes;
+    made->in.dtype = info.dtype;
+    made->in.rank = info.rank;
+    memcpy(made->in.sizes, info.sizes, sizeof info.sizes);
+}
+
+/* conv-dyn: of float32[1,3,<=30,<=40] one output has sizes that follow */
+static void test_dynamic(const char *path) {
+    static call full, half;
+    vkrt_program program;
+    vkrt_tensor_info info = {0};
+    info.size = sizeof info;
+    EXPECT(vkrt_load(path, NULL, &program) == VKRT_OK);
+    describe(program, &full);
+    EXPECT(run(program, NULL, &full) == VKRT_OK);
+    EXPECT(vkrt_output_get(program, NULL, 0, &info) == VKRT_OK);
+    EXPECT(full.outs[0].nbytes == info.nbytes && full.outs[0].rank == info.rank);
+    half = full;
+    half.in.dtype = VKRT_DTYPE_DECLARED; /* which are sizes up to a bound */
+    EXPECT(run(program, NULL, &half) == VKRT_ERROR_INPUT);
+    EXPECT(vkrt_input_get(program, NULL, 0, &info) == VKRT_OK && info.dynamic == 12);
+    half.in.dtype = info.dtype;
+    half.in.sizes[2] = 16;
+    half.in.sizes[3] = 20;
+    half.in.nbytes = 4 * 3 * 16 * 20;
+    half.outs[0].data = half.results[0];
+    half.outs[0].nbytes = 4;
+    half.outs[1].data = NULL;
+    half.outs[1].nbytes = 0;
+    EXPECT(vkrt_run(program, NULL, NULL, &half.in, 1, half.outs, 2) == VKRT_ERROR_CAPACITY);
+    EXPECT(half.outs[0].nbytes > 4 && half.outs[0].nbytes < full.outs[0].nbytes);
+    EXPECT(half.outs[1].nbytes == full.outs[1].nbytes && half.outs[1].nbytes > 0);
+    EXPECT(run(program, NULL, &half) == VKRT_OK);
+    EXPECT(half.outs[0].sizes[2] < full.outs[0].sizes[2] && half.results[0][0] != 0);
+    EXPECT(half.results[0][0] != full.results[0][1]);
+    printf("dynamic %lu of %lu bytes\n", (unsigned long)half.outs[0].nbytes,
+           (unsigned long)full.outs[0].nbytes);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+}
+
+static call stateful;
+
+/* What tells the state: all outputs together */
+static double run_once(vkrt_program program, vkrt_state state) {
+    double sum = 0;
+    size_t index, element;
+    EXPECT(run(program, state, &stateful) == VKRT_OK);
+    for (index = 0; index < stateful.count; index++)
+        for (element = 0; element < stateful.outs[index].nbytes / 4; element++)
+            sum = sum * 0.99 + stateful.results[index][element];
+    return sum;
+}
+
+static void test_states(const char *path) {
+    vkrt_program program, second;
+    vkrt_state state, foreign;
+    vkrt_memory memory = {0};
+    size_t needed = 0;
+    double first, next;
+    void *saved;
+    memory.size = sizeof memory;
+    EXPECT(vkrt_load(path, NULL, &program) == VKRT_OK);
+    EXPECT(vkrt_load(path, NULL, &second) == VKRT_OK);
+    describe(program, &stateful);
+    EXPECT(vkrt_memory_get(program, &memory) == VKRT_OK && memory.state > 0);
+    EXPECT(memory.planned_peak > 0 && memory.measured_peak == memory.planned_peak);
+    first = run_once(program, NULL);
+    EXPECT(vkrt_state_save(program, NULL, NULL, NULL, 0, &needed) == VKRT_OK && needed > 16);
+    saved = calloc(1, needed);
+    EXPECT(vkrt_state_save(program, NULL, NULL, saved, needed - 1, &needed) == VKRT_ERROR_CAPACITY);
+    EXPECT(vkrt_state_save(program, NULL, NULL, saved, needed, &needed) == VKRT_OK);
+    next = run_once(program, NULL);
+    EXPECT(first != next);
+    EXPECT(vkrt_state_new(program, NULL, &state) == VKRT_OK);
+    EXPECT(run_once(program, state) == first && run_once(program, state) == next);
+    EXPECT(vkrt_state_reset(program, NULL, state) == VKRT_OK && run_once(program, state) == first);
+    EXPECT(vkrt_state_load(program, NULL, NULL, saved, needed) == VKRT_OK);
+    EXPECT(run_once(program, NULL) == next);
+    EXPECT(vkrt_state_reset(program, NULL, NULL) == VKRT_OK && run_once(program, NULL) == first);
+    /* In another load of the program, too */
+    EXPECT(vkrt_state_load(second, NULL, NULL, saved, needed) == VKRT_OK);
+    EXPECT(run_once(second, NULL) == next);
+    EXPECT(vkrt_state_load(second, NULL, NULL, saved, needed - 1) == VKRT_ERROR_INPUT);
+    EXPECT(vkrt_state_load(second, NULL, NULL, "nonsense", 8) == VKRT_ERROR_INPUT);
+    EXPECT(vkrt_state_new(second, NULL, &foreign) == VKRT_OK);
+    EXPECT(vkrt_state_reset(program, NULL, foreign) == VKRT_ERROR_INPUT);
+    free(saved);
+    /* Closed in the wrong order: states go with their program */
+    EXPECT(vkrt_close(second) == VKRT_OK);
+    EXPECT(vkrt_state_close(foreign) == VKRT_ERROR_CLOSED);
+    EXPECT(vkrt_state_close(state) == VKRT_OK && vkrt_state_close(state) == VKRT_ERROR_CLOSED);
+    EXPECT(vkrt_state_reset(program, NULL, state) == VKRT_ERROR_CLOSED);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+    EXPECT(vkrt_memory_get(program, &memory) == VKRT_ERROR_CLOSED);
+    printf("states %lu bytes\n", (unsigned long)needed);
+}
+
+static int parts, lines;
+
+static int progress(const char *what, void *data) {
+    parts++;
+    return *(int *)data && strcmp(what, "plan memory") == 0;
+}
+
+static void hear(int level, const char *line, void *data) {
+    EXPECT(level == 1 && *line && data == &lines);
+    lines++;
+}
+
+static void test_callbacks(const char *path) {
+    vkrt_program program;
+    vkrt_options options = {0};
+    size_t live = 1;
+    int stop = 0;
+    options.size = sizeof options;
+    options.progress = progress;
+    options.progress_data = &stop;
+    EXPECT(vkrt_set_log(1, hear, &lines) == VKRT_OK);
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK && parts >= 8 && lines > 0);
+    EXPECT(vkrt_set_log(0, NULL, NULL) == VKRT_OK);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+    lines = 0;
+    stop = 1;
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_CANCELLED && program == NULL);
+    EXPECT(lines == 0 && vkrt_live_objects(&live) == VKRT_OK && live == 0);
+    printf("callbacks\n");
+}
+
+/* Threads that run and close the same program: an error at worst */
+static vkrt_program shared;
+
+static void *run_until_closed(void *data) {
+    call *mine = data;
+    int code;
+    do
+        code = run(shared, NULL, mine);
+    while (code == VKRT_OK);
+    EXPECT(code == VKRT_ERROR_CLOSED && vkrt_last_error() == code);
+    return NULL;
+}
+
+static void test_threads(const char *path) {
+    static call calls[3];
+    pthread_t threads[3];
+    int index;
+    EXPECT(vkrt_load(path, NULL, &shared) == VKRT_OK);
+    for (index = 0; index < 3; index++) {
+        describe(shared, &calls[index]);
+        pthread_create(&threads[index], NULL, run_until_closed, &calls[index]);
+    }
+    for (index = 0; index < 20; index++)
+        run_once(shared, NULL);
+    EXPECT(vkrt_cancel(shared, NULL) == VKRT_OK); /* which no short run notices */
+    EXPECT(vkrt_close(shared) == VKRT_OK);
+    EXPECT(vkrt_cancel(shared, NULL) == VKRT_ERROR_CLOSED);
+    for (index = 0; index < 3; index++)
+        pthread_join(threads[index], NULL);
+    printf("threads\n");
+}
+
+int main(int count, char **words) {
+    size_t live = 1, index;
+    if (count != 3)
+        return 2;
+    for (index = 0; index < FLOATS; index++)
+        input[index] = (float)(index % 11) / 4 - 1.5f;
+    test_devices();
+    test_dynamic(words[1]);
+    test_states(words[2]);
+    test_callbacks(words[1]);
+    test_threads(words[2]);
+    EXPECT(vkrt_live_objects(&live) == VKRT_OK && live == 0);
+    return failures != 0;
+}

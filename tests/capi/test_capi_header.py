@@ -1,0 +1,101 @@
+"""vkrt.h and libvkrt as compilers and linkers see them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from c_hosts import WARNINGS, environment, needs_compiler
+
+import vkrt
+from vkrt.capi import arrays, codes
+from vkrt.capi.config import LIBRARY, folder
+
+HERE = Path(__file__).parent
+STANDARDS = [("cc", "c", standard) for standard in ("c89", "c99", "c11", "c17")]
+STANDARDS += [("c++", "c++", standard) for standard in ("c++11", "c++14", "c++17", "c++20")]
+HEADER = (folder() / "vkrt.h").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("compiler, language, standard", STANDARDS, ids=lambda value: str(value))
+def test_the_header_is_plain_c(compiler, language, standard, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    source = tmp_path / "host"
+    source.write_text('#include "vkrt.h"\n#include "vkrt.h"\n'
+                      "int main(void) { return vkrt_version() == 0; }\n")
+    done = subprocess.run(
+        [compiler, f"-std={standard}", "-pedantic", *WARNINGS, "-x", language, "-fsyntax-only",
+         f"-I{folder()}", source], text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_library_exports_what_the_list_says():
+    """And nothing else; who changes the list changes the ABI."""
+    if shutil.which("nm") is None:
+        pytest.skip("no nm")
+    found = subprocess.run(["nm", "-D", "--defined-only", folder() / LIBRARY], text=True,
+                           capture_output=True, check=True).stdout
+    wanted = (HERE / "symbols.txt").read_text().split()
+    assert sorted(line.split()[-1] for line in found.splitlines()) == wanted
+    assert sorted(re.findall(r"(vkrt_\w+)\([^)]*\);", HEADER.replace("(*vkrt_", "("))) == wanted
+
+
+def test_the_library_needs_no_python():
+    if shutil.which("readelf") is None:
+        pytest.skip("no readelf")
+    said = subprocess.run(["readelf", "-d", folder() / LIBRARY], text=True, capture_output=True,
+                          check=True).stdout
+    assert "python" not in "".join(re.findall(r"NEEDED.*", said))
+    abi = re.search(r"#define VKRT_ABI (\d+)", HEADER)
+    assert abi and f"soname: [libvkrt.so.{abi[1]}]" in said
+
+
+def test_numbers_are_those_of_the_header():
+    """Codes and dtypes, which Python has once more."""
+    numbers = {name: int(number) for name, number in re.findall(r"(VKRT_\w+) = (\d+)", HEADER)}
+    assert {f"VKRT_{name.upper()}": number for name, number in arrays.NUMBERS.items()} \
+        == {name: numbers[name] for name in list(numbers)
+            if name.removeprefix("VKRT_").lower() in arrays.NUMBERS}
+    library = ctypes.CDLL(str(folder() / LIBRARY))
+    library.vkrt_code_name.restype = ctypes.c_char_p
+    known = {name: number for name, number in numbers.items() if name.startswith("VKRT_ERROR")}
+    assert {name: number for name, number in known.items()
+            if library.vkrt_code_name(number).decode() != name} == {}
+    raised = {number for _, number in codes.CODES} | {codes.INTERNAL, 1}
+    assert raised == set(known.values())
+    library.vkrt_version.restype = ctypes.c_char_p
+    assert library.vkrt_version().decode() == vkrt.__version__
+
+
+def test_every_exception_has_a_code():
+    from vkrt import errors
+
+    kinds = [kind for kind in vars(errors).values()
+             if isinstance(kind, type) and kind is not errors.VkrtError]
+    assert all(codes.code_of(kind("why")) != codes.INTERNAL for kind in kinds)
+    assert codes.code_of(ZeroDivisionError()) == codes.INTERNAL
+
+
+def test_a_bug_says_where_it_is():
+    with pytest.raises(ZeroDivisionError) as caught:
+        1 / 0  # noqa: B018
+    assert codes.text_of(caught.value).startswith("ZeroDivisionError: division by zero (")
+    assert "test_capi_header.py:" in codes.text_of(caught.value)
+
+
+@needs_compiler
+def test_pkg_config_says_the_same(tmp_path):
+    if shutil.which("pkg-config") is None:
+        pytest.skip("no pkg-config")
+    said = subprocess.run(["pkg-config", "--cflags", "--libs", "vkrt"], text=True,
+                          env=environment(PKG_CONFIG_PATH=str(folder())), capture_output=True,
+                          check=True).stdout
+    ours = subprocess.run([sys.executable, "-m", "vkrt.capi.config", "--cflags", "--libs"],
+                          text=True, capture_output=True, check=True).stdout
+    assert said.split() == ours.split()

@@ -1,0 +1,100 @@
+"""Hosts in C: every call, and what becomes of the process that they are made in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from c_hosts import CC, build, environment, needs_compiler, run
+from support import MODELS, run_python
+
+import vkrt
+from vkrt.capi.config import LIBRARY, folder
+
+HOSTS = Path(__file__).parent / "hosts"
+CAPI = Path(__file__).parent.parent.parent / "vkrt" / "capi"
+pytestmark = [pytest.mark.driver, needs_compiler]
+
+
+def host(name, tmp_path):
+    return build(HOSTS / f"{name}.c", tmp_path / name, "-D_GNU_SOURCE", "-lpthread")
+
+
+def test_sources_and_errors(tmp_path):
+    """A program from a path, memory and a part of a file; errors; nothing of the host's changed."""
+    said = run(host("sources", tmp_path), MODELS / "mlp.pte").splitlines()
+    assert said[0].startswith("version ") and said[1:] == ["sources -0.0133199", "errors", "forks"]
+
+
+def test_calls(tmp_path):
+    said = run(host("calls", tmp_path), MODELS / "conv-dyn.pte", MODELS / "buffers.pte")
+    assert said.split("\n") == ["dynamic 5120 of 19200 bytes", "states 289 bytes", "callbacks",
+                                "threads", ""]
+
+
+def test_without_a_home_the_message_says_what_to_do(tmp_path):
+    made = host("sources", tmp_path)
+    done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,
+                          env=environment(VKRT_HOME=str(tmp_path)))
+    assert done.returncode == 1 and "vkrt" in done.stdout and str(tmp_path) in done.stdout
+
+
+# What joins the Python that runs: ctypes calls without Python's lock, as any host would.
+JOIN = """
+    import ctypes
+    library = ctypes.{kind}({library!r})
+    library.vkrt_last_error_text.restype = ctypes.c_char_p
+    program = ctypes.c_void_p()
+    code = library.vkrt_load({path!r}.encode(), None, ctypes.byref(program))
+    print(code, library.vkrt_last_error_text().decode())
+    if not code:
+        print(library.vkrt_close(program))
+"""
+
+
+def joining(kind):
+    return JOIN.format(kind=kind, library=str(folder() / LIBRARY), path=str(MODELS / "mlp.pte"))
+
+
+@pytest.mark.parametrize("kind", ["CDLL", "PyDLL"])
+def test_a_python_that_runs_is_joined(kind):
+    assert run_python(joining(kind)).split() == ["0", "0"]
+
+
+@pytest.mark.parametrize("kind", ["CDLL", "PyDLL"])
+def test_a_sub_interpreter_is_refused(kind):
+    """Where the call comes with its lock, or where it is its thread; no wait without end."""
+    if sys.version_info >= (3, 12):
+        pytest.skip("ctypes is no module of sub-interpreters there")
+    code = joining(kind)
+    said = run_python(f"""
+        import _xxsubinterpreters as interpreters, textwrap
+        interpreters.run_string(interpreters.create(), textwrap.dedent({code!r}))
+    """)
+    if kind == "PyDLL":
+        assert said.startswith("1 called from a sub-interpreter")
+    else:
+        assert said.split()[0] in "01"
+
+
+@pytest.mark.parametrize("name, programs", [
+    ("sources", ["mlp.pte"]), ("calls", ["conv-dyn.pte", "buffers.pte"])])
+def test_sanitizers_find_nothing(name, programs, tmp_path):
+    """In the library's own C, which is compiled together with the host for this. What Python and
+    drivers keep to the end of the process is no leak of the library's."""
+    sources = [str(CAPI / file) for file in ("calls.c", "home.c", "python.c")]
+    options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g",
+               "-D_GNU_SOURCE", f'-DVKRT_VERSION="{vkrt.__version__}"',
+               f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"',
+               f"-I{CAPI}", f"-I{sysconfig.get_paths()['include']}", "-ldl", "-lpthread"]
+    probe = tmp_path / "probe.c"
+    probe.write_text("#include <Python.h>\nint main(void) { return 0; }\n")
+    if subprocess.run([CC, str(probe), "-o", str(tmp_path / "probe"), *options],
+                      capture_output=True).returncode:
+        pytest.skip("no sanitizers, or no headers of Python")
+    made = tmp_path / name
+    subprocess.run([CC, str(HOSTS / f"{name}.c"), *sources, "-o", str(made), *options], check=True)
+    run(made, *(MODELS / program for program in programs), ASAN_OPTIONS="detect_leaks=0")

@@ -1,0 +1,97 @@
+"""The hosts of tools/hosts: what they print is what PyTorch says, and nothing stays behind them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_hosts import build, environment, needs_compiler, run
+from support import MODELS, QUICK, need_model
+
+HOSTS = Path(__file__).parent.parent.parent / "tools" / "hosts"
+pytestmark = [pytest.mark.driver, needs_compiler]
+# Without warnings in the oldest C, too
+OLDEST = ("-std=c89", "-pedantic", "-D_GNU_SOURCE")
+BEFORE, NEW = 64, 512
+
+
+def host(name, tmp_path):
+    return build(HOSTS / f"{name}.c", tmp_path / name, *OLDEST)
+
+
+def write_wav(path, samples, *, rate=16000, channels=1):
+    with wave.open(str(path), "wb") as file:
+        file.setparams((channels, 2, rate, 0, "NONE", ""))
+        file.writeframes((samples * 32768).round().clip(-32768, 32767).astype("<i2").tobytes())
+
+
+def test_speech(tmp_path):
+    """From when to when the reference's probabilities are above a half."""
+    program, stream = need_model("silero-vad.pte"), need_model("silero-vad.stream.npz")
+    with np.load(stream) as archive:
+        samples = archive["x"][:, 0, BEFORE:BEFORE + NEW].ravel()
+        speaks = archive["prob"] > 0.5
+    write_wav(tmp_path / "speech.wav", samples)
+    borders = np.flatnonzero(np.diff(np.concatenate(([0], speaks, [0])).astype(int))) * NEW / 16000
+    assert len(borders) % 2 == 0 and 0 < speaks.sum() < len(speaks)
+    said = run(host("speech", tmp_path), program, tmp_path / "speech.wav").splitlines()
+    assert said == [f"{start:.3f} s to {end:.3f} s"
+                    for start, end in borders.reshape(-1, 2).tolist()]
+
+
+def test_speech_refuses_other_files(tmp_path):
+    made = host("speech", tmp_path)
+    write_wav(tmp_path / "fast.wav", np.zeros(99), rate=44100)
+    (tmp_path / "short.wav").write_bytes(b"RIFF")
+    for name in ("fast.wav", "short.wav", "nothing.wav"):
+        done = subprocess.run([made, "no.pte", tmp_path / name], capture_output=True, text=True,
+                              env=environment())
+        assert done.returncode == 1 and f"{name}: not a WAV file" in done.stderr
+
+
+def test_picture(tmp_path):
+    program = need_model("efficientnet-lite0.pte")
+    images = need_model("efficientnet-lite0.images.npz")
+    made = host("picture", tmp_path)
+    with np.load(images) as archive:
+        pictures, logits = archive["x"], archive["logits"]
+    for number in range(2 if QUICK else 4):
+        pixels = (pictures[number].transpose(1, 2, 0) * 128 + 127).round().astype(np.uint8)
+        height, width, _ = pixels.shape
+        path = tmp_path / "picture.ppm"
+        path.write_bytes(b"P6\n# a comment\n%d %d\n255\n" % (width, height) + pixels.tobytes())
+        said = run(made, program, path, 127, 128).splitlines()
+        best = np.argsort(-logits[number])[:5]
+        assert [line.split()[1] for line in said] == [f"{index}:" for index in best]
+        scores = [float(line.split()[2]) for line in said]
+        np.testing.assert_allclose(scores, logits[number][best], atol=2e-3)
+
+
+def test_picture_refuses_other_files(tmp_path):
+    path = tmp_path / "picture.ppm"
+    path.write_bytes(b"P6 3 4 255\n" + bytes(36))
+    done = subprocess.run([host("picture", tmp_path), MODELS / "superres_small.pte", path],
+                          capture_output=True, text=True, env=environment())
+    assert done.returncode == 1 and "not a binary PPM of 22 x 18 pixels" in done.stderr
+
+
+def test_nothing_stays_behind(tmp_path):
+    """Loads, runs and closes again and again: the process does not grow after the tenth time."""
+    times = 30
+    said = run(host("repeat", tmp_path), MODELS / "mlp.pte", times).splitlines()
+    sizes = [int(line.split()[0]) for line in said]
+    assert len(sizes) == times and all(line.split()[1] == "0" for line in said)
+    # Resident bytes go up and down by what the driver's threads hold at the moment.
+    assert min(sizes[20:]) - max(sizes[:10]) < 1 << 20, sizes
+
+
+def test_host_by_cffi():
+    pytest.importorskip("cffi")
+    done = subprocess.run([sys.executable, HOSTS / "host.py", MODELS / "mlp.pte"], text=True,
+                          capture_output=True, env=environment(), timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "output 0: [3, 10] -0.197427 0.196739 0.435301\n"

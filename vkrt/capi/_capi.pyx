@@ -1,0 +1,433 @@
+# cython: language_level=3
+"""The functions behind vkrt.h: structs become values, exceptions become codes.
+
+Each is called by a thread without Python's lock, and holds it to its end but where the runtime
+gives it back. `table` is a capsule with their addresses.
+"""
+
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from vkrt.capi.table cimport (
+    VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_device_info, vkrt_failure,
+    vkrt_log, vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program, vkrt_progress, vkrt_state,
+    vkrt_table, vkrt_tensor, vkrt_tensor_info,
+)
+
+from vkrt.capi import arrays, loading
+from vkrt.capi.codes import CapacityError, code_of, text_of
+from vkrt.capi.handles import (
+    as_closed, close_program, close_state, info_at, method_of, name_at, new_state, programs,
+    state_of,
+)
+from vkrt.errors import InputError
+from vkrt.memory.source import Source
+from vkrt.report import debug
+
+cdef extern from "Python.h":
+    enum:
+        PyBUF_READ
+        PyBUF_WRITE
+
+
+# Values to C and back
+
+cdef void put_text(char* place, size_t capacity, text) noexcept:
+    """Writes a text and its zero, cut between characters where it is too long."""
+    cdef bytes data = text.encode("utf-8", "replace")[:capacity - 1]
+    data = data.decode("utf-8", "ignore").encode("utf-8", "replace")
+    memcpy(place, <const char*>data, len(data))
+    place[len(data)] = 0
+
+
+cdef int failed(vkrt_failure* failure, error) noexcept:
+    failure.code = code_of(error)
+    put_text(failure.text, sizeof(failure.text), text_of(error))
+    return failure.code
+
+
+cdef object text_at(const char* text):
+    return None if text == NULL else text.decode("utf-8", "surrogateescape")
+
+
+cdef object memory_at(const void* data, size_t nbytes, int access):
+    """A view of the caller's memory; None for none."""
+    if data == NULL or nbytes == 0:
+        return None
+    return PyMemoryView_FromMemory(<char*>data, nbytes, access)
+
+
+cdef int need(const void* place, str name) except -1:
+    if place == NULL:
+        raise InputError(f"{name}: a null pointer")
+    return 0
+
+
+# The library
+
+cdef vkrt_log log_callback = NULL
+cdef void* log_data = NULL
+
+
+def _log(int level, text):
+    cdef bytes line = text.encode("utf-8", "replace")
+    cdef const char* data = line
+    cdef vkrt_log callback = log_callback
+    if callback != NULL:
+        with nogil:
+            callback(level, data, log_data)
+
+
+cdef int set_log(vkrt_failure* failure, int level, vkrt_log callback, void* data) noexcept with gil:
+    global log_callback, log_data
+    try:
+        log_callback, log_data = callback, data
+        debug.send_to(None if callback == NULL else _log, level)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int live_objects(vkrt_failure* failure, size_t* count) noexcept with gil:
+    try:
+        from vkrt.vk import live_objects
+
+        need(count, "count")
+        count[0] = sum(live_objects().values())
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+# Devices
+
+cdef int device_count(vkrt_failure* failure, size_t* count) noexcept with gil:
+    try:
+        from vkrt.vk.device import devices
+
+        need(count, "count")
+        count[0] = len(devices())
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int device_get(vkrt_failure* failure, size_t index, vkrt_device_info* info) noexcept with gil:
+    try:
+        from vkrt.vk.device import devices
+
+        found = devices()
+        if index >= len(found):
+            raise InputError(f"device {index}: there are {len(found)}")
+        device = found[index]
+        put_text(info.name, sizeof(info.name), device.name)
+        put_text(info.type, sizeof(info.type), device.type)
+        put_text(info.driver, sizeof(info.driver), f"{device.driver_name} {device.driver_info}")
+        put_text(info.api_version, sizeof(info.api_version), device.api_version)
+        info.vendor_id, info.device_id = device.vendor_id, device.device_id
+        info.local_memory = max([heap["size"] for heap in device.heaps if heap["device_local"]],
+                                default=0)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+# Programs
+
+cdef class Progress:
+    """The host's function, which is called without Python's lock."""
+
+    cdef vkrt_progress callback
+    cdef void* data
+
+    def __call__(self, what):
+        cdef bytes text = what.encode("utf-8", "replace")
+        cdef const char* name = text
+        cdef int result
+        with nogil:
+            result = self.callback(name, self.data)
+        return result
+
+
+cdef object load(source, const vkrt_options* options, vkrt_program* program):
+    cdef Progress progress = None
+    cdef size_t number, index
+    words = {"storage": text_at(options.storage), "weights": text_at(options.weights),
+             "prefetch": text_at(options.prefetch), "packed": text_at(options.packed),
+             "winograd": text_at(options.winograd), "fusions": text_at(options.fusions),
+             "specialize": text_at(options.specialize),
+             "pipeline_cache": text_at(options.pipeline_cache)}
+    if options.progress != NULL:
+        progress = Progress()
+        progress.callback, progress.data = options.progress, options.progress_data
+    if options.data_path_count:
+        need(options.data_paths, "data_paths")
+    paths = []
+    for index in range(options.data_path_count):
+        need(options.data_paths[index], f"data_paths[{index}]")
+        paths.append(text_at(options.data_paths[index]))
+    number = loading.load(source, text_at(options.device), options.memory_budget,
+                          options.smallest_memory != 0,
+                          {name: word for name, word in words.items() if word is not None}, paths,
+                          progress)
+    program[0] = <vkrt_program>number
+
+
+cdef int load_path(vkrt_failure* failure, const char* path, const vkrt_options* options,
+                   vkrt_program* program) noexcept with gil:
+    try:
+        need(path, "path")
+        load(text_at(path), options, program)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int load_memory(vkrt_failure* failure, const void* data, size_t nbytes,
+                     const vkrt_options* options, vkrt_program* program) noexcept with gil:
+    try:
+        need(data, "data")
+        load(memory_at(data, nbytes, PyBUF_READ) or b"", options, program)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int load_fd(vkrt_failure* failure, int fd, uint64_t offset, uint64_t length,
+                 const vkrt_options* options, vkrt_program* program) noexcept with gil:
+    try:
+        load(Source.open_part(fd, offset, length), options, program)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int close(vkrt_failure* failure, vkrt_program program) noexcept with gil:
+    try:
+        close_program(<size_t>program)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int method_count(vkrt_failure* failure, vkrt_program program, size_t* count,
+                      ) noexcept with gil:
+    try:
+        need(count, "count")
+        count[0] = len(programs.get(<size_t>program).method_names)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int method_get(vkrt_failure* failure, vkrt_program program, size_t index,
+                    vkrt_method_info* info) noexcept with gil:
+    try:
+        opened = programs.get(<size_t>program)
+        metadata = opened.metadata(name_at(opened, index))
+        put_text(info.name, sizeof(info.name), metadata.name)
+        info.input_count, info.output_count = len(metadata.inputs), len(metadata.outputs)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int tensor_get(vkrt_failure* failure, vkrt_program program, const char* method,
+                    str what, size_t index, vkrt_tensor_info* info) noexcept:
+    try:
+        metadata = programs.get(<size_t>program).metadata(text_at(method) or "forward")
+        tensor = info_at(getattr(metadata, f"{what}s"), index, what)
+        put_text(info.name, sizeof(info.name), tensor.name)
+        info.dtype = arrays.number_of(tensor.dtype)
+        info.rank = len(tensor.sizes)
+        for dim, size in enumerate(tensor.sizes):
+            info.sizes[dim] = size
+        info.dynamic = sum([1 << dim for dim in tensor.dynamic_dims])
+        info.nbytes = arrays.nbytes_of(tensor.dtype, tensor.sizes)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int input_get(vkrt_failure* failure, vkrt_program program, const char* method, size_t index,
+                   vkrt_tensor_info* info) noexcept with gil:
+    return tensor_get(failure, program, method, "input", index, info)
+
+
+cdef int output_get(vkrt_failure* failure, vkrt_program program, const char* method, size_t index,
+                    vkrt_tensor_info* info) noexcept with gil:
+    return tensor_get(failure, program, method, "output", index, info)
+
+
+# Running
+
+cdef object input_of(const vkrt_tensor* tensor, info, size_t index):
+    """An input as an array over the caller's memory."""
+    label = f"input {index}"
+    dtype = arrays.dtype_of(tensor.dtype, label)
+    sizes = ()
+    if dtype is not None:
+        if not 0 <= tensor.rank <= arrays.MAX_RANK:
+            raise InputError(f"{label}: rank {tensor.rank} is not 0 to {arrays.MAX_RANK}")
+        sizes = tuple([tensor.sizes[dim] for dim in range(tensor.rank)])
+    return arrays.input_array(memory_at(tensor.data, tensor.nbytes, PyBUF_READ), dtype, sizes, info,
+                              label)
+
+
+cdef class Outputs:
+    """The caller's outputs: described, then given as arrays, once a run knows their sizes."""
+
+    cdef vkrt_tensor* tensors
+    cdef size_t count
+    cdef object infos
+
+    def __call__(self, sizes):
+        cdef size_t index
+        cdef int dim
+        memories = [memory_at(self.tensors[index].data, self.tensors[index].nbytes, PyBUF_WRITE)
+                    for index in range(self.count)]
+        for index, (info, shape) in enumerate(zip(self.infos[:self.count], sizes)):
+            self.tensors[index].dtype = arrays.number_of(info.dtype)
+            self.tensors[index].rank = len(shape)
+            for dim, size in enumerate(shape):
+                self.tensors[index].sizes[dim] = size
+            self.tensors[index].nbytes = arrays.nbytes_of(info.dtype, shape)
+        if self.count != len(self.infos):
+            return memories  # which the method refuses
+        return arrays.output_arrays(memories, self.infos, sizes)
+
+
+cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
+             const vkrt_tensor* inputs, size_t input_count, vkrt_tensor* outputs,
+             size_t output_count) noexcept with gil:
+    cdef Outputs out = Outputs()
+    cdef size_t index
+    try:
+        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        infos = loaded.metadata.inputs
+        given = [input_of(&inputs[index], infos[index] if index < len(infos) else None, index)
+                 for index in range(input_count)]
+        out.tensors, out.count, out.infos = outputs, output_count, loaded.metadata.outputs
+        try:
+            loaded.execute(given, out, state_of(loaded, <size_t>state))
+        except ValueError as error:
+            raise as_closed(error)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* method,
+                ) noexcept with gil:
+    try:
+        programs.get(<size_t>program).cancel(text_at(method) or "forward")
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+# States
+
+cdef int state_new(vkrt_failure* failure, vkrt_program program, const char* method,
+                   vkrt_state* state) noexcept with gil:
+    cdef size_t number
+    try:
+        number = new_state(<size_t>program, text_at(method))
+        state[0] = <vkrt_state>number
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int state_close(vkrt_failure* failure, vkrt_state state) noexcept with gil:
+    try:
+        close_state(<size_t>state)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int state_reset(vkrt_failure* failure, vkrt_program program, const char* method,
+                     vkrt_state state) noexcept with gil:
+    try:
+        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        loaded.reset_state(state_of(loaded, <size_t>state))
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int state_save(vkrt_failure* failure, vkrt_program program, const char* method,
+                    vkrt_state state, void* buffer, size_t nbytes, size_t* needed,
+                    ) noexcept with gil:
+    try:
+        from vkrt.capi import saving
+
+        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        values = state_of(loaded, <size_t>state)
+        needed[0] = saving.saved_bytes(loaded)
+        if buffer == NULL:
+            return VKRT_OK
+        if nbytes < needed[0]:
+            raise CapacityError(f"the state has {needed[0]} bytes, its memory {nbytes}")
+        saving.save(loaded, values, memory_at(buffer, needed[0], PyBUF_WRITE))
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int state_load(vkrt_failure* failure, vkrt_program program, const char* method,
+                    vkrt_state state, const void* data, size_t nbytes) noexcept with gil:
+    try:
+        from vkrt.capi import saving
+
+        loaded = method_of(programs.get(<size_t>program), text_at(method))
+        values = state_of(loaded, <size_t>state)
+        saving.load(loaded, values, memory_at(data, nbytes, PyBUF_READ) or b"")
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+# Memory
+
+cdef int memory_get(vkrt_failure* failure, vkrt_program program, vkrt_memory* memory,
+                    ) noexcept with gil:
+    try:
+        report = programs.get(<size_t>program).memory
+        memory.planned_peak, memory.measured_peak = report.planned_peak, report.measured_peak
+        memory.weights, memory.mapped = report.weights, report.mapped
+        memory.streamed, memory.pool = report.streamed, report.pool
+        memory.state, memory.staging = report.state, report.staging
+        memory.activations, memory.host = report.activations, report.host
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef vkrt_table functions
+functions.version = VKRT_TABLE_VERSION
+functions.set_log = set_log
+functions.live_objects = live_objects
+functions.device_count = device_count
+functions.device_get = device_get
+functions.load = load_path
+functions.load_memory = load_memory
+functions.load_fd = load_fd
+functions.close = close
+functions.method_count = method_count
+functions.method_get = method_get
+functions.input_get = input_get
+functions.output_get = output_get
+functions.run = run
+functions.cancel = cancel
+functions.state_new = state_new
+functions.state_close = state_close
+functions.state_reset = state_reset
+functions.state_save = state_save
+functions.state_load = state_load
+functions.memory_get = memory_get
+
+table = PyCapsule_New(<void*>&functions, VKRT_TABLE_NAME, NULL)

@@ -1,0 +1,149 @@
+"""What the handles of vkrt.h stand for: numbers that are never used twice, so that a closed one is
+an error and not somebody else's program."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from vkrt.capi.codes import ClosedError
+from vkrt.dataclass import dataclass
+from vkrt.errors import InputError
+from vkrt.method.method import Method
+from vkrt.method.states import State
+from vkrt.program import Program
+
+T = TypeVar("T")
+_numbers = itertools.count(1)
+
+
+class Handles(Generic[T]):
+    """The open handles of one kind.
+
+    Args:
+        kind: what they are, for messages.
+    """
+
+    def __init__(self, kind: str):
+        self._kind = kind
+        self._open: dict[int, T] = {}
+
+    def add(self, thing: T) -> int:
+        """A handle for a thing."""
+        number = next(_numbers)
+        self._open[number] = thing
+        return number
+
+    def get(self, number: int) -> T:
+        """What an open handle stands for.
+
+        Raises:
+            ClosedError: it is closed, or is none.
+        """
+        try:
+            return self._open[number]
+        except KeyError:
+            raise self._closed() from None
+
+    def take(self, number: int) -> T | None:
+        """The same, which closes the handle; None for handle 0."""
+        if number == 0:
+            return None
+        try:
+            return self._open.pop(number)
+        except KeyError:
+            raise self._closed() from None
+
+    def drop(self, gone: Callable[[T], bool]) -> None:
+        """Closes the handles of things of which `gone` says so."""
+        for number, thing in tuple(self._open.items()):
+            if gone(thing):
+                self._open.pop(number, None)
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"the {self._kind} is closed, or never was one")
+
+
+@dataclass(frozen=True)
+class OpenState:
+    """A state and the handle of the program that it belongs to."""
+
+    program: int
+    state: State
+
+
+programs: Handles[Program] = Handles("program")
+states: Handles[OpenState] = Handles("state")
+
+
+def method_of(program: Program, name: str | None) -> Method:
+    """A method of a program, loaded.
+
+    Raises:
+        InputError: there is no such method.
+        ClosedError: the program was closed meanwhile.
+    """
+    try:
+        return program.load_method(name or "forward")
+    except ValueError as error:
+        raise as_closed(error) from error
+
+
+def as_closed(error: ValueError) -> Exception:
+    """A plain ValueError of a program or a method is one that is closed; other errors are
+    classes of their own."""
+    if type(error) is ValueError:
+        return ClosedError(str(error))
+    return error
+
+
+def state_of(method: Method, number: int) -> State | None:
+    """The state that a handle stands for, None for 0: the method's first.
+
+    Raises:
+        InputError: it is another method's.
+        ClosedError: it is closed.
+    """
+    if number == 0:
+        return None
+    state = states.get(number).state
+    if state.method is not method:
+        raise InputError(f"the state is not one of method '{method.metadata.name}'")
+    return state
+
+
+def close_program(number: int) -> None:
+    """Closes a program and the handles of its states."""
+    program = programs.take(number)
+    if program is not None:
+        states.drop(lambda opened: opened.program == number)
+        program.close()
+
+
+def new_state(program: int, method: str | None) -> int:
+    """One more state of a method; its handle."""
+    state = method_of(programs.get(program), method).new_state()
+    return states.add(OpenState(program, state))
+
+
+def close_state(number: int) -> None:
+    """Closes a state."""
+    opened = states.take(number)
+    if opened is not None:
+        opened.state.close()
+
+
+def name_at(program: Program, index: int) -> str:
+    """The name of a method by its index."""
+    names = program.method_names
+    if index >= len(names):
+        raise InputError(f"method {index}: the program has {len(names)}")
+    return names[index]
+
+
+def info_at(infos: tuple[Any, ...], index: int, what: str) -> Any:
+    """What a method says about an input or an output."""
+    if index >= len(infos):
+        raise InputError(f"{what} {index}: the method has {len(infos)}")
+    return infos[index]

@@ -1,0 +1,47 @@
+"""Loads for the C library: options as C has them, and what is told while a load is going on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vkrt.capi.handles import programs
+from vkrt.errors import CancelledError, InputError
+from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.program import Program
+
+
+def load(source: Any, device: str | None, budget: int, smallest: bool, words: dict[str, str],
+         data_paths: list[str], progress: Callable[[str], int] | None) -> int:
+    """Loads a program; its handle.
+
+    Args:
+        source: a path, bytes, or an open `vkrt.memory.Source`, which goes with the program.
+        device: a part of a name, "#" and a number, or None for the best.
+        budget: the maximum of bytes on the device, 0 for none.
+        smallest: whether it is to be as few as possible.
+        words: the other options that are given, by name.
+        data_paths: of external data.
+        progress: see `vkrt_progress`; what it returns ends the load unless that is 0.
+
+    Raises:
+        CancelledError: `progress` has ended the load.
+        What `vkrt.load` raises.
+    """
+    maximum: int | str | None = SMALLEST if smallest else budget or None
+    options = LoadOptions(memory_budget=maximum, **words)  # type: ignore[arg-type]
+
+    def told(what: str) -> None:
+        if progress is not None and progress(what):
+            raise CancelledError(f"the host has ended the load after: {what}")
+
+    return programs.add(Program(source, _device(device), options, data_paths or None,
+                                None if progress is None else told))
+
+
+def _device(name: str | None) -> str | int | None:
+    if name is None or not name.startswith("#"):
+        return name
+    if not name[1:].isdigit():
+        raise InputError(f"device '{name}': expected a number after the #")
+    return int(name[1:])

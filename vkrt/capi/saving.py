@@ -1,0 +1,70 @@
+"""Saved states as bytes: what they are, in JSON, then their values one after the other.
+
+    0   8 bytes "vkrtst1\\0"
+    8   length of the JSON, 8 bytes, least first
+    16  JSON: a list of [name, dtype, sizes]
+    ..  the values, contiguous
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from vkrt.capi.arrays import nbytes_of
+from vkrt.errors import InputError
+from vkrt.method.method import Method
+from vkrt.method.states import State
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from vkrt.late import numpy as np
+
+MAGIC = b"vkrtst1\0"
+
+
+def _header(method: Method) -> bytes:
+    entries = [[record.name, record.operand.dtype, record.operand.sizes]
+               for record in method.work.states]
+    text = json.dumps(entries).encode()
+    return MAGIC + len(text).to_bytes(8, "little") + text
+
+
+def saved_bytes(method: Method) -> int:
+    """How many bytes `save` writes."""
+    return len(_header(method)) + sum(nbytes_of(record.operand.dtype, record.operand.sizes)
+                                      for record in method.work.states)
+
+
+def save(method: Method, state: State | None, memory: Any) -> None:
+    """Writes the values of a state to a view of enough bytes."""
+    header = _header(method)
+    memory[:len(header)] = header
+    at = len(header)
+    values = method.save_state(state)
+    for record in method.work.states:
+        data = values[record.name].tobytes()
+        memory[at:at + len(data)] = data
+        at += len(data)
+
+
+def load(method: Method, state: State | None, memory: Any) -> None:
+    """Gives a state values that `save` wrote.
+
+    Raises:
+        InputError: the bytes are no saved state, or another method's.
+    """
+    header = _header(method)
+    if bytes(memory[:len(MAGIC)]) != MAGIC:
+        raise InputError("these bytes are no saved state")
+    if bytes(memory[:len(header)]) != header or len(memory) != saved_bytes(method):
+        raise InputError(f"this is the state of another method than '{method.metadata.name}', or "
+                         "not all of it")
+    values, at = {}, len(header)
+    for record in method.work.states:
+        nbytes = nbytes_of(record.operand.dtype, record.operand.sizes)
+        values[record.name] = np.frombuffer(memory[at:at + nbytes], record.operand.dtype).reshape(
+            record.operand.sizes)
+        at += nbytes
+    method.load_state(values, state)

@@ -1,0 +1,107 @@
+# cython: language_level=3
+"""The types of vkrt.h and table.h."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+cdef extern from "table.h" nogil:
+    enum:
+        VKRT_OK
+        VKRT_MAX_NAME
+        VKRT_MAX_RANK
+        VKRT_TABLE_VERSION
+    const char* VKRT_TABLE_NAME
+
+    struct vkrt_program_s:
+        pass
+    struct vkrt_state_s:
+        pass
+    ctypedef vkrt_program_s* vkrt_program
+    ctypedef vkrt_state_s* vkrt_state
+    ctypedef void (*vkrt_log)(int level, const char* line, void* data) noexcept nogil
+    ctypedef int (*vkrt_progress)(const char* what, void* data) noexcept nogil
+
+    struct vkrt_failure:
+        int code
+        char text[4096]
+    struct vkrt_device_info:
+        char name[256]
+        char type[16]
+        char driver[256]
+        char api_version[16]
+        uint32_t vendor_id
+        uint32_t device_id
+        uint64_t local_memory
+    struct vkrt_options:
+        const char* device
+        uint64_t memory_budget
+        int smallest_memory
+        const char* storage
+        const char* weights
+        const char* prefetch
+        const char* packed
+        const char* winograd
+        const char* fusions
+        const char* specialize
+        const char* pipeline_cache
+        const char** data_paths
+        size_t data_path_count
+        vkrt_progress progress
+        void* progress_data
+    struct vkrt_method_info:
+        char name[VKRT_MAX_NAME]
+        size_t input_count
+        size_t output_count
+    struct vkrt_tensor_info:
+        char name[VKRT_MAX_NAME]
+        int32_t dtype
+        int32_t rank
+        int64_t sizes[VKRT_MAX_RANK]
+        uint32_t dynamic
+        uint64_t nbytes
+    struct vkrt_tensor:
+        void* data
+        size_t nbytes
+        int32_t dtype
+        int32_t rank
+        int64_t sizes[VKRT_MAX_RANK]
+    struct vkrt_memory:
+        uint64_t planned_peak
+        uint64_t measured_peak
+        uint64_t weights
+        uint64_t mapped
+        uint64_t streamed
+        uint64_t pool
+        uint64_t state
+        uint64_t staging
+        uint64_t activations
+        uint64_t host
+
+    struct vkrt_table:
+        size_t version
+        int (*set_log)(vkrt_failure*, int, vkrt_log, void*) noexcept nogil
+        int (*live_objects)(vkrt_failure*, size_t*) noexcept nogil
+        int (*device_count)(vkrt_failure*, size_t*) noexcept nogil
+        int (*device_get)(vkrt_failure*, size_t, vkrt_device_info*) noexcept nogil
+        int (*load)(vkrt_failure*, const char*, const vkrt_options*, vkrt_program*) noexcept nogil
+        int (*load_memory)(vkrt_failure*, const void*, size_t, const vkrt_options*,
+                           vkrt_program*) noexcept nogil
+        int (*load_fd)(vkrt_failure*, int, uint64_t, uint64_t, const vkrt_options*,
+                       vkrt_program*) noexcept nogil
+        int (*close)(vkrt_failure*, vkrt_program) noexcept nogil
+        int (*method_count)(vkrt_failure*, vkrt_program, size_t*) noexcept nogil
+        int (*method_get)(vkrt_failure*, vkrt_program, size_t, vkrt_method_info*) noexcept nogil
+        int (*input_get)(vkrt_failure*, vkrt_program, const char*, size_t,
+                         vkrt_tensor_info*) noexcept nogil
+        int (*output_get)(vkrt_failure*, vkrt_program, const char*, size_t,
+                          vkrt_tensor_info*) noexcept nogil
+        int (*run)(vkrt_failure*, vkrt_program, const char*, vkrt_state, const vkrt_tensor*, size_t,
+                   vkrt_tensor*, size_t) noexcept nogil
+        int (*cancel)(vkrt_failure*, vkrt_program, const char*) noexcept nogil
+        int (*state_new)(vkrt_failure*, vkrt_program, const char*, vkrt_state*) noexcept nogil
+        int (*state_close)(vkrt_failure*, vkrt_state) noexcept nogil
+        int (*state_reset)(vkrt_failure*, vkrt_program, const char*, vkrt_state) noexcept nogil
+        int (*state_save)(vkrt_failure*, vkrt_program, const char*, vkrt_state, void*, size_t,
+                          size_t*) noexcept nogil
+        int (*state_load)(vkrt_failure*, vkrt_program, const char*, vkrt_state, const void*,
+                          size_t) noexcept nogil
+        int (*memory_get)(vkrt_failure*, vkrt_program, vkrt_memory*) noexcept nogil

@@ -1,0 +1,4 @@
+# cython: language_level=3
+
+
+cdef int check_interruption() except -1
