@@ -10,7 +10,7 @@ from test_fusing import SIZES, STORAGES, graph_of, kernels, result_of, value
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.numbers import only_number
+from vkrt.graph.scalars import only_number
 from vkrt.pte import Span
 from vkrt.work.tensor import Constant, Tensor
 

@@ -11,7 +11,7 @@ from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
-from vkrt.graph.numbers import only_number
+from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.pte.plan import IntList as IdList

@@ -10,7 +10,7 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
-from vkrt.graph.numbers import only_number
+from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
