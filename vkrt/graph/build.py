@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
@@ -11,10 +12,11 @@ from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
+from vkrt.graph.numbers import NUMBER_KERNELS, number_of
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
-from vkrt.work.tensor import Constant, Tensor, device_dtype
+from vkrt.work.tensor import Constant, Tensor, device_dtype, itemsize
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -123,9 +125,33 @@ class _Builder:
             constant = self._external_constant(meta, name)
         elif meta.constant is not None:
             constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype)
-        if meta.mutable:
-            self.unsupported[f"mutable buffer {name}"] += 1
-        return Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+        tensor = Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+        if not meta.mutable:
+            return tensor
+        tensor = replace(tensor, constant=None)
+        if dtype != meta.dtype:
+            self.unsupported[f"buffer of {meta.dtype} that begins with data"] += 1
+        elif constant is not None:
+            self._keep(index, tensor, constant)
+        return tensor
+
+    def _keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
+        """Makes a value of the program a state."""
+        self.states.keep(value_id, tensor, initial)
+        self.made.add(value_id)
+        # It keeps its dtype whatever a delegate takes.
+        self.adopted.add(tensor)
+
+    def _keep_unwritten(self, value_id: int) -> None:
+        """Makes a value that is about to be changed in place a state, if nothing in the run has
+        written it: planned memory without data in the file, which begins with zeros."""
+        tensor, meta = self.values[value_id], self.plan.values[value_id]
+        if (value_id in self.made or value_id in self.plan.inputs
+                or not isinstance(meta, pte.TensorMeta) or meta.memory is None
+                or tensor.constant is not None or meta.dynamism):
+            return
+        nbytes = tensor.numel * itemsize(tensor.dtype)
+        self._keep(value_id, tensor, Constant(0, nbytes, tensor.dtype, zeros=True))
 
     def _external_constant(self, meta: pte.TensorMeta, name: str) -> Constant:
         """A program-level constant that lies in a `.ptd` file under the tensor's name."""
@@ -143,6 +169,15 @@ class _Builder:
 
     def _kernel_call(self, call: pte.KernelCall) -> None:
         name = self.plan.operators[call.op]
+        label = f"kernel of '{self.plan.name}'"
+        if name in NUMBER_KERNELS and len(call.args) > 1:
+            *inputs, out = call.args
+            found = number_of(self, NUMBER_KERNELS[name], tuple(map(self._resolve, inputs)), label)
+            if found is not None:
+                self.values[out] = found
+                return
+        if name.endswith("_") and len(call.args) > 1 and call.args[0] == call.args[-1]:
+            self._keep_unwritten(call.args[0])
         inputs, out_ids = split_arguments(name, call.args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
@@ -155,10 +190,33 @@ class _Builder:
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
             outs.append(self._renew(value_id, old))
-        self.add(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'", kernel=name)
+        outs += self._change(name, inputs)
+        self.add(name, resolved, tuple(outs), label, kernel=name)
+
+    def _change(self, name: str, inputs: Sequence[int]) -> list[Tensor]:
+        """New tensors for the arguments that a kernel changes in place, beside its results."""
+        kernel = self.kernels.get(name)
+        ids = [inputs[place] for place in (self.mutated(kernel.op) if kernel else ())
+               if place < len(inputs)]
+        for value_id in ids:
+            self._keep_unwritten(value_id)
+        return [self._renew(value_id, self.values[value_id]) for value_id in ids
+                if isinstance(self.values[value_id], Tensor)]
+
+    def set(self, value_id: int, tensor: Tensor) -> None:
+        """Makes a tensor, which a delegate has made, what a value of the program is."""
+        if self.states.is_kept(value_id):
+            tensor = self.convert(tensor, self.values[value_id].dtype)
+            self.states.give(value_id, tensor)
+        self.values[value_id] = tensor
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
+        if self.states.is_kept(value_id):
+            new = self.states.write(States.OUTSIDE, value_id)
+            self.values[value_id] = new
+            self.adopted.add(new)
+            return new
         new = Tensor(old.sizes, device_dtype(old.host_dtype), old.host_dtype, None, old.name)
         self.values[value_id] = new
         self.made.add(value_id)

@@ -54,6 +54,8 @@ class Constant:
         dtype: dtype of the elements.
         key: equal keys mean equal bytes; None when unknown.
         source: which file: 0 is the program, 1 and up the external data files in their order.
+        zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
+            holds no value.
     """
 
     offset: int
@@ -61,6 +63,7 @@ class Constant:
     dtype: str
     key: str | None = None
     source: int = 0
+    zeros: bool = False
 
 
 @dataclass(eq=False)
