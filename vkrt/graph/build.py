@@ -12,11 +12,12 @@ from vkrt.errors import FormatError
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
-from vkrt.graph.numbers import NUMBER_KERNELS, number_of
 from vkrt.graph.states import States
-from vkrt.graph.symbols import Symbol, bounded
+from vkrt.graph.symbols import Read, Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import Constant, Tensor, device_dtype, itemsize
+
+COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -57,8 +58,9 @@ class _Builder:
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
-        # Values that an instruction has written.
+        # Values that an instruction has written, and in which order, inputs and states first.
         self.made: set[int] = set()
+        self.written: list[int] = list(plan.inputs)
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
@@ -66,6 +68,8 @@ class _Builder:
         self.chain: list[Node | Symbol] = []
         # Inputs of the method by the tensors that hold their elements
         self.origins: dict[Tensor, int] = {}
+        # The input, and which element of it, that a tensor of one element holds
+        self.elements: dict[Tensor, tuple[int, int]] = {}
 
     def build(self) -> Graph:
         for index, value in enumerate(self.values):
@@ -139,6 +143,7 @@ class _Builder:
         """Makes a value of the program a state."""
         self.states.keep(value_id, tensor, initial)
         self.made.add(value_id)
+        self.written.insert(0, value_id)
         # It keeps its dtype whatever a delegate takes.
         self.adopted.add(tensor)
 
@@ -170,18 +175,21 @@ class _Builder:
     def _kernel_call(self, call: pte.KernelCall) -> None:
         name = self.plan.operators[call.op]
         label = f"kernel of '{self.plan.name}'"
-        if name in NUMBER_KERNELS and len(call.args) > 1:
-            *inputs, out = call.args
-            found = number_of(self, NUMBER_KERNELS[name], tuple(map(self._resolve, inputs)), label)
-            if found is not None:
-                self.values[out] = found
+        if name == ITEM and len(call.args) > 1:
+            tensor = self.values[call.args[0]]
+            if isinstance(tensor, Tensor) and tensor.numel == 1:
+                self.values[call.args[1]] = self.read(tensor, 0)
                 return
         if name.endswith("_") and len(call.args) > 1 and call.args[0] == call.args[-1]:
             self._keep_unwritten(call.args[0])
+            if name == COPY and self._replace(*call.args[:2]):
+                return
         inputs, out_ids = split_arguments(name, call.args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
+        for value_id in inputs:
+            self.find_view(value_id)
         resolved = tuple(self._resolve(i) for i in inputs)
         outs = []
         for value_id in out_ids:
@@ -190,8 +198,72 @@ class _Builder:
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
             outs.append(self._renew(value_id, old))
+        if name == SELECT:
+            self._follow_element(resolved, outs[0])
         outs += self._change(name, inputs)
         self.add(name, resolved, tuple(outs), label, kernel=name)
+
+    def read(self, tensor: Tensor, element: int) -> Any:
+        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
+        if number is None or not -tensor.numel <= element < tensor.numel:
+            self.unsupported["symbolic integer read from a computed tensor"] += 1
+            return 0
+        return self.symbol("read", (Read(number, first + element % tensor.numel),), 0)
+
+    def find_view(self, value_id: int) -> None:
+        """Makes a value that is about to be read, and that no instruction has written, a view of
+        what lies in its memory: the exporter leaves out views of fixed sizes, and gives them the
+        memory of what they are views of."""
+        place = self._place(value_id)
+        if value_id in self.made or value_id in self.plan.inputs or place is None:
+            return
+        for other in reversed(self.written):
+            memory, first, last = self._place(other) or (None, 0, 0)
+            if memory != place[0] or last <= place[1] or place[2] <= first:
+                continue
+            source, old = self.values[other], self.values[value_id]
+            if ((memory, first, last) == place and isinstance(source, Tensor)
+                    and source.host_dtype == old.host_dtype and source.numel == old.numel):
+                result = Tensor(old.sizes, source.dtype, old.host_dtype, None, old.name)
+                self.add("aten.view_copy.default", (source, list(old.sizes)), (result,),
+                         f"view in '{self.plan.name}'")
+                self.adopted.add(source)
+                self.set(value_id, result)
+                self.follow(source, result)
+            return
+
+    def _place(self, value_id: int) -> tuple[int, int, int] | None:
+        """Where planned memory of fixed size lies: its number, the first byte and the one behind
+        the last."""
+        meta = self.plan.values[value_id]
+        if (not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
+                or not meta.nbytes):
+            return None
+        return meta.memory[0], meta.memory[1], meta.memory[1] + meta.nbytes
+
+    def _follow_element(self, args: tuple[Any, ...], result: Tensor) -> None:
+        """Notes of a selected element of an input which one it is."""
+        if len(args) != 3 or not isinstance(args[0], Tensor) or result.numel != 1:
+            return
+        tensor, _dim, index = args
+        number = self.origins.get(tensor)
+        if (number is not None and tensor.rank == 1 and isinstance(index, int)
+                and -tensor.numel <= index < tensor.numel):
+            self.elements[result] = number, index % tensor.numel
+
+    def _replace(self, value_id: int, source_id: int) -> bool:
+        """Whether a copy makes another tensor what a state holds, and was taken so: no node reads
+        the old value for that."""
+        self.find_view(source_id)
+        old, source = self.values[value_id], self.values[source_id]
+        if not (self.states.is_kept(value_id) and isinstance(source, Tensor)
+                and source.constant is None
+                and (source.sizes, source.host_dtype) == (old.sizes, old.host_dtype)):
+            return False
+        self.adopted.add(source)
+        self.set(value_id, source)
+        return True
 
     def _change(self, name: str, inputs: Sequence[int]) -> list[Tensor]:
         """New tensors for the arguments that a kernel changes in place, beside its results."""
@@ -209,9 +281,12 @@ class _Builder:
             tensor = self.convert(tensor, self.values[value_id].dtype)
             self.states.give(value_id, tensor)
         self.values[value_id] = tensor
+        self.made.add(value_id)
+        self.written.append(value_id)
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
+        self.written.append(value_id)
         if self.states.is_kept(value_id):
             new = self.states.write(States.OUTSIDE, value_id)
             self.values[value_id] = new

@@ -10,10 +10,19 @@ from typing import Any
 from vkrt import pte
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
-from vkrt.graph.numbers import number_of, read
 from vkrt.graph.states import PREPACK, changed_in_place
-from vkrt.graph.symbols import Symbol, size_of, symbols_in
+from vkrt.graph.symbols import (
+    ARITHMETIC,
+    Symbol,
+    bounded,
+    compute,
+    size_of,
+    symbols_in,
+)
+from vkrt.pte.coerce import as_int
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
+
+SELECT = "et_vk.select_as_symint.default"
 
 
 class DelegateNodes:
@@ -50,6 +59,8 @@ class DelegateNodes:
         blob, builder = self.blob, self.builder
         self._enter_values()
         inputs, outputs = self._divide(args)
+        for outer_id in inputs:
+            builder.find_view(outer_id)
         for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
             self._enter_input(value_id, builder.values[outer_id])
         for index, call in enumerate(blob.chain):
@@ -113,7 +124,7 @@ class DelegateNodes:
         inner = self.local[value_id]
         if isinstance(inner, pte.SymInt):
             if isinstance(outer, Tensor):
-                outer = read(self.builder, outer, 0)
+                outer = self._read(outer, 0)
             self.local[value_id] = outer if isinstance(outer, (int, Symbol)) else 0
             return
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
@@ -147,6 +158,10 @@ class DelegateNodes:
         self.builder.chain += symbols_in(result)
         return result
 
+    def _read(self, tensor: Tensor, element: int) -> Any:
+        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        return self.builder.read(tensor, element)
+
     def _resolve(self, value_id: int) -> Any:
         value = self.local[value_id]
         if isinstance(value, pte.ValueList):
@@ -167,9 +182,7 @@ class DelegateNodes:
         for value_id in changing:
             self._enter_state(value_id)
         args = tuple(self._resolve(i) for i in inputs)
-        number = number_of(self.builder, call.name, args, self.label)
-        if number is not None:
-            self.local[out] = number
+        if self._symbolic(call.name, args, out):
             return
         changed = tuple(map(self._change, changing))
         value = self.local[out]
@@ -213,6 +226,40 @@ class DelegateNodes:
         elif isinstance(value, Tensor):
             self.local[value_id] = replace(value)
         return self.local[value_id]
+
+    def _symbolic(self, name: str, args, out: int) -> bool:
+        """Makes a symbol of what gives or computes a symbolic integer; True if this was such."""
+        if name == "sym_size.int" and len(args) == 2 and isinstance(args[0], Tensor):
+            tensor, dim = args
+            if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
+                raise FormatError(f"{self.label}: sym_size of dimension {dim!r} of a tensor with "
+                                  f"sizes {list(tensor.sizes)}")
+            dim %= tensor.rank
+            self.local[out] = self.builder.symbol("size", (tensor, dim), tensor.sizes[dim])
+            return True
+        if name == SELECT and len(args) == 3 and isinstance(args[0], Tensor):
+            tensor, index = args[0], args[2]
+            # Of one dimension, or of one element whatever its dimensions.
+            if (tensor.rank == 1 or tensor.numel == 1) and isinstance(index, int):
+                self.local[out] = self._read(tensor, index)
+            else:
+                self.builder.unsupported[f"{name} of a tensor {list(tensor.sizes)}"] += 1
+                self.local[out] = 0
+            return True
+        if name in ARITHMETIC and len(args) == 2 and all(
+                isinstance(a, (int, float, Symbol)) for a in args):
+            a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
+            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
+            try:
+                bound = compute(name, bounded(a), bounded(b))
+            except ArithmeticError as error:
+                if not symbolic:
+                    raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
+                # Sizes in the file are bounds, which no call may have together.
+                bound = 0
+            self.local[out] = self.builder.symbol(name, (a, b), bound) if symbolic else bound
+            return True
+        return False
 
     def _leave(self, value_id: int, outer_id: int) -> None:
         inner = self.local[value_id]
