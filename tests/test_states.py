@@ -272,3 +272,66 @@ def test_two_writes_without_a_prepack_are_refused():
     with pytest.raises(vkrt.UnsupportedError, match="buffer mutated in place by aten.abs.default"):
         lower(description.graph("forward"), Target())
     description.close()
+
+
+# Buffers that kernels outside of delegates change
+
+
+def kept_steps(name):
+    with np.load(MODELS / f"{name}.npz") as archive:
+        outputs = sum(key.startswith("step0_out") for key in archive.files)
+        return [([archive[f"step{k}_in{i}"] for i in range(2)],
+                 [archive[f"step{k}_out{i}"] for i in range(outputs)]) for k in range(3)]
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("name", "nbytes"), [("kept", 4 * 96), ("kept_attention", 4 * 4 * 96)])
+def test_caches_of_the_program(name, nbytes, storage, device, exact_sizes):
+    """They begin with zeros, keep their values, and are apart in a further state."""
+    steps = kept_steps(name)
+    with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
+        assert program.memory.state == nbytes
+        for _ in range(2):
+            for number, (inputs, expected) in enumerate(steps):
+                if number == 1:
+                    with program.new_state() as other:
+                        program.run(*inputs, state=other)
+                for result, wanted in zip(program.run(*inputs), expected, strict=True):
+                    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+            program.reset_state()
+        assert program.memory.measured_peak == program.memory.planned_peak
+        assert not any(array.any() for array in program.save_state().values())
+
+
+def test_kernels_of_caches_run_on_the_device():
+    description = Description(MODELS / "kept_attention.pte")
+    graph = description.graph("forward")
+    description.close()
+    assert not any(node.is_host for node in graph.nodes)
+    assert len(graph.states) == 4
+    # The position is left to kernels.
+    assert not graph.reads
+
+
+@driver
+def test_a_buffer_of_the_program_begins_with_data(device):
+    """Planned memory with data in the file is a buffer."""
+    from data_samples import w
+
+    data = np.arange(8, dtype=np.float32)
+    kept = w.tensor([2, 4], buffer=1, memory=(1, 32), _9=w.Table({0: w.u64(0)}))
+    values = [w.tensor([2, 4], memory=(1, 0)), kept, w.tensor([2, 4], memory=(1, 64)), w.vk_int(1),
+              w.union(3, w.Table())]
+    calls = [w.union(1, w.Table({0: w.i32(op), 1: w.i32s(*args)}))
+             for op, args in ((0, (0, 1, 3, 2, 2)), (1, (1, 2, 4, 1)))]
+    program = w.program([w.plan(
+        values=values, inputs=[0], outputs=[2], instructions=calls,
+        operators=[("aten::add", "out"), ("aten::copy_", "")], buffers=(0, 96))],
+        segments=[data.tobytes()], _6=w.tables(w.Table({0: w.u32(0), 1: w.i64s(0, 0)})))
+    x = np.ones((2, 4), np.float32)
+    with vkrt.load(program, device) as loaded:
+        for _ in range(2):
+            for number in range(1, 4):
+                np.testing.assert_array_equal(loaded.run(x)[0], data.reshape(2, 4) + number)
+            loaded.reset_state()

@@ -55,6 +55,15 @@ def arrays_of(inputs, outputs, prefix=""):
             **{f"{prefix}out{i}": a for i, a in enumerate(outputs)}}
 
 
+def run_in_turn(module, runs, prefix):
+    """The arrays of runs one after another."""
+    arrays = {}
+    for number, inputs in enumerate(runs):
+        outputs = [output.copy() for output in run_eager(module, inputs)]
+        arrays |= arrays_of(inputs, outputs, f"{prefix}{number}_")
+    return arrays
+
+
 def export(module, inputs, **options):
     """Export a module; return the program's bytes, and the arrays of eager PyTorch's run."""
     module.eval()

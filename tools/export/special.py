@@ -19,7 +19,7 @@ from functools import partial
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import arrays_of, lower, lower_methods, run_eager, run_tool
+from exporting import arrays_of, lower, lower_methods, run_eager, run_in_turn, run_tool
 from torch.export import Dim
 
 
@@ -192,15 +192,6 @@ class Method(nn.Module):
 
     def forward(self, x):
         return getattr(self.module, self.method)(x)
-
-
-def run_in_turn(module, runs, prefix):
-    """The arrays of runs one after another."""
-    arrays = {}
-    for number, inputs in enumerate(runs):
-        outputs = [output.copy() for output in run_eager(module, inputs)]
-        arrays |= arrays_of(inputs, outputs, f"{prefix}{number}_")
-    return arrays
 
 
 def conv_inputs(height, width):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
@@ -13,9 +14,11 @@ from vkrt.graph.graph import Graph, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
-from vkrt.graph.symbols import Symbol, bounded
+from vkrt.graph.symbols import Read, Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
-from vkrt.work.tensor import Constant, Tensor, device_dtype
+from vkrt.work.tensor import Constant, Tensor, device_dtype, itemsize
+
+COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"
 
 
 def build_graph(data, program: pte.Program, plan: pte.ExecutionPlan,
@@ -58,8 +61,9 @@ class Builder:
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
-        # Values that an instruction has written.
+        # Values that an instruction has written, and in which order, inputs and states first.
         self.made: set[int] = set()
+        self.written: list[int] = list(plan.inputs)
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
@@ -67,6 +71,8 @@ class Builder:
         self.chain: list[Node | Symbol] = []
         # Inputs of the method by the tensors that hold their elements
         self.origins: dict[Tensor, int] = {}
+        # The input, and which element of it, that a tensor of one element holds
+        self.elements: dict[Tensor, tuple[int, int]] = {}
 
     def build(self) -> Graph:
         for index, value in enumerate(self.values):
@@ -127,9 +133,34 @@ class Builder:
         elif meta.constant is not None:
             constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype,
                                 number=only_number(self.data, meta.constant, meta.dtype))
-        if meta.mutable:
-            self.unsupported[f"mutable buffer {name}"] += 1
-        return Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+        tensor = Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+        if not meta.mutable:
+            return tensor
+        tensor = replace(tensor, constant=None)
+        if dtype != meta.dtype:
+            self.unsupported[f"buffer of {meta.dtype} that begins with data"] += 1
+        elif constant is not None:
+            self._keep(index, tensor, constant)
+        return tensor
+
+    def _keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
+        """Makes a value of the program a state."""
+        self.states.keep(value_id, tensor, initial)
+        self.made.add(value_id)
+        self.written.insert(0, value_id)
+        # It keeps its dtype whatever a delegate takes.
+        self.adopted.add(tensor)
+
+    def _keep_unwritten(self, value_id: int) -> None:
+        """Makes a value that is about to be changed in place a state, if nothing in the run has
+        written it: planned memory without data in the file, which begins with zeros."""
+        tensor, meta = self.values[value_id], self.plan.values[value_id]
+        if (value_id in self.made or value_id in self.plan.inputs
+                or not isinstance(meta, pte.TensorMeta) or meta.memory is None
+                or tensor.constant is not None or meta.dynamism):
+            return
+        nbytes = tensor.numel * itemsize(tensor.dtype)
+        self._keep(value_id, tensor, Constant(0, nbytes, tensor.dtype, zeros=True))
 
     def _external_constant(self, meta: pte.TensorMeta, name: str) -> Constant:
         """A program-level constant that lies in a `.ptd` file under the tensor's name."""
@@ -147,10 +178,22 @@ class Builder:
 
     def _kernel_call(self, call: pte.KernelCall) -> None:
         name = self.plan.operators[call.op]
+        label = f"kernel of '{self.plan.name}'"
+        if name == ITEM and len(call.args) > 1:
+            tensor = self.values[call.args[0]]
+            if isinstance(tensor, Tensor) and tensor.numel == 1:
+                self.values[call.args[1]] = self.read(tensor, 0)
+                return
+        if name.endswith("_") and len(call.args) > 1 and call.args[0] == call.args[-1]:
+            self._keep_unwritten(call.args[0])
+            if name == COPY and self._replace(*call.args[:2]):
+                return
         inputs, out_ids = split_arguments(name, call.args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
+        for value_id in inputs:
+            self.find_view(value_id)
         resolved = tuple(self._resolve(i) for i in inputs)
         outs = []
         for value_id in out_ids:
@@ -159,10 +202,100 @@ class Builder:
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
             outs.append(self._renew(value_id, old))
-        self.add(name, resolved, tuple(outs), f"kernel of '{self.plan.name}'", kernel=name)
+        if name == SELECT:
+            self._follow_element(resolved, outs[0])
+        outs += self._change(name, inputs)
+        self.add(name, resolved, tuple(outs), label, kernel=name)
+
+    def read(self, tensor: Tensor, element: int) -> Any:
+        """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
+        number, first = self.elements.get(tensor, (self.origins.get(tensor), 0))
+        if number is None or not -tensor.numel <= element < tensor.numel:
+            self.unsupported["symbolic integer read from a computed tensor"] += 1
+            return 0
+        return self.symbol("read", (Read(number, first + element % tensor.numel),), 0)
+
+    def find_view(self, value_id: int) -> None:
+        """Makes a value that is about to be read, and that no instruction has written, a view of
+        what lies in its memory: the exporter leaves out views of fixed sizes, and gives them the
+        memory of what they are views of."""
+        place = self._place(value_id)
+        if value_id in self.made or value_id in self.plan.inputs or place is None:
+            return
+        for other in reversed(self.written):
+            memory, first, last = self._place(other) or (None, 0, 0)
+            if memory != place[0] or last <= place[1] or place[2] <= first:
+                continue
+            source, old = self.values[other], self.values[value_id]
+            if ((memory, first, last) == place and isinstance(source, Tensor)
+                    and source.host_dtype == old.host_dtype and source.numel == old.numel):
+                result = Tensor(old.sizes, source.dtype, old.host_dtype, None, old.name)
+                self.add("aten.view_copy.default", (source, list(old.sizes)), (result,),
+                         f"view in '{self.plan.name}'")
+                self.adopted.add(source)
+                self.set(value_id, result)
+                self.follow(source, result)
+            return
+
+    def _place(self, value_id: int) -> tuple[int, int, int] | None:
+        """Where planned memory of fixed size lies: its number, the first byte and the one behind
+        the last."""
+        meta = self.plan.values[value_id]
+        if (not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
+                or not meta.nbytes):
+            return None
+        return meta.memory[0], meta.memory[1], meta.memory[1] + meta.nbytes
+
+    def _follow_element(self, args: tuple[Any, ...], result: Tensor) -> None:
+        """Notes of a selected element of an input which one it is."""
+        if len(args) != 3 or not isinstance(args[0], Tensor) or result.numel != 1:
+            return
+        tensor, _dim, index = args
+        number = self.origins.get(tensor)
+        if (number is not None and tensor.rank == 1 and isinstance(index, int)
+                and -tensor.numel <= index < tensor.numel):
+            self.elements[result] = number, index % tensor.numel
+
+    def _replace(self, value_id: int, source_id: int) -> bool:
+        """Whether a copy makes another tensor what a state holds, and was taken so: no node reads
+        the old value for that."""
+        self.find_view(source_id)
+        old, source = self.values[value_id], self.values[source_id]
+        if not (self.states.is_kept(value_id) and isinstance(source, Tensor)
+                and source.constant is None
+                and (source.sizes, source.host_dtype) == (old.sizes, old.host_dtype)):
+            return False
+        self.adopted.add(source)
+        self.set(value_id, source)
+        return True
+
+    def _change(self, name: str, inputs: Sequence[int]) -> list[Tensor]:
+        """New tensors for the arguments that a kernel changes in place, beside its results."""
+        kernel = self.kernels.get(name)
+        ids = [inputs[place] for place in (self.mutated(kernel.op) if kernel else ())
+               if place < len(inputs)]
+        for value_id in ids:
+            self._keep_unwritten(value_id)
+        return [self._renew(value_id, self.values[value_id]) for value_id in ids
+                if isinstance(self.values[value_id], Tensor)]
+
+    def set(self, value_id: int, tensor: Tensor) -> None:
+        """Makes a tensor, which a delegate has made, what a value of the program is."""
+        if self.states.is_kept(value_id):
+            tensor = self.convert(tensor, self.values[value_id].dtype)
+            self.states.give(value_id, tensor)
+        self.values[value_id] = tensor
+        self.made.add(value_id)
+        self.written.append(value_id)
 
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
+        self.written.append(value_id)
+        if self.states.is_kept(value_id):
+            new = self.states.write(States.OUTSIDE, value_id)
+            self.values[value_id] = new
+            self.adopted.add(new)
+            return new
         new = Tensor(old.sizes, device_dtype(old.host_dtype), old.host_dtype, None, old.name)
         self.values[value_id] = new
         self.made.add(value_id)

@@ -14,7 +14,6 @@ from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
-    Read,
     Symbol,
     bounded,
     compute,
@@ -61,6 +60,8 @@ class DelegateNodes:
         blob, builder = self.blob, self.builder
         self._enter_values()
         inputs, outputs = self._divide(args)
+        for outer_id in inputs:
+            builder.find_view(outer_id)
         for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
             self._enter_input(value_id, builder.values[outer_id])
         for index, call in enumerate(blob.chain):
@@ -158,11 +159,7 @@ class DelegateNodes:
 
     def _read(self, tensor: Tensor, element: int) -> Any:
         """An element of a tensor as a symbolic integer: one that the host knows, of an input."""
-        number = self.builder.origins.get(tensor)
-        if number is None or not -tensor.numel <= element < tensor.numel:
-            self.builder.unsupported["symbolic integer read from a computed tensor"] += 1
-            return 0
-        return self.builder.symbol("read", (Read(number, element % tensor.numel),), 0)
+        return self.builder.read(tensor, element)
 
     def _resolve(self, value_id: int) -> Any:
         value = self.local[value_id]
@@ -283,7 +280,7 @@ class DelegateNodes:
             if inner.constant is None:
                 inner.host_dtype = outer.host_dtype
                 self.builder.adopted.add(inner)
-            self.builder.values[outer_id] = inner
+            self.builder.set(outer_id, inner)
         elif isinstance(inner, (int, float, Symbol)):
             self.builder.values[outer_id] = inner
         else:

@@ -1,9 +1,10 @@
 """States: buffers that a method changes in place and that keep their value from run to run.
 
-In the file a state is a constant that a prepack brings to a value, and that operators then write
-again; or a constant that an operator changes in place, such as a cache of attention. In the graph,
-where every tensor is written once, it is the tensor that holds the value before the run and the one
-that holds it after.
+In a delegate a state is a constant that a prepack brings to a value, and that operators then write
+again; or a constant that an operator changes in place, such as a cache of attention. Outside of
+delegates it is planned memory that a kernel changes in place, or that begins with data of the
+file. In the graph, where every tensor is written once, it is the tensor that holds the value before
+the run and the one that holds it after.
 """
 
 from __future__ import annotations
@@ -61,8 +62,10 @@ class States:
     """The states of a method in the making.
 
     Each belongs to a delegate of the program: when that is called again, it goes on with the value
-    that the call before has left.
+    that the call before has left. Those of the program itself have the number `OUTSIDE`.
     """
+
+    OUTSIDE = -1
 
     def __init__(self) -> None:
         self._states: dict[tuple[int, int], State] = {}
@@ -89,6 +92,18 @@ class States:
             before = replace(declared, constant=None)
             self._states[key] = State(source.constant, before, before)
         return self._states[key].after
+
+    def keep(self, value_id: int, tensor: Tensor, initial: Constant) -> None:
+        """Makes a value of the program a state, whose tensor nothing has written yet."""
+        self._states[self.OUTSIDE, value_id] = State(initial, tensor, tensor)
+
+    def is_kept(self, value_id: int) -> bool:
+        """Whether a value of the program is a state."""
+        return (self.OUTSIDE, value_id) in self._states
+
+    def give(self, value_id: int, tensor: Tensor) -> None:
+        """Makes a tensor what a state of the program holds now."""
+        self._states[self.OUTSIDE, value_id].after = tensor
 
     def write(self, delegate: int, value_id: int) -> Tensor:
         """A new tensor for the value that an operator gives a state."""

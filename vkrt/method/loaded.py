@@ -263,7 +263,8 @@ class Loaded:
         """What states begin with that is zero."""
         sources = self.prepared.sources
         constants = {state.constant for state in self.prepared.work.states}
-        return frozenset(c for c in constants if is_zero(sources[c.source], c.offset, c.nbytes))
+        return frozenset(c for c in constants
+                         if c.zeros or is_zero(sources[c.source], c.offset, c.nbytes))
 
     def new_state(self) -> StateMemory:
         """One more state with the initial values."""

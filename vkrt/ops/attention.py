@@ -82,8 +82,8 @@ def _rows_left(rows: Tensor, cache: Tensor) -> int:
 
 @op("sdpa_with_kv_cache.default", "query:T key:T value:T key_cache:T! value_cache:T! start_pos:i "
     "seq_len:i attn_mask:T? dropout_p:f is_causal:b scale:f?", sizes=_cached_sizes,
-    dtypes=ONE_FLOAT, late=LateRule(("start_pos",), lambda query, _k, _v, cache, *_others:
-                                    _rows_left(query, cache)))
+    dtypes=ONE_FLOAT, kernels="llama::sdpa_with_kv_cache.out",
+    late=LateRule(("start_pos",), lambda query, _k, _v, cache, *_others: _rows_left(query, cache)))
 def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, _mask,
                         _dropout, causal, scale):
     out, *changed = node.outs
@@ -94,6 +94,7 @@ def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, sta
 
 
 @op("update_cache.default", "value:T cache:T! start_pos:i", sizes=_update_sizes, dtypes=ONE_FLOAT,
+    kernels="llama::update_cache.out",
     late=LateRule(("start_pos",), lambda value, cache, _start: _rows_left(value, cache)))
 def _update_cache(cx, node, value, cache, start):
     stands_for, changed = node.outs
@@ -103,7 +104,7 @@ def _update_cache(cx, node, value, cache, start):
 
 
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "
-    "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=ONE_FLOAT,
+    "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=ONE_FLOAT, kernels="llama::custom_sdpa.out",
     late=LateRule(("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, _mask, _dropout, causal, scale):
     _attend(cx, node.outs[0], query, cx.flat(keys), cx.flat(values), start, causal, scale)

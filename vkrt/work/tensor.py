@@ -55,6 +55,8 @@ class Constant:
         key: equal keys mean equal bytes; None when unknown.
         source: which file: 0 is the program, 1 and up the external data files in their order.
         number: its only element; None where it has several, or where that is not known.
+        zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
+            holds no value.
     """
 
     offset: int
@@ -63,6 +65,7 @@ class Constant:
     key: str | None = None
     source: int = 0
     number: float | None = None
+    zeros: bool = False
 
 
 @dataclass(eq=False)
