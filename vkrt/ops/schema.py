@@ -34,8 +34,10 @@ def _tensor(value: Any, what: str, dtypes: frozenset[str]) -> Tensor:
     if not isinstance(value, Tensor):
         raise FormatError(f"{what}: expected a tensor, got {_shown(value)}")
     if dtypes and value.dtype not in dtypes:
+        hint = ("; a mask as an index can be written as torch.where(mask, new, old)"
+                if value.dtype == "bool" and dtypes == {"int32"} else "")
         raise UnsupportedError(f"{what}: {value!r}; vkrt takes tensors of "
-                               f"{' or '.join(sorted(dtypes))} there")
+                               f"{' or '.join(sorted(dtypes))} there{hint}")
     return value
 
 

@@ -28,7 +28,7 @@ PADS = {
 
 
 def arrays(*sizes):
-    return (normal(*sizes), integers(*sizes), booleans(*sizes),
+    return (normal(*sizes), integers(*sizes), np.asarray(booleans(*sizes)),
             integers(*sizes, low=0).astype(np.uint8), integers(*sizes).astype(np.int8))
 
 
