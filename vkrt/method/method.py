@@ -107,8 +107,8 @@ class Method:
                 dimensions, less (see `metadata`).
             out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
                 by default. Or a function that makes them: it is called with these sizes, in the
-                order of the outputs, before anything runs; what it returns in the place of a
-                number does not matter.
+                order of the outputs, before anything runs. In the place of a number it may return
+                anything, of which an array is written to.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
 
@@ -140,7 +140,7 @@ class Method:
             for index, value in enumerate(instance.prepared.graph.outputs):
                 if isinstance(value, Tensor):
                     read_output(instance.compute, index, results[index])
-                elif out is not None:
+                elif isinstance(results[index], np.ndarray):
                     results[index][...] = value
             if not self._has_run:
                 self._has_run = True
@@ -292,8 +292,9 @@ class Method:
         infos, values = self.metadata.outputs, instance.prepared.graph.outputs
         if callable(out):
             made = out(instance.sizes)
+            check_count(made, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, value.sizes) if isinstance(value, Tensor)
-                    else value
+                    else array if isinstance(array, np.ndarray) else value
                     for index, (array, info, value) in enumerate(zip(made, infos, values))]
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
