@@ -66,8 +66,8 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
 
 
 def _declare(count: int) -> None:
-    def largest_sizes(*args):
-        return (pooled(*args, count=count),)
+    def largest_sizes(x, kernel, stride, padding, dilation, ceil_mode):
+        return (pooled(x, kernel, stride, padding, dilation, ceil_mode, count),)
 
     @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT,
         kernels="aten::{}.out")
