@@ -58,6 +58,10 @@ BY_HAND += [
     ("aten::_cdist_forward.out", [X, f([3, 2, 4]), math.inf, 1], [f([2], [2])]),
     ("aten::_cdist_forward.out", [X, f([3, 1, 4]), 0.0, None], [f([1], [3])]),
     ("aten::_pdist_forward.out", [f([0, 0], [3, 4], [0, 4]), 2.0], [f(5, 4, 3)]),
+    ("aten::logcumsumexp.out", [f([0, 0, 0], [1, 1, -math.inf]), 1],
+     [f([0, math.log(2), math.log(3)], [1, 1 + math.log(2), 1 + math.log(2)])]),
+    ("aten::bucketize.Tensor_out", [X, f(1, 2, 3), False, False], [i([2, 0, 1], [0, 2, 2])]),
+    ("aten::bucketize.Tensor_out", [X, f(1, 2, 3), False, True], [i([3, 1, 2], [1, 3, 3])]),
     ("aten::masked_scatter.out", [X, X > 2, f(7, 8, 9, 10)], [f([7, 1, 2], [1, 8, 9])]),
     ("aten::native_dropout.out", [X, 0.5, False], [X, X > 0]),
 ]

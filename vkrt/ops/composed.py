@@ -55,8 +55,7 @@ def _pow(cx, node, number, exponent):
     binary(cx, out, "POW", filled(cx, number, out.dtype), exponent)
 
 
-_WHOLE_WITH_NUMBERS = DtypeRule(
-    lambda args: (WHOLE.allowed(args) or frozenset()) | INT32, "one")
+_WHOLE_WITH_NUMBERS = DtypeRule(lambda args: (WHOLE.allowed(args) or INT32) | INT32, "one")
 
 
 @op("aten.bitwise_and.Scalar aten.bitwise_or.Scalar aten.bitwise_xor.Scalar", "self:T other:n",

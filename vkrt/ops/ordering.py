@@ -45,20 +45,20 @@ def _is_short(args: Sequence[Any]) -> bool:
 
 
 @op("aten.sort.default", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::sort.values", convert="first", suits=_is_short)
+    further=(INT32,), kernels="aten::sort.values", convert="own", suits=_is_short)
 def _sort(cx, node, x, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.sort.stable", "self:T stable:b? dim:i? descending:b?", sizes=stable_sort_sizes,
-    dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="first",
+    dtypes=FIRST, further=(INT32,), kernels="aten::sort.values_stable", convert="own",
     suits=_is_short)
 def _stable_sort(cx, node, x, _stable, dim, descending):
     _ordered(cx, node.outs, x, dim, bool(descending))
 
 
 @op("aten.topk.default", "self:T k:i dim:i? largest:b? sorted:b?", sizes=topk_sizes, dtypes=FIRST,
-    further=(INT32,), kernels="aten::topk.values", convert="first", suits=_is_short)
+    further=(INT32,), kernels="aten::topk.values", convert="own", suits=_is_short)
 def _topk(cx, node, x, _k, dim, largest, _sorted):
     _ordered(cx, node.outs, x, dim, largest is not False)
 

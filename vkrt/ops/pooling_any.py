@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from vkrt.ops.dtypes import INT32, ONE_FLOAT
 from vkrt.ops.pooling import COUNT_IMAGE, COUNT_PADDED, averaged_sizes, pooled
@@ -67,10 +66,8 @@ def _window(count: int, kernel: Sizes, stride: Sizes | None, padding: Sizes | No
 
 
 def _declare(count: int) -> None:
-    largest = partial(pooled, count=count)
-
-    def largest_sizes(*args):
-        return (largest(*args),)
+    def largest_sizes(x, kernel, stride, padding, dilation, ceil_mode):
+        return (pooled(x, kernel, stride, padding, dilation, ceil_mode, count),)
 
     @op(f"aten.max_pool{count}d.default", _LARGEST, sizes=largest_sizes, dtypes=ONE_FLOAT,
         kernels="aten::{}.out")

@@ -139,9 +139,9 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     """
     if x.rank == 0 or index.rank == 0:
         # To torch these have one dimension.
-        line = _line(cx, elements) if isinstance(elements, Tensor) else elements
+        put = _line(cx, elements) if isinstance(elements, Tensor) else elements
         result = Tensor((x.numel,), out.dtype)
-        _put(cx, result, _line(cx, x), 0, _line(cx, index), line, function, includes)
+        _put(cx, result, _line(cx, x), 0, _line(cx, index), put, function, includes)
         reshape(cx, result, out)
         return
     dim = dimension(dim, x.rank)
@@ -151,16 +151,17 @@ def _put(cx, out: Tensor, x: Tensor, dim: int, index: Tensor, elements: Tensor |
     # Lists as long as the index, for every row of the result: those it does not have name nothing.
     sizes = tuple(index.sizes[dim] if d == dim else n for d, n in enumerate(x.sizes))
     places = cx.read(_sized(cx, index, sizes, NOWHERE), order)
-    is_number = not isinstance(elements, Tensor)
     # A number needs no operand: the source fills its binding.
-    new = source if is_number else convert(
-        cx, cx.read(_sized(cx, elements, sizes, 0), order), dtype)
-    number = number_of(elements, out.dtype) if is_number else 0
+    new, number = source, 0.0
+    if isinstance(elements, Tensor):
+        new = convert(cx, cx.read(_sized(cx, elements, sizes, 0), order), dtype)
+    else:
+        number = number_of(elements, out.dtype)
     direct = out.dtype == dtype
     result = (cx.write(out, order) if direct else cx.temporary(out.sizes, dtype, order))
     cx.dispatch("scatter", [*result.grid, result.packed, kind("putting", function)
                             if function != "SET" else 0, includes, places.packed,
-                            places.grid[2], is_number,
+                            places.grid[2], not isinstance(elements, Tensor),
                             float(number) if is_float(dtype) else int(number)],
                 [result], [source, places, new], result.texels, loops=places.grid[2] * 21)
     if not direct:

@@ -11,6 +11,7 @@ from vkrt.ops.dtypes import ANY
 from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scan import running_sizes
+from vkrt.ops.sizes import need_rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,3 +67,21 @@ def topk(x, k, dim=-1, largest=True, _sorted=True):
     order = np.take(_order(line, dim, bool(largest)), range(int(k)), dim)
     values = np.take_along_axis(line, order, dim)
     return (values.reshape(()), order.reshape(())) if x.ndim == 0 else (values, order)
+
+
+@host_kernel("aten::logcumsumexp.out", "self:T dim:i", sizes=running_sizes, dtypes=ANY)
+def running_log_sum(x, dim):
+    """log of the running sum of exponentials."""
+    return np.logaddexp.accumulate(_line(x).astype(np.float64), int(dim)).reshape(x.shape)
+
+
+def bucket_sizes(x, boundaries, *_how):
+    need_rank(boundaries, 1, "boundaries")
+    return (x,)
+
+
+@host_kernel("aten::bucketize.Tensor_out", "self:T boundaries:T out_int32:b? right:b?",
+             sizes=bucket_sizes, dtypes=ANY)
+def bucketize(x, boundaries, _out_int32=False, right=False):
+    """How many boundaries, in ascending order, lie before each element."""
+    return np.searchsorted(boundaries, x, "right" if right else "left")
