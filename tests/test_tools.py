@@ -36,6 +36,7 @@ NOT_RUN = {
     "export/checkpoint.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
     "export/language.py": "needs PyTorch and ExecuTorch",
+    "export/mixed.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",
     "export/quantized.py": "needs PyTorch and ExecuTorch",
     "export/realesr.py": "needs PyTorch and ExecuTorch",

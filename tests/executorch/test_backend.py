@@ -6,11 +6,12 @@ import threading
 
 import numpy as np
 import pytest
-from fake_runtime import Fake, Refused, build
+from fake_runtime import Fake, Refused, Value, build
 from support import MODELS, STORAGES, in_turn
 
 import vkrt
 import vkrt.executorch
+from vkrt import pte
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.executorch import runtime
 from vkrt.plan.options import LoadOptions
@@ -96,6 +97,27 @@ def test_constants_come_one_at_a_time(fake):
         assert method.blobs_lent == 0
         method.run(*inputs_of(path))
         assert fake.lent() == (0, 0, 0)
+
+
+def test_constants_in_the_blob(fake, monkeypatch):
+    """As exporters wrote them before 1.0: the blob stays lent, because its bytes are the weights'.
+    """
+    monkeypatch.syspath_prepend(str(MODELS.parent / "pte"))
+    import pte_writer as w
+
+    weight = np.arange(8, dtype=np.float32).reshape(2, 4)
+    flat = w.graph(
+        values=[w.vk_tensor([2, 4]), w.vk_tensor([2, 4], constant=0), w.vk_tensor([2, 4]),
+                w.vk_int(1), w.vk_tensor([2, 4])],
+        chain=[w.call("et_vk.prepack.default", 1, 2), w.call("aten.add.Tensor", 0, 2, 3, 4)],
+        inputs=[0], outputs=[4], constants=[w.vk_bytes(0, weight.nbytes)])
+    blob = w.blob(flat, weight.tobytes())
+    with fake.load(MODELS / "mlp.pte", damage=lambda _: blob) as method:
+        assert method.blobs_lent == 1
+        values = [Value(pte.TensorMeta(6, "float32", (2, 4), (0, 1))) for _ in range(2)]
+        values[0].set(np.full((2, 4), 0.5, np.float32))
+        method.call(0, values)
+        np.testing.assert_array_equal(values[1].get(), weight + 0.5)
 
 
 @pytest.mark.parametrize("declared", [True, False])
