@@ -320,9 +320,9 @@ def test_a_buffer_of_the_program_begins_with_data(device):
     from data_samples import w
 
     data = np.arange(8, dtype=np.float32)
-    kept = w.tensor([2, 4], buffer=1, memory=(1, 32), _9=w.Table({0: w.u64(0)}))
-    values = [w.tensor([2, 4], memory=(1, 0)), kept, w.tensor([2, 4], memory=(1, 64)), w.vk_int(1),
-              w.union(3, w.Table())]
+    buffer = w.tensor([2, 4], buffer=1, memory=(1, 32), _9=w.Table({0: w.u64(0)}))
+    values = [w.tensor([2, 4], memory=(1, 0)), buffer, w.tensor([2, 4], memory=(1, 64)),
+              w.vk_int(1), w.union(3, w.Table())]
     calls = [w.union(1, w.Table({0: w.i32(op), 1: w.i32s(*args)}))
              for op, args in ((0, (0, 1, 3, 2, 2)), (1, (1, 2, 4, 1)))]
     program = w.program([w.plan(

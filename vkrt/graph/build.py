@@ -16,7 +16,7 @@ from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Read, Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
-from vkrt.work.tensor import Constant, Tensor, device_dtype, itemsize
+from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 
 COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"
 
@@ -139,7 +139,7 @@ class Builder:
         tensor = replace(tensor, constant=None)
         if dtype != meta.dtype:
             self.unsupported[f"buffer of {meta.dtype} that begins with data"] += 1
-        elif constant is not None:
+        elif constant is not None and dtype in DTYPES:
             self._keep(index, tensor, constant)
         return tensor
 
@@ -156,8 +156,8 @@ class Builder:
         written it: planned memory without data in the file, which begins with zeros."""
         tensor, meta = self.values[value_id], self.plan.values[value_id]
         if (value_id in self.made or value_id in self.plan.inputs
-                or not isinstance(meta, pte.TensorMeta) or meta.memory is None
-                or tensor.constant is not None or meta.dynamism):
+                or not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
+                or tensor.constant is not None or tensor.dtype not in DTYPES):
             return
         nbytes = tensor.numel * itemsize(tensor.dtype)
         self._keep(value_id, tensor, Constant(0, nbytes, tensor.dtype, zeros=True))
@@ -181,7 +181,8 @@ class Builder:
         label = f"kernel of '{self.plan.name}'"
         if name == ITEM and len(call.args) > 1:
             tensor = self.values[call.args[0]]
-            if isinstance(tensor, Tensor) and tensor.numel == 1:
+            if (isinstance(tensor, Tensor) and tensor.numel == 1
+                    and isinstance(self.values[call.args[1]], (int, Symbol))):
                 self.values[call.args[1]] = self.read(tensor, 0)
                 return
         if name.endswith("_") and len(call.args) > 1 and call.args[0] == call.args[-1]:
@@ -262,6 +263,7 @@ class Builder:
         self.find_view(source_id)
         old, source = self.values[value_id], self.values[source_id]
         if not (self.states.is_kept(value_id) and isinstance(source, Tensor)
+                and isinstance(old, Tensor)
                 and source.constant is None
                 and (source.sizes, source.host_dtype) == (old.sizes, old.host_dtype)):
             return False
@@ -281,8 +283,9 @@ class Builder:
 
     def set(self, value_id: int, tensor: Tensor) -> None:
         """Makes a tensor, which a delegate has made, what a value of the program is."""
-        if self.states.is_kept(value_id):
-            tensor = self.convert(tensor, self.values[value_id].dtype)
+        old = self.values[value_id]
+        if self.states.is_kept(value_id) and isinstance(old, Tensor):
+            tensor = self.convert(tensor, old.dtype)
             self.states.give(value_id, tensor)
         self.values[value_id] = tensor
         self.made.add(value_id)

@@ -10,7 +10,7 @@ from vkrt.ops.dtypes import FLOAT_ASKED_FOR
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.tiles import parts_of_rows
-from vkrt.work.tensor import Operand
+from vkrt.work.tensor import Operand, Tensor
 
 # The kinds of softmax.glsl
 PLAIN, LOGARITHM, GUARDED = range(3)
@@ -24,9 +24,17 @@ def _sizes(x, dim, _half_to_float):
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
     sizes=_sizes, dtypes=FLOAT_ASKED_FOR, kernels="aten::{}.out")
 def _softmax(cx, node, x, dim, _half_to_float):
-    out = node.outs[0]
     kind = (LOGARITHM if node.op == "aten._log_softmax.default"
             else GUARDED if cx.node in cx.fusions.guarded else PLAIN)
+    softmax(cx, node.outs[0], x, dim, kind)
+
+
+def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
+    """Makes a tensor the softmax of another along a dimension.
+
+    Args:
+        kind: `PLAIN`, `LOGARITHM` or `GUARDED`.
+    """
     dim = wrap(dim, x.rank)
     source = convert(cx, cx.read(x), out.dtype)
     result = cx.write(out, source.order, over=(source,))

@@ -61,6 +61,28 @@ def _custom(sizes, causal=True, constants=()) -> Sample:
                   name=f"{'x'.join(map(str, sizes))}-{causal}-{constants}")
 
 
+def plain(query, keys, values, mask=None, scale=None):
+    """softmax(q k^T scale + mask) v."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query @ keys.swapaxes(2, 3) * np.float32(scale)
+    if mask is not None:
+        scores = scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ values
+
+
+def _plain(sizes, mask=None, scale=None, constants=(), name="") -> Sample:
+    """Sizes: batch, heads, queries, keys, elements of a head and of a value; of the mask."""
+    batch, heads, queries, keys, size, wide = sizes
+    arrays = [normal(batch, heads, count, width, seed=seed) for seed, (count, width) in
+              enumerate(((queries, size), (keys, size), (keys, wide)))]
+    if mask is not None:
+        mask = np.where(normal(*mask, seed=3) > 0.5, np.float32(-1e4), normal(*mask, seed=4))
+    return Sample("et_vk.sdpa.default", [*arrays, mask, scale], plain, constants=constants,
+                  rtol=2e-6, name=f"{'x'.join(map(str, sizes))}-{name}"
+                  f"{'' if mask is None else mask.shape}-{scale}")
+
+
 def _update(sizes, late=False) -> Sample:
     _, (rows, _), (cache, _), start = _arrays(sizes)
     return Sample("update_cache.default", [rows, cache, RunTime(start, 1) if late else start],
@@ -90,6 +112,11 @@ SAMPLES = [
     _cached((2, 4, 2, 8, 16, 9), constants=(3, 4), name="constants"),
     # More scores than fit into one block
     _cached((70, 4, 2, 4, 4096, 4026), name="blocks"),
+    _plain((1, 3, 5, 7, 8, 8)), _plain((2, 2, 1, 6, 5, 3)), _plain((1, 1, 1, 1, 1, 1)),
+    _plain((2, 3, 17, 9, 12, 10), mask=(17, 9)), _plain((2, 3, 4, 9, 8, 8), mask=(2, 1, 1, 9)),
+    _plain((1, 2, 6, 40, 64, 64), mask=(1, 2, 6, 40), scale=0.3),
+    _plain((1, 2, 3, 5, 4, 4), scale=0.0), _plain((2, 2, 3, 5, 6, 6), constants=(1, 2), name="c"),
+    _plain((1, 2, 0, 5, 4, 4)),
     *(_custom(sizes, causal, constants) for sizes in SIZES[1:3] for causal in (True, False)
       for constants in ((), (1, 2))),
 ]
