@@ -32,8 +32,10 @@ RUN = {
 NOT_RUN = {
     "check/expectations.py": "needs PyTorch",
     "check/mutations.py": "a part of fuzz.py",
+    "export/architectures.py": "needs PyTorch and ExecuTorch",
     "export/cases.py": "needs PyTorch and ExecuTorch",
     "export/checkpoint.py": "needs PyTorch and ExecuTorch",
+    "export/control.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
     "export/language.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",
@@ -43,6 +45,7 @@ NOT_RUN = {
     "export/zoo.py": "needs PyTorch and ExecuTorch",
     "find-python": "a part of setup-python",
     "fresh-system": "makes a whole system; test_scripts.py has its parts",
+    "measure/architectures.py": "needs PyTorch and ExecuTorch; test_architectures.py has its parts",
     "measure/bench_peers.py": "installs packages; test_peers.py has its parts",
     "measure/fresh.py": "what the tools beside it share",
     "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.method.arguments import (
     check_count,
@@ -65,10 +65,6 @@ class Method:
         self._lock = threading.Lock()
         self._closed = False
         self._has_run = False
-        scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
-        if scalars:
-            raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
-                                   "vkrt passes tensors only")
         self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
                               packed, store, allocator)
 
@@ -94,14 +90,14 @@ class Method:
 
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
-                dimensions, less (see `metadata`).
+                dimensions, less (see `metadata`); numbers and None where the inputs are such.
             out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
                 by default.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
 
         Returns:
-            The outputs as numpy arrays (numbers where the method returns such).
+            The outputs as numpy arrays (numbers and None where the method returns such).
 
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
