@@ -17,17 +17,19 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _turn(cx, out: Tensor, x: Tensor, how: str, tables: tuple[Operand, Operand], positions: int,
-          turned: int, first_row: int = 0) -> None:
+          turned: int, first_row: int = 0, heads: int | None = None) -> None:
     """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads).
 
     Args:
+        heads: between two positions, by default those of x: 1 where the heads come first.
         how: a kind of rotary.comp.
         tables: of cosines and of sines, or the one of both twice: [rows, ..].
         turned: elements of a head that are turned.
         first_row: of the tables, for the first position; it may be known at runs only.
     """
     source = cx.read(x, row_major(x.rank))
-    heads = x.sizes[2] if x.rank == 4 else 1
+    if heads is None:
+        heads = x.sizes[2] if x.rank == 4 else 1
     # Halves also read what other invocations write.
     result = cx.write(out, source.order, over=(source,) if how != "HALVES" else ())
     rows, texels = tables[0].sizes[0], tables[0].grid[2]
@@ -68,6 +70,8 @@ def _pairs(cx, node, q, k, cosines, sines):
 
 
 def _halves_sizes(q, k, cosines, sines, start):
+    if len(cosines) == 3:
+        return _heads_first_sizes(q, k, cosines, sines, start)
     _need_heads(q, k)
     need_rank(cosines, 2, "freqs_cos")
     need_sizes(sines, cosines, "freqs_sin")
@@ -81,15 +85,35 @@ def _halves_sizes(q, k, cosines, sines, start):
     return q, k
 
 
+def _heads_first_sizes(q, k, cosines, sines, start):
+    """Queries [B, H, S, D], keys [B, H', S, D], tables [1, S, R]: what the exporter finds in models
+    that put the heads in front, although the operator is made for the other order."""
+    need_rank(q, 4, "xq")
+    need_rank(k, 4, "xk")
+    if (q[0], *q[2:]) != (k[0], *k[2:]):
+        fail("xk", f"expected sizes [{q[0]}, .., {q[2]}, {q[3]}] as of the queries, got {list(k)}")
+    need_sizes(cosines[:2], (1, q[2]), "freqs_cos")
+    need_sizes(sines, cosines, "freqs_sin")
+    _need_even(cosines[2], "freqs_cos")
+    if cosines[2] > q[3]:
+        fail("freqs_cos", f"expected at most {q[3]} columns for sizes {list(q)}, got {cosines[2]}")
+    need_position(start, 0, "start_pos")
+    return q, k
+
+
 @op("et_vk.apply_rotary_emb_hf.default", "xq:T xk:T freqs_cos:T freqs_sin:T start_pos:i",
     sizes=_halves_sizes, dtypes=ONE_FLOAT,
     late=LateRule(("start_pos",), lambda q, _k, cosines, *_others:
-                  cosines.sizes[0] - q.sizes[1]))
+                  0 if cosines.rank == 3 else cosines.sizes[0] - q.sizes[1]))
 def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
-    tables = cx.flat(cosines), cx.flat(sines)
+    rows, turned = cosines.sizes[-2:]
+    tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
     for out, x in zip(node.outs, (q, k)):
-        _turn(cx, out, x, "HALVES", tables, x.sizes[1], cosines.sizes[1], start)
+        if cosines.rank == 3:
+            _turn(cx, out, x, "HALVES", tables, rows, turned, start, heads=1)
+        else:
+            _turn(cx, out, x, "HALVES", tables, x.sizes[1], turned, start)
 
 
 def _complex_sizes(x, angles):
