@@ -119,6 +119,7 @@ def tv_vit():
 
 
 def tv_swin(version):
+    import_torchvision()
     from torchvision.models import swin_transformer as swin
 
     block = swin.SwinTransformerBlockV2 if version == 2 else swin.SwinTransformerBlock
@@ -327,7 +328,7 @@ TRANSFORMERS = {
     "segformer": lambda: transformer(
         "SegformerForSemanticSegmentation",
         {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 16, 32, 32], "decoder_hidden_size": 16,
-         "num_labels": 5}, pictures(64), ["pixel_values"], result="logits"),
+         "num_attention_heads": [1, 2, 4, 8], "num_labels": 5}, pictures(64), ["pixel_values"], result="logits"),
     "mobilevit_hf": lambda: transformer(
         "MobileViTModel", {"image_size": 64, "hidden_sizes": [32, 40, 48],
                            "neck_hidden_sizes": [8, 16, 16, 24, 32, 40, 80]}, pictures(64),

@@ -45,7 +45,7 @@ def run(program: str, reference: str) -> Record:
     """Loads and runs a program in this process.
 
     Returns:
-        Figures of it, or "refused": what vkrt does not have.
+        Figures of it; or what vkrt does not have ("refused"), or says else ("failed").
     """
     import vkrt
 
@@ -54,6 +54,8 @@ def run(program: str, reference: str) -> Record:
         loaded = vkrt.load(program)
     except vkrt.UnsupportedError as error:
         return {"refused": " ".join(str(error).split())}
+    except vkrt.VkrtError as error:
+        return {"failed": f"{type(error).__name__}: {' '.join(str(error).split())}"}
     with loaded, np.load(reference) as data:
         infos = loaded.metadata().inputs
         inputs = [data[f"in{i}"].astype(info.dtype) for i, info in enumerate(infos)]
