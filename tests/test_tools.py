@@ -39,6 +39,7 @@ NOT_RUN = {
     "export/exporting.py": "what the tools beside it share",
     "export/language.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",
+    "export/older.py": "needs PyTorch and ExecuTorch",
     "export/quantized.py": "needs PyTorch and ExecuTorch",
     "export/realesr.py": "needs PyTorch and ExecuTorch",
     "export/special.py": "needs PyTorch and ExecuTorch",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make small programs with the executorch that is installed, to try vkrt on those of other releases.
+"""Make small programs with the executorch that is installed, to try vkrt on what others wrote.
 
     python tools/export/older.py [NAME...] [--out FOLDER]
 
@@ -11,7 +11,8 @@ quantized module, where it is one).
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import arrays_of, lower, run_eager, run_tool
+from exporting import export, run_tool
+from quantized import quantize
 
 
 class Inverted(nn.Module):
@@ -58,7 +59,8 @@ class Attention(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(),
+                                 nn.Linear(2 * width, width))
 
     def forward(self, words):
         x = self.words(words)
@@ -90,24 +92,14 @@ class Residual(nn.Module):
 def mobilenet():
     module, x = Mobilenet(), torch.randn(1, 3, 32, 32)
     with torch.no_grad():
-        module(torch.randn(8, 3, 32, 32))  # the norms see a batch
+        module(torch.randn(8, 3, 32, 32))  # its norms see a batch
     return module, (x,)
 
 
 def quantized():
     """Residual with weights and activations of 8 bits."""
-    from executorch.backends.vulkan.quantizer.vulkan_quantizer import (
-        VulkanQuantizer,
-        get_symmetric_quantization_config,
-    )
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-
-    inputs = (torch.randn(1, 3, 12, 12),)
-    quantizer = VulkanQuantizer().set_global(get_symmetric_quantization_config(is_dynamic=False))
-    module = prepare_pt2e(torch.export.export(Residual().eval(), inputs).module(), quantizer)
-    for _ in range(3):
-        module(*inputs)
-    return convert_pt2e(module), inputs
+    x = torch.randn(1, 3, 12, 12)
+    return quantize(Residual(), x), (x,)
 
 
 def quantized_linear():
@@ -131,10 +123,7 @@ PROGRAMS = {
 
 def make(name):
     """The program's bytes and its arrays."""
-    module, inputs = PROGRAMS[name]()
-    if name != "quantized":  # what prepare_pt2e made says itself how it is run
-        module.eval()
-    return lower(module, inputs), arrays_of(inputs, run_eager(module, inputs))
+    return export(*PROGRAMS[name]())
 
 
 if __name__ == "__main__":

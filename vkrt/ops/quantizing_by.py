@@ -55,8 +55,8 @@ def _per_block(x: Sizes, block: Sizes) -> Sizes:
 
 
 def _divided(x: Sizes, block: Sizes) -> tuple[Sizes, Sizes]:
-    """The sizes of x with two dimensions in the place of each that blocks divide, the second that of
-    a block; and those of one number for each block."""
+    """The sizes of x with two dimensions in the place of each that blocks divide, the second that
+    of a block; and those of one number for each block."""
     sizes: list[int] = []
     numbers: list[int] = []
     for size, part in zip(x, block, strict=True):

@@ -47,7 +47,8 @@ def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128
 
     dtype = np.int8 if least < 0 else np.uint8
     # Halves of steps are on the way, and what is beyond both ends.
-    x = (integers(*sizes, low=-700, high=700) / 2 * _spread(scales, wanted, sizes)).astype(np.float32)
+    halves = integers(*sizes, low=-700, high=700) / 2
+    x = (halves * _spread(scales, wanted, sizes)).astype(np.float32)
     q = integers(*sizes, low=least, high=most + 1).astype(dtype)
     label = "-".join(map(str, (*sizes, *wanted, least))) + "-plain" * (zeros is None)
 
@@ -56,7 +57,8 @@ def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128
 
     def dequantize(args) -> np.ndarray:
         x, scale, zero = args
-        return (np.asarray(x, np.float64) - _spread(zero, wanted, sizes)) * _spread(scale, wanted, sizes)
+        steps = np.asarray(x, np.float64) - _spread(zero, wanted, sizes)
+        return steps * _spread(scale, wanted, sizes)
 
     further = numbers(least, most)
     result = [Sample(name.format("de"), [*place(q, scales, zeros), *further, None],
