@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,14 @@ from support import MODELS
 
 import vkrt
 from vkrt.errors import InputError
-from vkrt.graph.control import WHERE
+from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.prims import evaluate, prim
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.program import Description
+from vkrt.pte import JumpFalseCall, KernelCall
 from vkrt.work.records import CHOICE, HostCall
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -180,3 +183,63 @@ def test_arithmetic_on_symbols():
 def test_arithmetic_out_of_range(name, args):
     with pytest.raises((ArithmeticError, ValueError)):
         evaluate(name, args, Symbol)
+
+
+# Instructions, by a builder that only follows them
+
+
+class Follower:
+    """What `ControlFlow` needs of a builder."""
+
+    def __init__(self, values):
+        self.values, self.made, self.guard = values, set(), ()
+        self.unsupported, self.taken, self.added = Counter(), [], []
+        self.plan = SimpleNamespace(name="forward")
+
+    def take(self, instruction):
+        self.taken.append((instruction.args[0], self.guard))
+
+    def add(self, op, args, outs, label, kernel=""):
+        self.added.append(op)
+
+
+def follow(instructions, values):
+    builder = Follower(values)
+    ControlFlow(builder, tuple(instructions)).walk()
+    return builder
+
+
+def call(number: int) -> KernelCall:
+    return KernelCall(0, (number,))
+
+
+def test_jumps_on_numbers_of_the_file():
+    """Forwards, and as a loop that never ends."""
+    done = follow([JumpFalseCall(0, 2), call(1), call(2)], [False])
+    assert [number for number, _ in done.taken] == [2]
+    done = follow([JumpFalseCall(0, 2), call(1), call(2)], [True])
+    assert [number for number, _ in done.taken] == [1, 2]
+    endless = follow([call(1), JumpFalseCall(0, 0)], [False])
+    assert len(endless.taken) == MOST // 2
+    assert list(endless.unsupported) == [
+        f"control flow (more than {MOST:,} instructions, the rounds of loops counted)"]
+
+
+@pytest.mark.parametrize("instructions, message", [
+    ([call(1), JumpFalseCall(1, 0)], "a loop that a tensor ends"),
+    ([JumpFalseCall(1, 0)], "a loop that a tensor ends"),
+    ([JumpFalseCall(1, 3), call(1), JumpFalseCall(0, 1), call(2)], "a loop that a tensor ends"),
+    ([JumpFalseCall(1, 3), JumpFalseCall(0, 5), call(1), call(2), call(3)], "out of its block"),
+    ([JumpFalseCall(2, 1)], "on what is no bool"), ([JumpFalseCall(3, 1)], "on what is no bool")])
+def test_jumps_that_are_refused(instructions, message):
+    values = [False, Tensor((), "bool", "bool"), Tensor((), "int32", "int64"), None]
+    assert any(message in text for text in follow(instructions, values).unsupported)
+
+
+def test_conditions_within_conditions():
+    """Deeper than any program is refused before Python's stack ends."""
+    count = 2000
+    conditions = [JumpFalseCall(0, count + 1) for _ in range(count)]
+    done = follow([*conditions, call(1)], [Tensor((), "bool", "bool")])
+    assert len(done.taken[0][1]) == 50
+    assert sum(done.unsupported.values()) == count - 50

@@ -51,7 +51,8 @@ def test_what_arguments_are(device):
 @pytest.mark.parametrize("place, value, message", [
     (3, 2.5, "exported with 1.5 in its place and takes nothing else; got 2.5"),
     (4, False, "exported with True"), (4, 1, "expected bool, always True, got 1"),
-    (5, np.zeros(2), "expected none, always None"), (5, 0, "expected none"),
+    (5, np.zeros(2), "expected none, always None"), (3, np.zeros(0), "expected float64"),
+    (5, 0, "expected none"),
     (3, None, "exported with 1.5"), (2, 2.0, r"expected int64\[\], got 2.0"),
     (2, 1 << 70, r"expected int64\[\]"), (0, 3.0, r"expected float32\[2,3\], got 3.0")])
 def test_other_values_are_refused(place, value, message, device):

@@ -21,7 +21,9 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 WHERE = "aten::where.self_out"
 # Instructions that a method may take with all rounds of its loops: more take minutes to prepare.
-MOST = 200_000
+MOST = 50_000
+# Conditions within conditions
+DEEPEST = 50
 
 
 class ControlFlow:
@@ -81,6 +83,9 @@ class ControlFlow:
         first_end = second
         if isinstance(last, pte.JumpFalseCall) and self.builder.values[last.condition] is False:
             first_end, stop = second - 1, last.destination
+        if len(self.builder.guard) == DEEPEST:
+            self._refuse(f"more than {DEEPEST} conditions within one another")
+            return place + 1
         if not place < first_end <= second <= stop <= end:
             self._refuse(f"a loop that a tensor ends (instruction {place} jumps to "
                          f"{jump.destination})")

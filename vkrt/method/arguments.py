@@ -146,7 +146,8 @@ def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     """A number, or None, as an array."""
     array = np.empty(0) if value is None else as_array(value, label)
     kinds = {"bool": "b", "int64": "iu", "float64": "fiu", "none": ""}.get(info.dtype, "")
-    if info.sizes or array.size > 1 or (value is not None and array.dtype.kind not in kinds):
+    if info.sizes or (value is not None
+                      and (array.size != 1 or array.dtype.kind not in kinds)):
         raise InputError(f"{label}: expected {info}, got {value!r}")
     if info.fixed and (value is None) != (info.fixed[0] is None) \
             or info.fixed and value is not None and array.item() != info.fixed[0]:
@@ -195,13 +196,19 @@ def check_output(array: Any, info: TensorInfo, index: int,
     return array
 
 
-def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
+def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
+                 operands: Sequence[Any]) -> None:
     """Copies arrays of the inputs' dtypes and sizes to their memory.
+
+    Args:
+        operands: of the inputs; None where no kernel reads one.
 
     Raises:
         InputError: an integer of 64 bits that a kernel reads does not fit into the 32 it has there.
     """
-    for index, array in enumerate(arrays):
+    for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
+        if operand is None:
+            continue
         narrow = DEVICE_DTYPES.get(str(array.dtype))
         compute.write_input(index, array if narrow is None else _narrowed(array, narrow, index))
 

@@ -117,7 +117,7 @@ class Method:
             instance = self._ready(shape, state)
             instance.check(arrays)
             results = self._results(out, instance)
-            write_inputs(instance.compute, arrays)
+            write_inputs(instance.compute, arrays, instance.prepared.work.inputs)
             instance.run(host.run_kernel)
             for index, result in enumerate(results):
                 if isinstance(result, np.ndarray):
@@ -230,8 +230,9 @@ class Method:
         with self._lock:
             instance = self._ready(shape, None)
             instance.check(arrays)
-            runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
-                                            host.run_kernel, timestamps, repeat + 1)
+            compute, operands = instance.compute, instance.prepared.work.inputs
+            runs = compute.profile(lambda: write_inputs(compute, arrays, operands),
+                                   host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 
