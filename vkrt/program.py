@@ -16,6 +16,7 @@ from vkrt.errors import InputError
 from vkrt.files import Files
 from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
+from vkrt.graph.wide import check_wide
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.method import Method
@@ -74,9 +75,10 @@ class Description:
         if method not in self._graphs:
             for candidate in self.program.plans:
                 if candidate.name == method:
-                    self._graphs[method] = build_graph(
-                        self.source, self.program, candidate, kernels(), find_dynamic,
-                        mutated, self._files.external)
+                    graph = build_graph(self.source, self.program, candidate, kernels(),
+                                        find_dynamic, mutated, self._files.external)
+                    check_wide(graph, self.sources)
+                    self._graphs[method] = graph
                     break
             else:
                 raise InputError(f"no method '{method}' in {self.source.name}; it has "

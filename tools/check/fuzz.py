@@ -120,13 +120,15 @@ def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int,
     work, plan = description.predict(name, device, options)
     metadata = metadata_of(description.graph(name))
     border = sum(int(np.prod(info.sizes, dtype=object)) * np.dtype(info.dtype).itemsize
-                 for info in (*metadata.inputs, *metadata.outputs))
+                 for info in (*metadata.inputs, *metadata.outputs) if info.dtype != "none")
     invocations = sum(step.invocations * (1 + step.loops) for step in work.steps
                       if hasattr(step, "invocations"))
     return plan.peak_bytes + plan.spill_bytes + 2 * border, invocations
 
 
-def _array(info: Any, random: np.random.Generator) -> np.ndarray:
+def _array(info: Any, random: np.random.Generator) -> Any:
+    if info.fixed:
+        return info.fixed[0]
     if np.dtype(info.dtype).kind in "iu":
         return random.integers(-3 if np.dtype(info.dtype).kind == "i" else 0, 40,
                                info.sizes).astype(info.dtype)

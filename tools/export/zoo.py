@@ -168,7 +168,8 @@ def randomize(module):
 
 def calibrate(module, inputs):
     """Let batch norms see random batches."""
-    norms = [child for child in module.modules() if isinstance(child, nn.BatchNorm2d)]
+    kinds = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d
+    norms = [child for child in module.modules() if isinstance(child, kinds)]
     for child in norms:
         child.momentum = None  # the mean over all batches
     module.train()

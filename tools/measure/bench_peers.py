@@ -48,6 +48,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fresh import with_caches
 from peers import environments, report
 from peers.environments import ROOT, Unavailable
 
@@ -271,11 +272,8 @@ class Measurement:
 
 def surroundings(caches: Path, threads: int) -> dict[str, str]:
     """The variables of a measured process, whose shader caches are below a folder."""
-    found = {key: value for key, value in os.environ.items()
-             if key not in ("MESA_SHADER_CACHE_DISABLE", "PYTHONPATH", "PYTHONHOME")}
-    for variable in ("XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"):
-        found[variable] = str(caches / variable.strip("_").lower())
-        Path(found[variable]).mkdir(parents=True, exist_ok=True)
+    found = {key: value for key, value in with_caches(caches).items()
+             if key not in ("PYTHONPATH", "PYTHONHOME")}
     return {**found, "LP_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
 
 

@@ -114,8 +114,9 @@ class Result:
 def sample_inputs(metadata: MethodMetadata) -> list[np.ndarray]:
     """Inputs to run a method with: floats in -1 to 1, the same ones every time, and zeros."""
     chance = np.random.default_rng(0)
-    return [chance.uniform(-1, 1, i.sizes).astype(i.dtype) if i.dtype.startswith("float")
-            else np.zeros(i.sizes, i.dtype) for i in metadata.inputs]
+    return [chance.uniform(-1, 1, i.sizes).astype(i.dtype)
+            if i.dtype.startswith("float") and not i.fixed else i.example()
+            for i in metadata.inputs]
 
 
 def drop_from_cache(path: str) -> str:

@@ -105,7 +105,7 @@ def _summary(value: Any) -> str:
 def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
     """Arrays for a method's inputs from files; zeros where no file is given at all."""
     if not files:
-        return [np.zeros(i.sizes, i.dtype) for i in metadata.inputs]
+        return [info.example() for info in metadata.inputs]
     arrays: list[np.ndarray] = []
     for name in files:
         suffix = Path(name).suffix.lower()
@@ -121,6 +121,10 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
                                        if len(arrays) < len(metadata.inputs) else None))
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
+    if len(arrays) == sum(not info.fixed for info in metadata.inputs):
+        # What takes one value alone need not be in a file.
+        given = iter(arrays)
+        return [info.fixed[0] if info.fixed else next(given) for info in metadata.inputs]
     return arrays
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError
+from vkrt.graph import prims
+from vkrt.graph.control import ControlFlow
 from vkrt.graph.delegate import DelegateNodes
-from vkrt.graph.graph import Graph, Node, node_of
+from vkrt.graph.graph import Graph, Guard, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
-from vkrt.graph.symbols import Read, Symbol, bounded
+from vkrt.graph.symbols import Read, Symbol, bounded, size_of
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 
@@ -73,6 +75,12 @@ class Builder:
         self.origins: dict[Tensor, int] = {}
         # The input, and which element of it, that a tensor of one element holds
         self.elements: dict[Tensor, tuple[int, int]] = {}
+        # Values that an instruction has had among its arguments
+        self.touched: set[int] = set()
+        # Under which conditions the nodes run that are being added
+        self.guard: Guard = ()
+        # What was made so far of tensors that loops make part by part, by value id
+        self.parts: dict[int, list[Tensor]] = {}
 
     def build(self) -> Graph:
         for index, value in enumerate(self.values):
@@ -81,13 +89,7 @@ class Builder:
         self.graph.inputs = [self.values[i] for i in self.plan.inputs]
         self.origins = {value: number for number, value in enumerate(self.graph.inputs)
                         if isinstance(value, Tensor)}
-        for instruction in self.plan.instructions:
-            if isinstance(instruction, pte.DelegateCall):
-                self._delegate_call(instruction)
-            elif isinstance(instruction, pte.KernelCall):
-                self._kernel_call(instruction)
-            elif not isinstance(instruction, pte.FreeCall):
-                self.unsupported[f"control flow ({type(instruction).__name__})"] += 1
+        ControlFlow(self, self.plan.instructions).walk()
         # Now that all delegates have said in which dtypes they take their values.
         self.chain = [new for entry in self.chain
                       for new in ((entry,) if isinstance(entry, Symbol)
@@ -99,6 +101,20 @@ class Builder:
         self.graph.states = list(self.states)
         self.graph.unsupported = self.unsupported
         return self.graph.finish()
+
+    def take(self, instruction: pte.Instruction) -> None:
+        """Adds the nodes of an instruction that is no jump."""
+        if isinstance(instruction, pte.DelegateCall):
+            self._delegate_call(instruction)
+        elif isinstance(instruction, pte.MoveCall):
+            self.values[instruction.target] = self.values[instruction.source]
+            self.made.add(instruction.target)
+            self.written.append(instruction.target)
+        elif isinstance(instruction, pte.KernelCall):
+            name = self.plan.operators[instruction.op]
+            if not (self._computes(name, instruction.args) or self._begins(name, instruction.args)):
+                self._kernel_call(name, instruction.args)
+        self.touched.update(getattr(instruction, "args", ()))
 
     def _mark_dynamic(self, outputs: list[Any]) -> None:
         """Notes what calls may change; keeps the chain only where that is anything."""
@@ -116,7 +132,8 @@ class Builder:
     def add(self, op: str, args: tuple[Any, ...], outs: tuple[Tensor, ...], label: str,
             kernel: str = "") -> None:
         """Adds a node; its arguments may hold symbols."""
-        self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel))
+        self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
+                                  guard=self.guard))
 
     def symbol(self, kind: str, args: tuple[Any, ...], bound: int) -> Symbol:
         """Adds a symbol."""
@@ -174,22 +191,115 @@ class Builder:
                               f"{layout[0]}{list(layout[1])}")
         return Constant(found.span.offset, found.span.nbytes, meta.dtype, key, found.source)
 
+    # Numbers outside of the delegates
+
+    def integer(self, value_id: int) -> Any:
+        """The integer or `Symbol` that a value is, None where it is none. An input that the file
+        has no value for is an integer if something takes it as one."""
+        value = self.values[value_id]
+        if value is None and value_id in self.plan.inputs and value_id not in self.made:
+            number = self.plan.inputs.index(value_id)
+            value = self.values[value_id] = self.symbol("read", (Read(number, 0),), 0)
+            self.graph.inputs[number] = value
+        return value if isinstance(value, (int, Symbol)) else None
+
+    def _computes(self, name: str, args: Sequence[int]) -> bool:
+        """Whether a kernel makes a number, or a part of a tensor in a loop, and was taken so."""
+        function = prims.prim(name)
+        made: Any = None
+        if name == prims.COPY_INDEX and len(args) == 3:
+            self._copy_index(*args)
+            return True
+        if name in (prims.SIZE, prims.NUMEL) and args:
+            tensor = self.values[args[0]]
+            dim = self.values[args[1]] if name == prims.SIZE and len(args) > 2 else None
+            if isinstance(tensor, Tensor) and name == prims.SIZE and isinstance(dim, int) \
+                    and -tensor.rank <= dim < tensor.rank:
+                made = self._size(tensor, dim % tensor.rank)
+            elif isinstance(tensor, Tensor) and name == prims.NUMEL and not self._is_dynamic:
+                made = tensor.numel
+        elif function and len(args) > (2 if function in prims.BINARY else 1):
+            numbers = tuple(self.integer(i) if self.values[i] is None else self.values[i]
+                            for i in args[:2 if function in prims.BINARY else 1])
+            if all(isinstance(n, (int, float, Symbol)) for n in numbers):
+                try:
+                    made = prims.evaluate(function, numbers, self.symbol)
+                except (ArithmeticError, ValueError) as error:
+                    raise FormatError(f"method '{self.plan.name}': {name} of "
+                                      f"{' and '.join(map(str, numbers))}: {error}") from None
+        if made is None:
+            return False
+        self.values[args[-1]] = made
+        self.made.add(args[-1])
+        return True
+
+    @property
+    def _is_dynamic(self) -> bool:
+        """Whether calls may pass tensors of other sizes."""
+        return any(getattr(self.plan.values[i], "dynamism", 0) for i in self.plan.inputs)
+
+    def _size(self, tensor: Tensor, dim: int) -> Any:
+        if not self._is_dynamic:
+            return tensor.sizes[dim]
+        size = size_of(tensor, dim)
+        self.chain.append(size)
+        return size
+
+    def _copy_index(self, target: int, source: int, index: int) -> None:
+        """Part `index` of a tensor that a loop makes; the tensor itself with its last part."""
+        tensor, part, number = (self.values[i] for i in (target, source, index))
+        whole = self.plan.values[target]
+        if not (isinstance(tensor, Tensor) and isinstance(part, Tensor)
+                and isinstance(whole, pte.TensorMeta) and isinstance(number, int)
+                and whole.sizes == (*whole.sizes[:1], *part.sizes)):
+            self.unsupported[f"{prims.COPY_INDEX} of what does not fit"] += 1
+            return
+        parts = self.parts.setdefault(target, [])
+        if number == 0:
+            parts.clear()
+        if number != len(parts):
+            self.unsupported[f"{prims.COPY_INDEX} of parts that are not in order"] += 1
+            return
+        self.adopted.add(part)
+        row = Tensor((1, *part.sizes), part.dtype, part.host_dtype, None, part.name)
+        self.adopted.add(row)
+        label = f"loop of '{self.plan.name}'"
+        self.add("aten.view_copy.default", (part, list(row.sizes)), (row,), label)
+        parts.append(row)
+        if len(parts) == whole.sizes[0]:
+            self.add("aten::cat.out", (list(parts), 0), (self._renew(target, tensor),), label,
+                     kernel="aten::cat.out")
+
     # Kernels outside of the delegates
 
-    def _kernel_call(self, call: pte.KernelCall) -> None:
-        name = self.plan.operators[call.op]
+    def _begins(self, name: str, args: Sequence[int]) -> bool:
+        """Whether a copy in place gives a value that nothing has read yet its first value, as in
+        front of a loop, and was taken so. One that is read before keeps it from run to run."""
+        if name != COPY or len(args) < 2 or args[0] in self.touched \
+                or self.is_known(args[0]):
+            return False
+        target, source = self.values[args[0]], self.values[args[1]]
+        if not (isinstance(target, Tensor) and isinstance(source, Tensor)
+                and (target.sizes, target.host_dtype) == (source.sizes, source.host_dtype)):
+            return False
+        self.values[args[0]] = source
+        self.made.add(args[0])
+        self.written.append(args[0])
+        return True
+
+    def _kernel_call(self, name: str, args: Sequence[int]) -> None:
         label = f"kernel of '{self.plan.name}'"
-        if name == ITEM and len(call.args) > 1:
-            tensor = self.values[call.args[0]]
+        if name == ITEM and len(args) > 1:
+            tensor = self.values[args[0]]
             if (isinstance(tensor, Tensor) and tensor.numel == 1
-                    and isinstance(self.values[call.args[1]], (int, Symbol))):
-                self.values[call.args[1]] = self.read(tensor, 0)
+                    and isinstance(self.values[args[1]], (int, Symbol))):
+                self.values[args[1]] = self.read(tensor, 0)
                 return
-        if name.endswith("_") and len(call.args) > 1 and call.args[0] == call.args[-1]:
-            self._keep_unwritten(call.args[0])
-            if name == COPY and self._replace(*call.args[:2]):
+        if name.endswith("_") and len(args) > 1 and args[0] == args[-1]:
+            self._keep_unwritten(args[0])
+            if name == COPY and self._replace(*args[:2]):
                 return
-        inputs, out_ids = split_arguments(name, call.args, self.values, self.made)
+        inputs, out_ids = split_arguments(name, args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
@@ -286,15 +396,22 @@ class Builder:
         old = self.values[value_id]
         if self.states.is_kept(value_id) and isinstance(old, Tensor):
             tensor = self.convert(tensor, old.dtype)
+            self.refuse_guarded()
             self.states.give(value_id, tensor)
         self.values[value_id] = tensor
         self.made.add(value_id)
         self.written.append(value_id)
 
+    def refuse_guarded(self) -> None:
+        """Refuses what changes a state, if it only runs under a condition."""
+        if self.guard:
+            self.unsupported["control flow (a branch that changes a buffer)"] += 1
+
     def _renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
         self.written.append(value_id)
         if self.states.is_kept(value_id):
+            self.refuse_guarded()
             new = self.states.write(States.OUTSIDE, value_id)
             self.values[value_id] = new
             self.adopted.add(new)

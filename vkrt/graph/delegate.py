@@ -63,7 +63,7 @@ class DelegateNodes:
         for outer_id in inputs:
             builder.find_view(outer_id)
         for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
-            self._enter_input(value_id, builder.values[outer_id])
+            self._enter_input(value_id, outer_id)
         for index, call in enumerate(blob.chain):
             self._node(index, call)
         for value_id, outer_id in zip(self._outputs(outputs), outputs):
@@ -119,11 +119,13 @@ class DelegateNodes:
             if isinstance(value, pte.ValueList):
                 self.local[index] = value
 
-    def _enter_input(self, value_id: int, outer: Any) -> None:
-        inner = self.local[value_id]
+    def _enter_input(self, value_id: int, outer_id: int) -> None:
+        inner, outer = self.local[value_id], self.builder.values[outer_id]
         if isinstance(inner, pte.SymInt):
             if isinstance(outer, Tensor):
                 outer = self._read(outer, 0)
+            elif outer is None:
+                outer = self.builder.integer(outer_id)
             self.local[value_id] = outer if isinstance(outer, (int, Symbol)) else 0
             return
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):
@@ -188,7 +190,7 @@ class DelegateNodes:
         out_ids = value.ids if isinstance(value, pte.ValueList) else (out,)
         for out_id in out_ids:
             if out_id in self.states:
-                self.local[out_id] = self.builder.states.write(self.delegate, out_id)
+                self.local[out_id] = self._write_state(out_id)
             elif out_id in self.written:
                 self.builder.unsupported[f"buffer mutated in place by {call.name}"] += 1
             self.written.add(out_id)
@@ -228,10 +230,15 @@ class DelegateNodes:
         """The tensor that a value is after an operator has changed it in place."""
         value = self.local[value_id]
         if value_id in self.states:
-            self.local[value_id] = self.builder.states.write(self.delegate, value_id)
+            self.local[value_id] = self._write_state(value_id)
         elif isinstance(value, Tensor):
             self.local[value_id] = replace(value)
         return self.local[value_id]
+
+    def _write_state(self, value_id: int) -> Tensor:
+        """A new tensor for the value that an operator gives a state."""
+        self.builder.refuse_guarded()
+        return self.builder.states.write(self.delegate, value_id)
 
     def _symbolic(self, name: str, args, out: int) -> bool:
         """Makes a symbol of what gives or computes a symbolic integer; True if this was such."""

@@ -20,6 +20,9 @@ from vkrt.work.tensor import Tensor, device_dtype
 
 FOREVER = 1 << 60
 
+# Conditions (tensors of one bool) and what they have to be for a node to run, the outermost first
+Guard = tuple[tuple[Tensor, bool], ...]
+
 
 @dataclass(eq=False)
 class Node:
@@ -33,6 +36,7 @@ class Node:
         is_host: a kernel outside of the delegates that runs on the host.
         kernel: what the program calls it where it is a kernel outside of the delegates.
         formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
+        guard: the conditions under which it runs; nobody needs its results under others.
     """
 
     op: str
@@ -42,6 +46,7 @@ class Node:
     is_host: bool = False
     kernel: str = ""
     formulas: tuple[Any, ...] | None = None
+    guard: Guard = ()
 
     @property
     def name(self) -> str:
@@ -59,6 +64,13 @@ class Node:
             elif isinstance(arg, (list, tuple)):
                 yield from (item for item in arg if isinstance(item, Tensor))
 
+    def reads(self) -> Iterator[Tensor]:
+        """The tensors that have to be there when its turn comes: those of `tensors`, and those that
+        decide whether it runs."""
+        yield from self.tensors()
+        for condition, _ in self.guard:
+            yield condition
+
     def settle(self) -> None:
         """Takes the values that the symbols in the formulas have now."""
         self.args = bounded(self.formulas)
@@ -68,11 +80,11 @@ class Node:
 
 
 def node_of(op: str, args: Sequence[Any], outs: Sequence[Tensor], label: str = "",
-            is_host: bool = False, kernel: str = "") -> Node:
+            is_host: bool = False, kernel: str = "", guard: Guard = ()) -> Node:
     """A node whose arguments may hold symbols."""
     args = tuple(args)
     formulas = args if next(symbols_in(args), None) is not None else None
-    return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas)
+    return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas, guard)
 
 
 @dataclass
@@ -81,8 +93,9 @@ class Graph:
 
     Attributes:
         name: of the method.
-        inputs: one entry per argument of the method: a Tensor, or a number for a scalar.
-        outputs: one entry per result: a Tensor, or a number.
+        inputs: one entry per argument of the method: a Tensor; a `Symbol` for an integer; a number
+            or None for what has to be that.
+        outputs: one entry per result: a Tensor, a number, or None.
         nodes: in an order that respects their dependencies.
         file_arena: bytes of activations by the plan in the file, summed over the delegates.
         unsupported: what the file asks for besides operators that vkrt does not do, with counts.
@@ -133,11 +146,11 @@ class Graph:
         for node in reversed(self.nodes):
             if any(out in needed for out in node.outs):
                 kept.append(node)
-                needed.update(node.tensors())
+                needed.update(node.reads())
         self.nodes = kept[::-1]
         self._last_use = {}
         for index, node in enumerate(self.nodes):
-            for tensor in node.tensors():
+            for tensor in node.reads():
                 self._last_use[tensor] = index
         for tensor in results:
             self._last_use[tensor] = FOREVER
@@ -156,7 +169,7 @@ class Graph:
                     needed.update(a for a in entry.args if isinstance(a, (Symbol, Tensor)))
             elif any(out in needed for out in entry.outs):
                 kept.append(entry)
-                needed.update(entry.tensors())
+                needed.update(entry.reads())
                 needed.update(symbols_in(entry.formulas or ()))
         self.chain = kept[::-1]
         found = {e.args[0] for e in self.chain

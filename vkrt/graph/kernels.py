@@ -105,7 +105,7 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
             return tensor
         if tensor not in conversions:
             result = Tensor(tensor.sizes, dtype, name=tensor.name)
-            conversions[tensor] = Node(CONVERT, (tensor,), (result,), node.label)
+            conversions[tensor] = Node(CONVERT, (tensor,), (result,), node.label, guard=node.guard)
         return conversions[tensor].outs[0]
 
     args = [list(arg) if isinstance(arg, (list, tuple)) else arg
@@ -119,10 +119,11 @@ def on_device(node: Node, kernels: Mapping[str, Kernel]) -> Iterator[Node]:
         outs = [out if out.dtype == args[0].dtype
                 else Tensor(out.sizes, args[0].dtype, name=out.name) for out in outs]
     yield from conversions.values()
-    yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op)
+    yield node_of(kernel.op, args, outs, f"{node.op}, {node.label}", kernel=node.op,
+                  guard=node.guard)
     for result, out in zip(outs, node.outs):
         if result is not out:
-            yield Node(CONVERT, (result,), (out,), node.label)
+            yield Node(CONVERT, (result,), (out,), node.label, guard=node.guard)
 
 
 def _wanted(kernel: Kernel, node: Node) -> str | None:

@@ -23,6 +23,8 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "floordiv": lambda a, b: a // b,
+    "sym_max": max,
+    "sym_min": min,
 }
 
 

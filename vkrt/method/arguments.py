@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import Symbol
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.work.tensor import DEVICE_DTYPES, Tensor
 
@@ -27,17 +28,27 @@ class TensorInfo:
     Attributes:
         name: from the program where it has one, else "input 0", "output 0", ...
         sizes: upper bounds of the sizes.
-        dtype: numpy's name of the dtype.
+        dtype: numpy's name of the dtype. A number is as a tensor without dimensions: of int64,
+            float64 or bool. "none" stands for None.
         dynamic_dims: the dimensions in which a call may pass less than the bound (an output: has
             less then).
+        fixed: the one value that an input takes, where the program was exported with it as a number
+            or None; empty where it takes any.
     """
 
     name: str
     sizes: tuple[int, ...]
     dtype: str
     dynamic_dims: tuple[int, ...] = ()
+    fixed: tuple[Any, ...] = ()
+
+    def example(self) -> Any:
+        """Something that the input takes: zeros, or its one value."""
+        return self.fixed[0] if self.fixed else np.zeros(self.sizes, self.dtype)
 
     def __str__(self):
+        if self.fixed:
+            return f"{self.dtype}, always {self.fixed[0]}"
         sizes = ",".join(f"<={s}" if d in self.dynamic_dims else str(s)
                          for d, s in enumerate(self.sizes))
         return f"{self.dtype}[{sizes}]"
@@ -94,13 +105,19 @@ class MethodMetadata:
 def metadata_of(graph: Graph) -> MethodMetadata:
     """What a caller has to know of a graph."""
     inputs = [_info(value, f"input {i}") for i, value in enumerate(graph.inputs)]
+    inputs = [info if isinstance(value, (Tensor, Symbol)) else replace(info, fixed=(value,))
+              for info, value in zip(inputs, graph.inputs)]
     outputs = [_info(value, f"output {i}") for i, value in enumerate(graph.outputs)]
     return MethodMetadata(graph.name, inputs, outputs)
 
 
+# Numpy's names of Python's numbers
+NUMBERS = {"NoneType": "none", "bool": "bool", "float": "float64"}
+
+
 def _info(value: Any, default: str) -> TensorInfo:
     if not isinstance(value, Tensor):
-        return TensorInfo(default, (), "int64" if isinstance(value, int) else "float64")
+        return TensorInfo(default, (), NUMBERS.get(type(value).__name__, "int64"))
     name = default if value.name.startswith(("value ", "delegate ")) else value.name
     sizes = tuple(value.bounds[d] if value.bounds and d in value.dynamic_dims else size
                   for d, size in enumerate(value.sizes))
@@ -136,12 +153,15 @@ def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str,
 
 
 def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
-    """The argument as a contiguous array of the input's dtype, and of sizes that it takes.
+    """The argument as a contiguous array of the input's dtype, and of sizes that it takes; an empty
+    one for None.
 
     Raises:
         InputError: naming the input, what it expects and what it got.
     """
     label = f"input {index} '{info.name}'"
+    if info.fixed or isinstance(value, NUMBER_TYPES):
+        return _check_number(value, info, label)
     array = as_array(value, label)
     if str(array.dtype) != info.dtype or array.shape != info.sizes:
         got = f"{array.dtype}[{','.join(map(str, array.shape))}]"
@@ -152,6 +172,30 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
                 return _contiguous(array)
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
     return _contiguous(array)
+
+
+# What a caller may pass for an input that is a number, and not for another tensor
+NUMBER_TYPES = (bool, int, float)
+
+
+def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
+    """A number, or None, as an array."""
+    array = np.empty(0) if value is None else as_array(value, label)
+    kinds = {"bool": "b", "int64": "iu", "float64": "fiu", "none": ""}.get(info.dtype, "")
+    if info.sizes or (value is not None
+                      and (array.size != 1 or array.dtype.kind not in kinds)):
+        raise InputError(f"{label}: expected {info}, got {value!r}")
+    if info.fixed and (value is None) != (info.fixed[0] is None) \
+            or info.fixed and value is not None and array.item() != info.fixed[0]:
+        raise InputError(f"{label}: the program was exported with {info.fixed[0]!r} in its place "
+                         f"and takes nothing else; got {value!r}")
+    if value is None:
+        return array
+    try:
+        return array.astype(info.dtype, casting="safe").reshape(())
+    except TypeError:
+        # Integers beyond int64 are of another dtype.
+        raise InputError(f"{label}: expected {info}, got {value!r}") from None
 
 
 def _contiguous(array: np.ndarray) -> np.ndarray:
@@ -192,14 +236,33 @@ def check_output(array: Any, info: TensorInfo, index: int,
     return array
 
 
-def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray]) -> None:
-    """Copies arrays of the inputs' dtypes and sizes to their memory."""
-    for index, array in enumerate(arrays):
+def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
+                 operands: Sequence[Any]) -> None:
+    """Copies arrays of the inputs' dtypes and sizes to their memory.
+
+    Args:
+        operands: of the inputs; None where no kernel reads one.
+
+    Raises:
+        InputError: an integer of 64 bits that a kernel reads does not fit into the 32 it has there.
+    """
+    for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
+        if operand is None:
+            continue
         if isinstance(array, HostMemory):
             compute.write_input(index, array.view)
             continue
         narrow = DEVICE_DTYPES.get(str(array.dtype))
-        compute.write_input(index, array if narrow is None else array.astype(narrow))
+        compute.write_input(index, array if narrow is None else _narrowed(array, narrow, index))
+
+
+def _narrowed(array: np.ndarray, dtype: str, index: int) -> np.ndarray:
+    if array.dtype.kind == "i" and array.size:
+        for most in (array.max(), array.min()):
+            if not -1 << 31 <= most < 1 << 31:
+                raise InputError(f"input {index}: it holds {most}; integers have 32 bits on the "
+                                 "device, -2147483648 to 2147483647")
+    return array.astype(dtype)
 
 
 def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:

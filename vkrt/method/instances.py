@@ -55,7 +55,8 @@ class Shape:
     @classmethod
     def of_graph(cls, graph: Graph, reads: Sequence[Read]) -> Shape:
         """The shape at which a resolved graph is; `reads` are those of the method's."""
-        return cls(tuple(tensor.sizes for tensor in graph.inputs),
+        return cls(tuple(value.sizes if isinstance(value, Tensor) else () if value is not None
+                         else (0,) for value in graph.inputs),
                    tuple(graph.values.get(read, 0) for read in reads))
 
     def resolve(self, graph: Graph) -> Graph:

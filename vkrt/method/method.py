@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.method.arguments import (
     check_count,
@@ -75,10 +75,6 @@ class Method:
         self._runner: int | None = None
         self._closed = False
         self._has_run = False
-        scalars = [v for v in graph.inputs if not isinstance(v, Tensor)]
-        if scalars:
-            raise UnsupportedError(f"method '{graph.name}' takes {len(scalars)} scalar inputs; "
-                                   "vkrt passes tensors only")
         self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
                               packed, store, allocator)
 
@@ -104,7 +100,7 @@ class Method:
 
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
-                dimensions, less (see `metadata`).
+                dimensions, less (see `metadata`); numbers and None where the inputs are such.
             out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
                 by default. Or a function that makes them: it is called with these sizes, in the
                 order of the outputs, before anything runs. In the place of a number it may return
@@ -113,7 +109,7 @@ class Method:
                 first.
 
         Returns:
-            The outputs as numpy arrays (numbers where the method returns such).
+            The outputs as numpy arrays (numbers and None where the method returns such).
 
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
@@ -134,7 +130,7 @@ class Method:
             instance = self._ready(shape, state)
             instance.check(arrays)
             results = self._results(out, instance)
-            write_inputs(instance.compute, arrays)
+            write_inputs(instance.compute, arrays, instance.prepared.work.inputs)
             with self._running():
                 instance.run(host.run_kernel)
             for index, value in enumerate(instance.prepared.graph.outputs):
@@ -271,8 +267,9 @@ class Method:
         with self._lock:
             instance = self._ready(shape, None)
             instance.check(arrays)
-            runs = instance.compute.profile(lambda: write_inputs(instance.compute, arrays),
-                                            host.run_kernel, timestamps, repeat + 1)
+            compute, operands = instance.compute, instance.prepared.work.inputs
+            runs = compute.profile(lambda: write_inputs(compute, arrays, operands),
+                                   host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 

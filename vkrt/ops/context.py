@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.ops import copying
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Memo, NodeMemo
@@ -68,6 +68,9 @@ class Lowering:
         self.target = target
         self.storage = target.storage
         self.node = -1
+        # Of the current node, and the conditions of those so far as the host reads them
+        self.guard: Guard = ()
+        self.conditions: dict[Tensor, Operand] = {}
         # The parts of the work list. The storages of the base keep their ids.
         self.prepacks: list[Prepack] = list(base.prepacks)
         self.steps: list[Any] = []
@@ -79,7 +82,8 @@ class Lowering:
         self.base_memo: Memo = base.memo or Memo()
         self._storages = StorageList(list(base.storages))
         self._operands: dict[Tensor, Operand] = {}
-        self._copies: dict[tuple, Operand] = {}
+        # Copies with the guards of the nodes that made them
+        self._copies: dict[tuple, tuple[Guard, Operand]] = {}
         self._weights = dict(self.base_memo.weights)
         self._tenants: dict[int, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
@@ -172,13 +176,17 @@ class Lowering:
     def derived(self, key: tuple, make: Callable[[], Operand]) -> Operand:
         """What a node makes of a tensor, the first of `key`, and later ones with the same key read
         too; `make` makes it, with its dispatches."""
-        if key not in self._copies:
-            self._keep_copy(key, make())
-        return self._copies[key]
+        found = self._copies.get(key)
+        if found is not None and self.guard[:len(found[0])] == found[0]:
+            return found[1]
+        # Not there, or made in a branch that may not have run.
+        copy = make()
+        self._keep_copy(key, copy)
+        return copy
 
     def _keep_copy(self, key: tuple, copy: Operand) -> None:
         """Notes a copy by the tensor it is of and what makes it another, for later nodes."""
-        self._copies[key] = copy
+        self._copies[key] = self.guard, copy
         self._tenants.setdefault(copy.storage.id, []).append(key[0])
         self._new_copies.append((key, copy))
 

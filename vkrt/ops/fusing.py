@@ -94,7 +94,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
     """Everything in a graph that can be fused; nothing if that is not wanted."""
     if not wanted:
         return Fusions()
-    uses = Counter(tensor for node in graph.nodes for tensor in node.tensors())
+    uses = Counter(tensor for node in graph.nodes for tensor in node.reads())
     made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
     simpler = Simplifier(graph)
     found = Fusions(nodes=simpler.nodes, done=simpler.done, until=simpler.until)
@@ -144,7 +144,7 @@ def _find_repeated(graph: Graph, found: Fusions) -> None:
             continue
         # Tensors compare by identity, and no node writes one twice.
         outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
-        earlier = first.setdefault((node.op, _as_tuples(node.args), outs), index)
+        earlier = first.setdefault((node.op, node.guard, _as_tuples(node.args), outs), index)
         if earlier != index:
             found.repeated[index] = earlier
 

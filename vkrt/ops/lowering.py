@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
-from vkrt.graph.graph import Graph, Node
+from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.ops import copying, states
 from vkrt.ops.context import ImageTooLarge, Lowering
 from vkrt.ops.registry import Operator, known, operator
 from vkrt.ops.reuse import Reuse
 from vkrt.plan.scratch import scratch_budgets
-from vkrt.work.records import HostCall, ReadArgument, WorkList
+from vkrt.work.records import CHOICE, HostCall, ReadArgument, WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
 
@@ -36,8 +36,14 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
     """
     if base is not None:
         target = base.target
+    note: tuple[str, ...] = ()
+    if base is None and target.storage == "texture3d" and any(n.guard for n in graph.nodes):
+        # What a branch did not make is read by `where`, and of an image nobody may read before it
+        # has a layout.
+        target, note = replace(target, storage="texel"), ("buffers instead of images: branches",)
     try:
-        return _lower(graph, target, base)
+        work = _lower(graph, target, base)
+        return replace(work, notes=(*work.notes, *note)) if note else work
     except ImageTooLarge as error:
         if base is not None:
             raise UnsupportedError(f"method '{graph.name}': {error}, the device allows "
@@ -72,6 +78,8 @@ def _walk(cx: Lowering) -> WorkList:
             cx.inputs.append(None)
     states.enter(cx)
     for index, node in enumerate(graph.nodes):
+        cx.node = index
+        _enter_block(cx, node.guard)
         cx.begin(index)
         memo = reuse.find(index, node, cx.fusions.how(index))
         if memo is None:
@@ -80,6 +88,7 @@ def _walk(cx: Lowering) -> WorkList:
             cx.repeat(memo)
         cx.remember(node)
     cx.node = len(graph.nodes)
+    _enter_block(cx, ())
     if not cx.is_complete:
         graph.refuse(cx.missing, cx.refused)
     for value in graph.outputs:
@@ -158,6 +167,27 @@ def _output(cx: Lowering, tensor: Tensor) -> Operand:
         copying.copy(cx, result, operand)
     cx.read_by_host.add(result.storage.id)
     return result
+
+
+def _enter_block(cx: Lowering, guard: Guard) -> None:
+    """Ends the block of nodes with one guard, if this one is another, and begins the next."""
+    if guard == cx.guard:
+        return
+    for place, (condition, _) in enumerate(guard):
+        if condition not in cx.conditions:
+            # The host reads it where all that need it come by.
+            _choose(cx, guard[:place])
+            cx.conditions[condition] = _output(cx, condition)
+    _choose(cx, guard)
+
+
+def _choose(cx: Lowering, guard: Guard) -> None:
+    if guard == cx.guard:
+        return
+    cx.guard = guard
+    wanted = tuple((ReadArgument(i), value) for i, (_, value) in enumerate(guard))
+    reads = tuple(cx.conditions[condition] for condition, _ in guard)
+    cx.steps.append(HostCall(cx.node, CHOICE, wanted, reads, ()))
 
 
 def _host_call(cx: Lowering, node: Node) -> None:

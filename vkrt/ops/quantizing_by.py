@@ -16,6 +16,7 @@ from vkrt.ops.quantizing import REALS, need_range, quantized_dtypes
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, need_sizes, unsupported, wrap
 from vkrt.pte.coerce import as_int
+from vkrt.pte.dtype import MAX_RANK
 from vkrt.work.tensor import Tensor
 
 REAL, WHOLE = "input:T.float32|float16", "input:T.int8|uint8"
@@ -47,10 +48,25 @@ def _per_block(x: Sizes, block: Sizes) -> Sizes:
     for size, part in zip(x, block, strict=True):
         if part < 1 or size % part:
             fail("block_size", f"blocks of {list(block)} do not divide sizes {list(x)}")
-        if part not in (1, size):
-            unsupported("block_size", f"blocks of {list(block)} in sizes {list(x)}; vkrt takes "
-                        "those of single indices and of whole dimensions")
+    if len(_divided(x, block)[0]) > MAX_RANK:
+        unsupported("block_size", f"blocks of {list(block)} in sizes {list(x)} make more than "
+                    f"{MAX_RANK} dimensions")
     return tuple(size // part for size, part in zip(x, block, strict=True))
+
+
+def _divided(x: Sizes, block: Sizes) -> tuple[Sizes, Sizes]:
+    """The sizes of x with two dimensions in the place of each that blocks divide, the second that
+    of a block; and those of one number for each block."""
+    sizes: list[int] = []
+    numbers: list[int] = []
+    for size, part in zip(x, block, strict=True):
+        if part in (1, size):
+            sizes.append(size)
+            numbers.append(size // part)
+        else:
+            sizes += [size // part, part]
+            numbers += [size // part, 1]
+    return tuple(sizes), tuple(numbers)
 
 
 def _need_count(sizes: Sizes | None, wanted: Sizes, name: str) -> None:
@@ -115,6 +131,18 @@ def border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tenso
                 [result], inputs.operands, result.texels, dtype=variant(x.dtype, out.dtype))
 
 
+def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tensor,
+            zeros: Tensor | None, *numbers: int) -> None:
+    """Dispatches quantize_by or dequantize_by for blocks; the arguments are those of `border`."""
+    sizes, wanted = _divided(x.sizes, block)
+    if sizes == tuple(x.sizes):
+        border(cx, kernel, out, x, scales, zeros, wanted, *numbers)
+        return
+    divided = Tensor(sizes, out.dtype, name=out.name)
+    border(cx, kernel, divided, _as(cx, x, sizes), scales, zeros, wanted, *numbers)
+    views.reshape(cx, divided, out)
+
+
 @op("quantized_decomposed.quantize_per_channel.default",
     f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4))
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
@@ -145,8 +173,7 @@ def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
     "input:T.float32|float16 block_size:[i] scale:T.float32|float16 zero_point:T.int32|int8? "
     "output_dtype:- quant_min:i quant_max:i", sizes=_block_sizes, dtypes=quantized(5))
 def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
-    border(cx, "quantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block), least,
-            most, False)
+    _blocks(cx, "quantize_by", node.outs[0], x, block, scale, zero, least, most, False)
 
 
 @op("torchao.dequantize_affine.default",
@@ -155,4 +182,4 @@ def _quantize_blocks(cx, node, x, block, scale, zero, least, most):
     sizes=lambda x, block, scale, zero, *_range: _block_sizes(x, block, scale, zero, 0, 0),
     dtypes=REALS)
 def _dequantize_blocks(cx, node, x, block, scale, zero, _least, _most):
-    border(cx, "dequantize_by", node.outs[0], x, scale, zero, _per_block(x.sizes, block))
+    _blocks(cx, "dequantize_by", node.outs[0], x, block, scale, zero)

@@ -84,7 +84,7 @@ class Reuse:
         if found is not None and (found.node is not node or found.how != how):
             found = None
         self._made.update(node.outs)
-        leader = self._connect([*node.tensors(), *node.outs])
+        leader = self._connect([*node.reads(), *node.outs])
         if leader is None:
             return found
         if found is None:

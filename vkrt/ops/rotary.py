@@ -17,7 +17,8 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 
 def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
-          tables: tuple[Operand, Operand], turned: int, first_row: int = 0) -> None:
+          tables: tuple[Operand, Operand], turned: int, first_row: int = 0,
+          heads_first: bool = False) -> None:
     """Dispatches rotary.comp for x [.., positions, heads, D] (3-d ones have no heads), or
     rotary_two.comp for two that differ in their heads.
 
@@ -26,21 +27,23 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
         tables: of cosines and of sines, or the one of both twice: [rows, ..].
         turned: elements of a head that are turned.
         first_row: of the tables, for the first position; it may be known at runs only.
+        heads_first: x is [.., heads, positions, D].
     """
     if len(xs) > 1 and any(table.texels > cx.target.max_texels for table in tables):
         for out, x in zip(outs, xs, strict=True):
-            _turn(cx, (out,), (x,), how, tables, turned, first_row)
+            _turn(cx, (out,), (x,), how, tables, turned, first_row, heads_first)
         return
     sources = [cx.read(x, row_major(x.rank)) for x in xs]
     # Halves also read what other invocations write, and nobody may write what others still read.
     apart = how != "HALVES" and len({source.storage.id for source in sources}) == len(sources)
     results = [cx.write(out, source.order, over=(source,) if apart else ())
                for out, source in zip(outs, sources, strict=True)]
-    heads = [x.sizes[2] if x.rank == 4 else 1 for x in xs]
+    # Between two positions
+    heads = [x.sizes[2] if x.rank == 4 and not heads_first else 1 for x in xs]
     rows, texels = tables[0].sizes[0], tables[0].grid[2]
     where, numbers = position(cx, first_row)
     params = [*results[0].grid, results[0].packed, kind("rotary_turn", how), heads[0],
-              xs[0].sizes[1], turned, rows, texels, *numbers]
+              xs[0].sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
     if len(xs) > 1:
         params += [results[1].grid[0], heads[1]]
     cx.dispatch("rotary" if len(xs) == 1 else "rotary_two", params, results,
@@ -77,6 +80,8 @@ def _pairs(cx, node, q, k, cosines, sines):
 
 
 def _halves_sizes(q, k, cosines, sines, start):
+    if len(cosines) == 3:
+        return _heads_first_sizes(q, k, cosines, sines, start)
     _need_heads(q, k)
     need_rank(cosines, 2, "freqs_cos")
     need_sizes(sines, cosines, "freqs_sin")
@@ -90,14 +95,31 @@ def _halves_sizes(q, k, cosines, sines, start):
     return q, k
 
 
+def _heads_first_sizes(q, k, cosines, sines, start):
+    """Queries [B, H, S, D], keys [B, H', S, D], tables [1, S, R]: what the exporter finds in models
+    that put the heads in front, although the operator is made for the other order."""
+    need_rank(q, 4, "xq")
+    need_rank(k, 4, "xk")
+    if (q[0], *q[2:]) != (k[0], *k[2:]):
+        fail("xk", f"expected sizes [{q[0]}, .., {q[2]}, {q[3]}] as of the queries, got {list(k)}")
+    need_sizes(cosines[:2], (1, q[2]), "freqs_cos")
+    need_sizes(sines, cosines, "freqs_sin")
+    _need_even(cosines[2], "freqs_cos")
+    if cosines[2] > q[3]:
+        fail("freqs_cos", f"expected at most {q[3]} columns for sizes {list(q)}, got {cosines[2]}")
+    need_position(start, 0, "start_pos")
+    return q, k
+
+
 @op("et_vk.apply_rotary_emb_hf.default", "xq:T xk:T freqs_cos:T freqs_sin:T start_pos:i",
     sizes=_halves_sizes, dtypes=ONE_FLOAT,
     late=LateRule(("start_pos",), lambda q, _k, cosines, *_others:
-                  cosines.sizes[0] - q.sizes[1]))
+                  0 if cosines.rank == 3 else cosines.sizes[0] - q.sizes[1]))
 def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
-    tables = cx.flat(cosines), cx.flat(sines)
-    _turn(cx, node.outs, (q, k), "HALVES", tables, cosines.sizes[1], start)
+    rows, turned = cosines.sizes[-2:]
+    tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
+    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start, heads_first=cosines.rank == 3)
 
 
 def _complex_sizes(x, angles):

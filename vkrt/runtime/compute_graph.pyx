@@ -65,6 +65,9 @@ cdef class ComputeGraph:
     cdef CommandPool pool
     cdef Submission submission
     cdef list sections
+    # Whether a branch that is not taken can be left out: what waits in the host's memory comes and
+    # goes there too
+    cdef bint skips
     cdef Streamer streamer
     # Hold what the device reads in a run that was interrupted
     cdef tuple weights
@@ -80,6 +83,7 @@ cdef class ComputeGraph:
         self.work = work
         self.plan = plan
         self.steps = []
+        self.skips = not any(isinstance(step, Move) for step in work.steps)
         self.sections = []
         self.leftovers = []
 
@@ -264,19 +268,24 @@ cdef class ComputeGraph:
         it is at: `settle` comes before inputs are written again.
         """
         try:
-            self._run(self.sections, run_kernel)
+            self._run(self.sections, run_kernel, self.skips)
         except BaseException:
             self._keep()
             raise
 
-    def _run(self, sections, run_kernel):
+    def _run(self, sections, run_kernel, bint skips):
+        """Args:
+            skips: whether the device skips branches that are not taken.
+        """
+        cdef bint skipping = False
         if self.streamer is not None:
             self.streamer.run(sections, run_kernel)
             return
         for commands, host_step in sections:
-            self.submission.run(commands)
+            if not (skipping and skips):
+                self.submission.run(commands)
             if host_step is not None:
-                (<HostStep>host_step).run(run_kernel)
+                skipping = (<HostStep>host_step).run(run_kernel, skipping)
 
     cdef bint _is_at_work(self):
         """Whether the device may be, on a run that is over for the host."""
@@ -330,7 +339,8 @@ cdef class ComputeGraph:
                 write_inputs()
                 start = perf_counter()
                 if on_device:
-                    self._run(sections, clock)
+                    # Every step has its timestamps, also those nobody needs.
+                    self._run(sections, clock, False)
                     end = perf_counter()
                     times = on_one_line(start, clock.calls,
                                         device_times(self.device, queries, on_host))

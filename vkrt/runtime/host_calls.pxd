@@ -10,4 +10,6 @@ cdef class HostStep:
     cdef tuple outs
     cdef list padding
 
-    cdef run(self, run_kernel)
+    cdef bint is_choice
+
+    cdef bint run(self, run_kernel, bint skipping) except? True

@@ -7,7 +7,7 @@ from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
 from vkrt.late import numpy as np
-from vkrt.work.records import ReadArgument
+from vkrt.work.records import CHOICE, SKIPPED, ReadArgument
 from vkrt.work.tensor import itemsize
 
 from vkrt.runtime.resources cimport Resources
@@ -20,6 +20,7 @@ cdef class HostStep:
         self.record = record
         self.resources = resources
         self.padding = []
+        self.is_choice = record.kernel == CHOICE
         reads = [_array(resources, o) for o in record.reads]
         self.args = tuple(_bind(arg, reads) for arg in record.args)
         self.outs = tuple(_array(resources, o) for o in record.writes)
@@ -28,16 +29,28 @@ cdef class HostStep:
             if rest:
                 self.padding.append(_bytes_at(resources, operand, array.nbytes, rest))
 
-    cdef run(self, run_kernel):
+    cdef bint run(self, run_kernel, bint skipping) except? True:
+        """Runs the kernel, or makes the choice.
+
+        Args:
+            skipping: whether what stands here is in a branch that is not taken.
+
+        Returns:
+            The same for what is behind it.
+        """
+        if skipping and not self.is_choice:
+            run_kernel(SKIPPED, (), ())
+            return True
         for operand in (*self.record.reads, *self.record.writes):
             self.resources.invalidate(operand)
-        run_kernel(self.record.kernel, self.args, self.outs)
+        goes_on = run_kernel(self.record.kernel, self.args, self.outs)
         # The rest of the last texel is padding, which kernels take to be zero; other tenants of
         # the arena may have written there.
         for padding in self.padding:
             padding[:] = bytes(len(padding))
         for operand in self.record.writes:
             self.resources.flush(operand)
+        return not goes_on
 
 
 def _bind(arg, reads):

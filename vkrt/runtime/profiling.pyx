@@ -24,15 +24,17 @@ cdef class HostClock:
 
     def __call__(self, name, args, outs):
         start = perf_counter()
-        self.run_kernel(name, args, outs)
+        goes_on = self.run_kernel(name, args, outs)
         self.calls.append((start, perf_counter() - start))
+        return goes_on
 
     cdef list submit_each(self, Submission submission, list sections):
         """Runs sections of one step each; (start, seconds) of every step."""
         cdef list times = []
+        cdef bint skipping = False
         for commands, host_step in sections:
             if host_step is not None:
-                (<HostStep>host_step).run(self)
+                skipping = (<HostStep>host_step).run(self, skipping)
                 times.append(self.calls[-1])
                 continue
             start = perf_counter()

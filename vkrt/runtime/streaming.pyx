@@ -181,6 +181,7 @@ cdef class Streamer:
         cdef uint64_t submitted = 0
         cdef uint64_t needed = 0
         cdef int number
+        cdef bint skipping = False
         if self.broken:
             self._restart()
         self.broken = True
@@ -196,7 +197,9 @@ cdef class Streamer:
                 if host_step is not None:
                     self._complete(submitted)
                     self._check(needed)
-                    (<HostStep>host_step).run(run_kernel)
+                    # What the device does in a branch that is not taken nobody reads, and the
+                    # weights come in one order.
+                    skipping = (<HostStep>host_step).run(run_kernel, skipping)
             self._finish()
             self._check(needed)
             self.broken = False

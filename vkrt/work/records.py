@@ -91,13 +91,20 @@ class ReadArgument:
     read: int
 
 
+# Kernels of host calls that are no kernels of a program. A choice reads conditions: (array, what it
+# has to be). If one of them is not so, everything up to the next choice is skipped; a host call
+# there is run as `SKIPPED`, so that clocks hear of it.
+CHOICE = "vkrt::choice"
+SKIPPED = "vkrt::skipped"
+
+
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """A kernel outside of the delegates, run on the host between two submissions.
+    """A kernel outside of the delegates, run on the host between two submissions; or a choice.
 
     Attributes:
         node: index of the graph's node.
-        kernel: e.g. "aten::mean.out".
+        kernel: e.g. "aten::mean.out", or `CHOICE`.
         args: positional arguments: numbers, bools, strings, None, a `ReadArgument` for each array,
             or tuples of those.
         reads: raw operands the host reads.

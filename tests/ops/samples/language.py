@@ -81,6 +81,21 @@ def _halves(*sizes, rows, turned, start, constants=(2, 3)) -> Sample:
                   name=f"{sizes} {turned} {start!r}{'' if constants else ' computed'}")
 
 
+def _heads_first(batch, heads, key_heads, positions, size, turned, constants=(2, 3)) -> Sample:
+    """Queries and keys [batch, heads, positions, size], tables [1, positions, turned]."""
+    arrays = [array.swapaxes(1, 2).copy()
+              for array in _queries_and_keys(batch, positions, heads, key_heads, size)]
+    tables = [table[None] for table in _tables(positions, turned)]
+
+    def expected(q, k, cosines, sines, start):
+        turned = halves(q.swapaxes(1, 2), k.swapaxes(1, 2), cosines[0], sines[0], start)
+        return [array.swapaxes(1, 2) for array in turned]
+
+    return Sample("et_vk.apply_rotary_emb_hf.default", [*arrays, *tables, 0], expected,
+                  outs=_outs(*arrays), constants=constants, rtol=RTOL,
+                  name=f"heads first {arrays[0].shape} {turned}{'' if constants else ' computed'}")
+
+
 def _interleaved(*sizes, angles, constants=(1,)) -> Sample:
     return Sample("et_vk.apply_rotary_emb_interleaved.default",
                   [normal(*sizes), normal(*angles, seed=1)], interleaved, constants=constants,
@@ -108,6 +123,10 @@ SAMPLES = [
     _halves(1, 3, 2, 1, 7, rows=5, turned=6, start=1),
     _halves(1, 2, 1, 1, 5, rows=4, turned=2, start=1),
     _halves(1, 3, 2, 1, 12, rows=7, turned=10, start=2, constants=()),
+    _heads_first(1, 4, 2, 5, 16, 16), _heads_first(2, 3, 3, 1, 8, 2),
+    _heads_first(1, 2, 1, 6, 7, 6), _heads_first(1, 4, 2, 12, 8, 2, constants=()),
+    _heads_first(1, 1, 1, 3, 12, 12, constants=()),
+    _heads_first(1, 2, 1, 0, 8, 4),
     _halves(1, 2, 2, 1, 8, rows=4, turned=0, start=1),
     _interleaved(2, 6, 16, angles=(6, 16)), _interleaved(1, 5, 10, angles=(1, 5, 5, 2)),
     _interleaved(1, 5, 10, angles=(5, 10), constants=()),

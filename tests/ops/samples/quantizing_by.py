@@ -15,8 +15,14 @@ def powers(*sizes: int) -> np.ndarray:
     return np.exp2(integers(*sizes, low=-6, high=1)).astype(np.float32)
 
 
-def _spread(array: np.ndarray | None, sizes) -> np.ndarray | float:
-    return 0 if array is None else np.asarray(array, np.float64).reshape(sizes)
+def _spread(array: np.ndarray | None, wanted, sizes) -> np.ndarray:
+    """Scales or zeros of sizes `wanted`, one for each block of a tensor of `sizes`, as float64."""
+    if array is None:
+        return np.zeros([1] * len(sizes))
+    result = np.asarray(array, np.float64).reshape(wanted)
+    for axis, (size, count) in enumerate(zip(sizes, wanted)):
+        result = result.repeat(size // max(count, 1), axis)
+    return result
 
 
 def _along(sizes, axis):
@@ -34,14 +40,15 @@ def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128
     """
     def quantize(args) -> np.ndarray:
         x, scale, zero = args
-        steps = np.asarray(x, np.float64) / _spread(scale, wanted)
-        offset = _spread(zero, wanted)
+        steps = np.asarray(x, np.float64) / _spread(scale, wanted, sizes)
+        offset = _spread(zero, wanted, sizes)
         whole = np.round(steps + offset) if adds_first else np.round(steps) + offset
         return np.clip(whole, least, most)
 
     dtype = np.int8 if least < 0 else np.uint8
     # Halves of steps are on the way, and what is beyond both ends.
-    x = (integers(*sizes, low=-700, high=700) / 2 * _spread(scales, wanted)).astype(np.float32)
+    halves = integers(*sizes, low=-700, high=700) / 2
+    x = (halves * _spread(scales, wanted, sizes)).astype(np.float32)
     q = integers(*sizes, low=least, high=most + 1).astype(dtype)
     label = "-".join(map(str, (*sizes, *wanted, least))) + "-plain" * (zeros is None)
 
@@ -50,7 +57,8 @@ def _pair(name: str, sizes, wanted, scales, zeros, place, numbers, *, least=-128
 
     def dequantize(args) -> np.ndarray:
         x, scale, zero = args
-        return (np.asarray(x, np.float64) - _spread(zero, wanted)) * _spread(scale, wanted)
+        steps = np.asarray(x, np.float64) - _spread(zero, wanted, sizes)
+        return steps * _spread(scale, wanted, sizes)
 
     further = numbers(least, most)
     result = [Sample(name.format("de"), [*place(q, scales, zeros), *further, None],
@@ -104,4 +112,8 @@ SAMPLES = [
     *_blocks((4, 12), (1, 12), (4,)), *_blocks((2, 3, 10), (1, 1, 10), (2, 3, 1), zeros=np.int8),
     *_blocks((6, 5), (6, 5), (1,)), *_blocks((6, 8), (6, 1), (1, 8), zeros=None),
     *_blocks((4, 7), (1, 7), (4, 1), least=0, most=255),
+    # Blocks that divide dimensions.
+    *_blocks((4, 64), (1, 32), (4, 2)), *_blocks((6, 10), (3, 5), (2, 2), zeros=np.int8),
+    *_blocks((3, 6, 4), (1, 2, 4), (3, 3, 1), zeros=None), *_blocks((2, 9), (2, 3), (1, 3)),
+    *_blocks((0, 8), (1, 4), (0, 2)),
 ]

@@ -1,0 +1,150 @@
+"""Control flow: which instructions of a method run, and in which order.
+
+Numbers that the file decides (the rounds of `map` and `scan`, which compare integers of the file)
+are known here: their jumps are followed, so that a loop becomes as many copies of its nodes as it
+has rounds. What a tensor decides (`torch.cond`) is known when the method runs: the nodes of both
+branches stand one after the other, each with its guard, and where both have written a value, a
+`where` makes one of the two. Nothing that a branch makes is read outside of it but by that.
+
+In the file a condition is a jump over the first branch if it is false. At the end of that branch a
+jump on the constant False leads over the second one, and in both, MoveCalls give the results the
+same values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt import pte
+from vkrt.graph.graph import Guard
+from vkrt.work.tensor import Tensor, device_dtype
+
+WHERE = "aten::where.self_out"
+# Instructions that a method may take with all rounds of its loops: more take minutes to prepare.
+MOST = 50_000
+# Conditions within conditions
+DEEPEST = 50
+
+
+class ControlFlow:
+    """Gives the instructions of a method to the builder of its graph.
+
+    Args:
+        builder: see `vkrt.graph.build`; has `values`, `made`, `written` and `guard`, takes single
+            instructions, and counts what vkrt does not do in `unsupported`.
+        instructions: of the method.
+    """
+
+    def __init__(self, builder: Any, instructions: tuple[pte.Instruction, ...]):
+        self.builder = builder
+        self.instructions = instructions
+        self._taken = 0
+
+    def walk(self) -> None:
+        """Everything, from the first instruction on."""
+        self._walk(0, len(self.instructions))
+
+    def _walk(self, first: int, end: int) -> None:
+        """The instructions from `first` to before `end`, which form a block."""
+        place = first
+        while place < end:
+            self._taken += 1
+            if self._taken > MOST:
+                self._refuse(f"more than {MOST:,} instructions, the rounds of loops counted")
+                return
+            instruction = self.instructions[place]
+            if isinstance(instruction, pte.JumpFalseCall):
+                place = self._jump(place, instruction, first, end)
+            else:
+                self.builder.take(instruction)
+                place += 1
+
+    def _jump(self, place: int, jump: pte.JumpFalseCall, first: int, end: int) -> int:
+        """Where a block goes on behind a jump."""
+        condition = self.builder.values[jump.condition]
+        if isinstance(condition, bool):
+            if condition:
+                return place + 1
+            if first <= jump.destination <= end:
+                return jump.destination
+            self._refuse(f"a jump from instruction {place} out of its block")
+        elif isinstance(condition, Tensor) and condition.numel == 1 \
+                and condition.host_dtype == "bool":
+            return self._branch(place, jump, condition, end)
+        else:
+            self._refuse(f"a jump at instruction {place} on what is no bool")
+        # What is missing behind it is named as well.
+        return place + 1
+
+    def _branch(self, place: int, jump: pte.JumpFalseCall, condition: Tensor, end: int) -> int:
+        """Both branches behind a jump on a tensor."""
+        second = stop = jump.destination
+        last = self.instructions[second - 1] if place + 1 < second <= end else None
+        first_end = second
+        if isinstance(last, pte.JumpFalseCall) and self.builder.values[last.condition] is False:
+            first_end, stop = second - 1, last.destination
+        if len(self.builder.guard) == DEEPEST:
+            self._refuse(f"more than {DEEPEST} conditions within one another")
+            return place + 1
+        if not place < first_end <= second <= stop <= end:
+            self._refuse(f"a loop that a tensor ends (instruction {place} jumps to "
+                         f"{jump.destination})")
+            return place + 1
+        before = _Scope(self.builder)
+        self._enter(condition, True, place + 1, first_end)
+        first = _Scope(self.builder)
+        before.restore(self.builder)
+        self._enter(condition, False, second, stop)
+        self._join(condition, before, first)
+        return stop
+
+    def _enter(self, condition: Tensor, wanted: bool, first: int, end: int) -> None:
+        outer: Guard = self.builder.guard
+        self.builder.guard = (*outer, (condition, wanted))
+        self._walk(first, end)
+        self.builder.guard = outer
+
+    def _join(self, condition: Tensor, before: _Scope, first: _Scope) -> None:
+        """The values behind two branches, of which the builder has those of the second."""
+        values, made = self.builder.values, self.builder.made
+        for value_id, former in enumerate(before.values):
+            a, b = first.values[value_id], values[value_id]
+            if a is former and b is former:
+                continue
+            if (a is former or b is former) and value_id not in before.made:
+                # A value of one branch alone.
+                values[value_id] = former
+                made.discard(value_id)
+            else:
+                values[value_id] = self._one_of(condition, a, b)
+                made.add(value_id)
+
+    def _one_of(self, condition: Tensor, a: Any, b: Any) -> Any:
+        if isinstance(a, Tensor) and isinstance(b, Tensor) and (
+                (a.sizes, a.host_dtype) == (b.sizes, b.host_dtype)):
+            out = Tensor(a.sizes, device_dtype(a.host_dtype), a.host_dtype, None, a.name)
+            self.builder.add(WHERE, (condition, a, b), (out,),
+                             f"control flow of '{self.builder.plan.name}'", kernel=WHERE)
+            return out
+        if type(a) is type(b) and not isinstance(a, Tensor) and a == b:
+            return a
+        self._refuse("branches that give a number, or tensors of different sizes or dtypes")
+        return a
+
+    def _refuse(self, what: str) -> None:
+        self.builder.unsupported[f"control flow ({what})"] += 1
+
+
+class _Scope:
+    """What a builder knows of its values at one place."""
+
+    def __init__(self, builder: Any):
+        self.values = list(builder.values)
+        self.made = set(builder.made)
+        self.written = list(builder.written)
+
+    def restore(self, builder: Any) -> None:
+        builder.values[:] = self.values
+        builder.made.clear()
+        builder.made.update(self.made)
+        builder.written[:] = self.written

@@ -1,0 +1,26 @@
+"""Constants with integers of 64 bits, of which the device keeps 32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt.graph.graph import Graph
+
+
+def check_wide(graph: Graph, sources: Sequence[Any]) -> None:
+    """Counts among what vkrt does not do the constants that do not fit into 32 bits.
+
+    Args:
+        sources: the bytes of the program, then those of its data files.
+    """
+    for tensor in dict.fromkeys(tensor for node in graph.nodes for tensor in node.tensors()):
+        constant = tensor.constant
+        if constant is None or constant.dtype != "int64":
+            continue
+        numbers = np.frombuffer(sources[constant.source], "<i8", constant.nbytes // 8,
+                                constant.offset)
+        if numbers.size and not -1 << 31 <= numbers.min() <= numbers.max() < 1 << 31:
+            graph.unsupported[f"integers beyond 32 bits in the constant {tensor.name}"] += 1
