@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from vkrt.dataclass import dataclass
 from vkrt.ops import matmul, tiles
-from vkrt.ops.ending import Ending
+from vkrt.ops.ending import Ending, plain
 from vkrt.plan.arena import round_up
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, row_major
@@ -152,7 +152,7 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
         # The bias only fills a binding here.
         matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
-                        ending=Ending(ending.vectors, (False, False, 0.0, 0.0)))
+                        ending=plain(*ending.vectors, False))
         cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part,
                                         *ending.params], [result], [products, *ending.vectors],
                     count * layer.texels)
