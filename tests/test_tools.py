@@ -37,6 +37,7 @@ NOT_RUN = {
     "export/checkpoint.py": "needs PyTorch and ExecuTorch",
     "export/control.py": "needs PyTorch and ExecuTorch",
     "export/exporting.py": "what the tools beside it share",
+    "export/kept.py": "needs PyTorch and ExecuTorch",
     "export/language.py": "needs PyTorch and ExecuTorch",
     "export/mixed.py": "needs PyTorch and ExecuTorch",
     "export/models.py": "needs PyTorch and ExecuTorch",

@@ -6,7 +6,7 @@ import pytest
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Node
-from vkrt.graph.kernels import CONVERT, REFUSED, on_device, split_arguments
+from vkrt.graph.kernels import CONVERT, REFUSED, anything, on_device, split_arguments
 from vkrt.graph.symbols import Symbol
 from vkrt.ops.registry import kernels, operator
 from vkrt.pte import TensorList
@@ -27,8 +27,11 @@ def test_every_operator_of_a_kernel_is_there():
 
 
 def test_a_kernel_is_in_one_place():
-    for name in (*kernels(), *REFUSED):
+    for name in REFUSED:
         assert operator(name) is None
+    for name, kernel in kernels().items():
+        # Or in two, and a rule says which.
+        assert operator(name) is None or kernel.suits is not anything
     assert not kernels().keys() & REFUSED.keys()
 
 
@@ -41,8 +44,14 @@ def test_arguments_are_handed_on():
 
 
 def test_kernels_of_the_host_stay():
-    node, = nodes("aten::cumsum.out", [t(3), 0, None], t(3))
-    assert node.is_host and node.op == "aten::cumsum.out"
+    node, = nodes("aten::logcumsumexp.out", [t(3), 0], t(3))
+    assert node.is_host and node.op == "aten::logcumsumexp.out"
+
+
+def test_sizes_decide_between_host_and_device():
+    for size, op in ((3, "aten.cumsum.default"), (20_000, "aten::cumsum.out")):
+        node, = nodes("aten::cumsum.out", [t(size), 0, None], t(size))
+        assert node.op == op and node.is_host == op.startswith("aten::")
 
 
 def test_nodes_of_delegates_stay():

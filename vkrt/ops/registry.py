@@ -27,7 +27,7 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
-from vkrt.graph.kernels import Kernel
+from vkrt.graph.kernels import Kernel, anything
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
 from vkrt.work.tensor import Tensor
@@ -166,7 +166,7 @@ Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
        kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
        convert: str | None = None, further: Sequence[Allowed] | None = None,
-       suits: Callable[[Sequence[Any]], bool] = lambda _args: True, **others: Any
+       suits: Callable[[Sequence[Any]], bool] = anything, **others: Any
        ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as what lowers the operators of these names (see `Operator`).
 

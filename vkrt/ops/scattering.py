@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from vkrt.errors import UnsupportedError
@@ -20,7 +21,7 @@ from vkrt.ops.indexing import indexed_sizes, indexing_of
 from vkrt.ops.joining import number_of
 from vkrt.ops.padding import pad
 from vkrt.ops.registry import op
-from vkrt.ops.sizes import broadcast, fail, need_broadcast, wrap
+from vkrt.ops.sizes import fail, need_broadcast, wrap
 from vkrt.ops.views import reshape
 from vkrt.shader import kind
 from vkrt.work.tensor import Tensor, row_major
@@ -38,8 +39,9 @@ def index_put_sizes(x, indices, values, _accumulate):
 
 
 def _is_short_put(args: Sequence[Any]) -> bool:
-    indices = [index.sizes for index in args[1] if isinstance(index, Tensor)]
-    return math.prod(broadcast(*indices)) <= LONGEST
+    indices = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
+    sizes = [reversed(index.sizes) for index in indices if isinstance(index, Tensor)]
+    return math.prod(max(lengths) for lengths in zip_longest(*sizes, fillvalue=1)) <= LONGEST
 
 
 @op("aten.index_put.default", "self:T indices:[T.int32?] values:T accumulate:b?",

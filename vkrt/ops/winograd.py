@@ -152,7 +152,7 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
         # The bias only fills a binding here.
         matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
-                        ending=plain(*ending.vectors, False))
+                        ending=plain(ending.vectors[0], False))
         cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part,
                                         *ending.params], [result], [products, *ending.vectors],
                     count * layer.texels)
