@@ -17,8 +17,8 @@ from vkrt.capi.config import LIBRARY, folder
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "vkrt" / "capi" / "README.md"]
-EXAMPLE = re.compile(r"^```c\n(.*?)^```\n.*?^    \$ (cc .*)\n    \$ (.*)\n((?:    .*\n)+)",
-                     re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(r"^```c\n((?:.*\n)*?)^```\n(?:.*\n)*?^    \$ (cc .*)\n    \$ (.*)\n"
+                     r"((?:    .*\n)+)", re.MULTILINE)
 EXAMPLES = [(path, *found) for path in DOCUMENTS for found in EXAMPLE.findall(path.read_text())]
 pytestmark = [pytest.mark.driver, needs_compiler]
 
