@@ -80,6 +80,9 @@ def test_results(name, storage, device):
     with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
         for inputs, expected in (*calls, *calls[::-1], calls[0], calls[0]):
             check(program.run(*inputs), expected)
+        if name == "shrinking-dyn":
+            # The size that needs the most is not among them.
+            program.run(np.zeros((3, 6), np.float32))
         assert program.memory.measured_peak == program.memory.planned_peak
 
 

@@ -324,7 +324,7 @@ def test_closing_before_the_first_run(device):
     vkrt.load(MODELS / "conv_mix.pte", device, weights="stream").close()
 
 
-def test_a_failing_host_kernel_leaves_the_program_usable(device, monkeypatch):
+def test_a_failing_host_kernel_leaves_the_program_usable(device, on_host, monkeypatch):
     from vkrt.ops.host import run as host
 
     expected, _ = run(MODELS / "places.pte", device, weights="direct")

@@ -56,7 +56,7 @@ def test_every_step_is_timed(device, name, clock):
 
 @driver
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_host_kernels_are_timed_by_the_host(device, clock):
+def test_host_kernels_are_timed_by_the_host(device, on_host, clock):
     clock_or_skip(device, clock)
     inputs = inputs_of("places")
     with vkrt.load(MODELS / "places.pte", device) as program:
@@ -112,7 +112,7 @@ def test_bytes_and_flops(device):
 
 
 @driver
-def test_table_and_json(device):
+def test_table_and_json(device, on_host):
     inputs = inputs_of("places")
     with vkrt.load(MODELS / "places.pte", device) as program:
         profile = program.profile(*inputs)
@@ -158,7 +158,7 @@ def test_ceiling():
 
 
 @driver
-def test_trace(device, tmp_path, capsys):
+def test_trace(device, tmp_path, capsys, on_host):
     """Valid JSON in the trace event format, with the load, the memory and every step."""
     target = tmp_path / "trace.json"
     assert cli.main(["run", str(MODELS / "places.pte"), "--trace", str(target)]) == 0

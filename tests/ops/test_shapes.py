@@ -327,8 +327,8 @@ def test_check_accepts_what_torch_promotes(name, args, out):
 
 
 @pytest.mark.parametrize("name, args, message", [
-    ("aten.convolution.default", conv((1, 2, 4, 5, 6), (3, 2, 1, 1, 1), [1], [0], [1]),
-     "argument 'input': 3 spatial dimensions"),
+    ("aten.convolution.default", conv((1, 2, 4, 5, 6, 7), (3, 2, 1, 1, 1, 1), [1], [0], [1]),
+     "argument 'input': 4 spatial dimensions"),
     ("aten.convolution.default", conv((1, 2, 4, 5), (0, 2, 1, 1), [1], [0], [1]),
      "argument 'weight': no elements"),
     ("aten.linear.default", [t(3, 5), t(5), None], "argument 'weight': a vector"),

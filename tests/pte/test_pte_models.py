@@ -21,7 +21,9 @@ def test_model(path):
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         program, graphs = read_all(data, external)
     plan = program.plan("forward") or program.plans[0]
-    assert plan.instructions and plan.inputs and plan.outputs and graphs
+    assert plan.instructions and plan.inputs and plan.outputs
+    # kept_attention is all kernels.
+    assert graphs or path.stem == "kept_attention"
     assert program.nbytes == path.stat().st_size
     for instruction, graph in graphs:
         assert len(instruction.args) == len(graph.input_ids) + len(graph.output_ids)

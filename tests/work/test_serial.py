@@ -171,8 +171,8 @@ def test_records_that_cannot_be(path, value, words):
 
 
 @pytest.mark.parametrize("argument", [{"read": 9}, {"read": -1}, {"read": "0"}, {"float": "1"}, {}])
-def test_arguments_that_cannot_be(argument):
-    data = json.loads(to_bytes(sample())[PREFIX_BYTES:])
+def test_arguments_that_cannot_be(on_host, argument):
+    data = json.loads(to_bytes(sample.__wrapped__())[PREFIX_BYTES:])
     call = next(step for step in data["steps"] if step["step"] == "HostCall")
     call["args"] = [[argument]]
     with pytest.raises(FormatError):
