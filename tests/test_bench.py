@@ -14,6 +14,7 @@ import vkrt
 from vkrt.cli import bench
 from vkrt.cli import main as cli
 from vkrt.cli.reference import load_reference
+from vkrt.method.arguments import TensorInfo
 
 driver = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
@@ -171,8 +172,8 @@ def test_why_a_file_cannot_leave_the_cache(tmp_path, monkeypatch):
 
 
 def test_sample_inputs():
-    info = types.SimpleNamespace(sizes=(2, 3), dtype="float32")
-    index = types.SimpleNamespace(sizes=(4,), dtype="int64")
+    info = TensorInfo("", (2, 3), "float32")
+    index = TensorInfo("", (4,), "int64")
     one, two = bench.sample_inputs(types.SimpleNamespace(inputs=(info, index)))
     assert one.shape == (2, 3) and one.dtype == np.float32 and np.abs(one).max() <= 1
     np.testing.assert_array_equal(two, np.zeros(4, np.int64))

@@ -193,14 +193,14 @@ def test_methods_that_only_return_numbers_are_a_line_each(capsys, fused):
     assert methods["get_more"] == {"values": [2, 0.5]}
 
 
-def test_info_says_what_runs_on_the_host(capsys):
+def test_info_says_what_runs_on_the_host(capsys, on_host):
     model = str(MODELS / "places.pte")
     _, out, _ = run(capsys, "info", model)
     data = json.loads(run(capsys, "info", model, "--json")[1])["methods"]["forward"]
     assert data["kernels_on_host"] == {"aten::cumsum.out": 1, "aten::sort.values": 1}
-    on_host = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
-               and " x " in line]
-    assert on_host == ["aten::cumsum.out on the host", "aten::sort.values on the host"]
+    lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
+             and " x " in line]
+    assert lines == ["aten::cumsum.out on the host", "aten::sort.values on the host"]
     assert "dispatches, 2 kernels on the host" in out
     assert len(data["kernels"]) > 2
     assert "on the host" not in run(capsys, "info", str(MODELS / "toy.pte"))[1]

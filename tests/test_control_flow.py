@@ -192,7 +192,7 @@ class Follower:
     """What `ControlFlow` needs of a builder."""
 
     def __init__(self, values):
-        self.values, self.made, self.guard = values, set(), ()
+        self.values, self.made, self.written, self.guard = values, set(), [], ()
         self.unsupported, self.taken, self.added = Counter(), [], []
         self.plan = SimpleNamespace(name="forward")
 

@@ -62,14 +62,12 @@ def test_case(name, storage, device):
 
 
 def test_all_that_is_missing_is_named_at_once(device):
-    """What is not supported is not damaged: operators, ranks and dtypes in one list."""
+    """What is not supported is not damaged: operators and dtypes in one list."""
     with pytest.raises(vkrt.UnsupportedError) as caught:
         vkrt.load(CASES / "not_there.pte", device)
     text = str(caught.value)
-    assert "needs 4 things" in text
-    for words in ("aten::_fft_r2c.out of complex64 x1", "aten::abs.out of complex64 x1",
-                  "aten::max_pool3d_with_indices.out x1",
-                  "aten::convolution.out, kernel of 'forward'): argument 'input': 3 spatial"):
+    assert "needs 2 things" in text
+    for words in ("aten::_fft_r2c.out of complex64 x1", "aten::abs.out of complex64 x1"):
         assert words in text
 
 

@@ -123,9 +123,9 @@ def test_unsupported_names_everything_at_once(device):
 
 @pytest.mark.parametrize(("name", "kernels"), [
     ("attention", []), ("toy", []), ("places", ["aten::cumsum.out", "aten::sort.values"])])
-def test_kernels_between_delegates_run_on_the_device(name, kernels, device):
+def test_kernels_between_delegates_run_on_the_device(name, kernels, device, on_host):
     """All delegates and the kernels between them are one piece of work but for what the device has
-    no operator for."""
+    no operator for, or leaves to numpy."""
     path = find_model(f"{name}.pte")
     data = path.read_bytes()
     program = pte.read_program(data)
