@@ -8,6 +8,8 @@ VKRT_TEST_SEED.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from harness import Variant, check, grouped, is_finite, merged, variants
@@ -28,16 +30,19 @@ def _groups() -> list:
     """(group, storage): fp16 and other layouts are left out where they show nothing new.
 
     VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts
-    every second one: for further drivers, when one has run them all. VKRT_TEST_SEED says which.
+    every second one: for further drivers, when one has run them all. Of what is left a run under
+    the validation layer takes one half, and another run the other. VKRT_TEST_SEED says which.
     """
+    half = os.environ.get("VKRT_VALIDATION") == "1"
+
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
 
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
             for number, key in enumerate(GROUPS, SEED) for storage in STORAGES
-            if (storage == STORAGES[number % 3] and not (number % 2 and varied(key)) if QUICK
-                else storage != "buffer" or not varied(key))]
+            if (storage == STORAGES[number % 3] and not (number % 2 and varied(key))
+                and number // 6 % 2 == half if QUICK else storage != "buffer" or not varied(key))]
 
 
 def fits_images(variant: Variant, device) -> bool:
