@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import normal
+from small_graphs import STORAGES, graph_of, kernels, result_of, value
 from support import same_bits
-from test_fusing import STORAGES, graph_of, kernels, result_of, value
 
 from vkrt.graph.graph import Node
 from vkrt.work.tensor import Constant, Tensor

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
+from small_graphs import SIZES, STORAGES, graph_of, kernels, result_of, value
 from support import outside, same_bits
 
 from vkrt.graph.graph import Graph, Node
@@ -18,13 +19,6 @@ from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
-
-STORAGES = ("texel", "buffer", "texture3d")
-SIZES = (1, 6, 5, 7)
-
-
-def value(*sizes: int, dtype: str = "float32") -> Tensor:
-    return Tensor(sizes, dtype, name="input 0")
 
 
 def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Node]:
@@ -39,27 +33,6 @@ def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Nod
     factors = (gate, x) if swapped else (x, gate)
     return [Node("aten.sigmoid.default", (of,), (gate,)),
             Node("aten.mul.Tensor", factors, (out,))]
-
-
-def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
-    """The graph that gives the last node's result, and others."""
-    return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
-
-
-def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
-    names = [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps]
-    return [name for name in names if name in among]
-
-
-def result_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
-              **options) -> np.ndarray:
-    """The first result of a graph, whose constants are in `data`."""
-    method = Method(graph, [Source.wrap(data)], device,
-                    options=LoadOptions(storage=storage, **options))
-    try:
-        return method.execute([array])[0]
-    finally:
-        method.close()
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -466,88 +439,3 @@ def test_repeated_nodes_change_no_bit(storage, device):
     more, separate = run("off")
     assert more > steps
     same_bits(results, separate)
-
-
-def guarded(x: Tensor, dim: int = -1, shared: Tensor | None = None, value: float = -math.inf,
-            keepdim: bool = True) -> list[Node]:
-    """Softmax with the guard that attention which the exporter takes apart has around it.
-
-    Args:
-        shared: the zeros, where another node makes them.
-        value: what elements are compared with.
-    """
-    weights, zeros, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
-    is_low, is_not = (Tensor(x.sizes, "bool") for _ in range(2))
-    sizes = list(x.sizes)
-    sizes[dim] = 1
-    is_any, is_empty = (Tensor(tuple(sizes), "bool") for _ in range(2))
-    fill = Node("aten.full_like.default", (weights, 0), (zeros,))
-    return [Node("aten._softmax.default", (x, dim, False), (weights,)),
-            Node("aten.eq.Scalar", (x, value), (is_low,)),
-            Node("aten.logical_not.default", (is_low,), (is_not,)),
-            Node("aten.any.dim", (is_not, dim, keepdim), (is_any,)),
-            Node("aten.logical_not.default", (is_any,), (is_empty,)),
-            *([] if shared else [fill]),
-            Node("aten.where.self", (is_empty, shared or zeros, weights), (out,))]
-
-
-def names(graph: Graph, **target) -> list[str]:
-    return [step.shader.partition(".")[0] for step in lower(graph, Target(**target)).steps]
-
-
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("sizes", "dim"), [((2, 5, 7), -1), ((3, 6, 8), 1), ((4, 1500), 1),
-                                            ((1, 4, 1), 0), ((2, 3, 3, 6), 3)])
-def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):
-    """With zeros in rows of nothing but -inf, and the same bits as in steps of their own."""
-    x = value(*sizes)
-    graph = graph_of(x, guarded(x, dim))
-    assert set(names(graph)) <= {"copy", "softmax", "softmax_parts", "softmax_apply"}
-    array = np.ascontiguousarray(np.moveaxis(normal(*sizes) * 5, dim, -1))
-    rows = array.reshape(-1, array.shape[-1])
-    rows[0] = -np.inf
-    rows[-1, 1:] = -np.inf
-    if len(rows) > 3:
-        rows[2, 0] = np.nan
-        rows[3, 0] = np.inf
-    array = np.ascontiguousarray(np.moveaxis(array, -1, dim))
-    found = result_of(graph, array, storage, device)
-    assert not np.moveaxis(found, dim, -1).reshape(rows.shape)[0].any()
-    np.testing.assert_array_equal(found, result_of(graph, array, storage, device, fusions="off"))
-
-
-@pytest.mark.parametrize("changed", ["nothing", "value", "keepdim", "result", "dim"])
-def test_only_the_whole_guard_is_left_out(changed):
-    x = value(2, 3, 6, 6)
-    nodes = guarded(x, value=-1.0 if changed == "value" else -math.inf,
-                    keepdim=changed != "keepdim")
-    if changed == "keepdim":
-        nodes[3].outs = (Tensor((2, 3, 6), "bool"),)
-    if changed == "dim":
-        nodes[3].args = (nodes[3].args[0], 2, True)
-    more = [nodes[4].outs[0]] if changed == "result" else []
-    found = fusions_of(graph_of(x, nodes, *more))
-    assert len(found.done) == (6 if changed == "nothing" else 0)
-
-
-def test_a_guard_with_copies_is_found():
-    """Changes of a layout that vkrt does not have stand between, as in programs of the exporter."""
-    x = value(2, 3, 6, 6)
-    nodes = guarded(x)
-    where = nodes.pop()
-    is_empty, *others = where.args
-    copies = [Tensor(tensor.sizes, tensor.dtype) for tensor in others]
-    nodes += [Node("aten.clone.default", (tensor, None), (copy,))
-              for tensor, copy in zip(others, copies, strict=True)]
-    nodes.append(Node(where.op, (is_empty, *copies), where.outs))
-    assert len(fusions_of(graph_of(x, nodes)).done) == 8
-    assert not fusions_of(graph_of(x, nodes, copies[1])).done
-
-
-def test_zeros_that_others_read_stay():
-    x = value(2, 6, 6)
-    zeros = Tensor((2, 6, 6), "float32")
-    nodes = [Node("aten.full.default", ([2, 6, 6], 0), (zeros,)), *guarded(x, shared=zeros)]
-    assert len(fusions_of(graph_of(x, nodes)).done) == 6
-    assert len(fusions_of(graph_of(x, nodes, zeros)).done) == 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import normal
+from small_graphs import SIZES, STORAGES, graph_of, kernels, result_of, value
 from support import same_bits
-from test_fusing import SIZES, STORAGES, graph_of, kernels, result_of, value
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
@@ -195,6 +195,15 @@ def test_what_only_looks_like_leaky(change):
         nodes[0].args = (before.outs[0], 0)
         nodes.insert(0, before)
     assert "where" in kernels(graph_of(x, nodes, *more), ALL)
+
+
+def test_a_condition_that_decides_what_runs_stays():
+    """A branch is read as `where` too, and the host needs the condition before."""
+    x = value(1)
+    nodes = leaky(x, (x, number(0.1)))
+    nodes[1].guard = ((nodes[0].outs[0], False),)
+    graph = graph_of(x, nodes)
+    assert "compare_scalar" in kernels(graph, ALL) and "where" in kernels(graph, ALL)
 
 
 @pytest.mark.parametrize("args", [(), (1,), (1, 2, 3, 4, 5), ("a", None), (None, None)])

@@ -18,7 +18,6 @@ A softmax with the guard of plain attention around it is one kernel: see `fusing
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusing_softmax import guarded_softmax
-from vkrt.ops.matching import alike, arguments, declared, takes_activation
+from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation
 from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
 
@@ -94,16 +93,10 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
     """Everything in a graph that can be fused; nothing if that is not wanted."""
     if not wanted:
         return Fusions()
-    uses = Counter(tensor for node in graph.nodes for tensor in node.reads())
-    made = {node.outs[0]: index for index, node in enumerate(graph.nodes) if node.outs}
-    simpler = Simplifier(graph)
+    uses = Uses(graph)
+    only = uses.only
+    simpler = Simplifier(graph, uses)
     found = Fusions(nodes=simpler.nodes, done=simpler.done, until=simpler.until)
-
-    def only(tensor: Tensor, index: int) -> int | None:
-        """The node that makes a tensor which only the node `index` reads."""
-        if uses[tensor] != 1 or graph.last_use(tensor) != index:
-            return None
-        return made.get(tensor)
 
     for index, node in enumerate(graph.nodes):
         if node.op == "aten.mul.Tensor" and len(node.args) > 1 and node.outs:
@@ -113,7 +106,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
             _find_gated(graph, found, index, only)
     for index, node in enumerate(graph.nodes):
         if node.op == "aten.where.self" and node.outs:
-            _find_guarded(graph, found, index, made, uses)
+            _find_guarded(graph, found, index, uses)
     for index, node in enumerate(graph.nodes):
         if not declared(node, "activation") or not node.outs or index in found.done:
             continue
@@ -214,13 +207,8 @@ def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> Non
             found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
 
 
-def _find_guarded(graph: Graph, found: Fusions, index: int, made: dict[Tensor, int],
-                  uses: Counter[Tensor]) -> None:
-    def count(tensor: Tensor) -> int:
-        # A result of the method has a last use behind all nodes.
-        return uses[tensor] + (graph.last_use(tensor) >= len(graph.nodes))
-
-    guarded = guarded_softmax(graph, index, made, count)
+def _find_guarded(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
+    guarded = guarded_softmax(graph, index, uses)
     if guarded is not None and not guarded.done & found.done:
         source = guarded.softmax.args[0]
         found.nodes[index] = replace(guarded.softmax, outs=graph.nodes[index].outs)

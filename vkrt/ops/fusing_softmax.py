@@ -9,12 +9,11 @@ numbers: it knows the largest element of each row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.matching import alike
+from vkrt.ops.matching import Uses, alike
 from vkrt.work.tensor import Tensor
 
 SOFTMAX = "aten._softmax.default"
@@ -36,14 +35,8 @@ class Guarded:
     done: frozenset[int]
 
 
-def guarded_softmax(graph: Graph, index: int, made: dict[Tensor, int],
-                    count: Callable[[Tensor], int]) -> Guarded | None:
-    """The softmax whose guard ends with a node, a `where`; None if it is anything else.
-
-    Args:
-        made: which node makes a tensor.
-        count: how often nodes, and the method's results, use a tensor.
-    """
+def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:
+    """The softmax whose guard ends with a node, a `where`; None if it is anything else."""
     where = graph.nodes[index]
     if len(where.args) != 3 or not all(isinstance(arg, Tensor) for arg in where.args):
         return None
@@ -53,9 +46,9 @@ def guarded_softmax(graph: Graph, index: int, made: dict[Tensor, int],
         """The node behind a tensor that nothing else reads (but a node that makes zeros like it),
         if it is an operator of one of these names. Copies between, changes of a layout that vkrt
         does not have, are looked through."""
-        while tensor in made and count(tensor) == 1 + (tensor is like):
-            node = graph.nodes[made[tensor]]
-            done.add(made[tensor])
+        while tensor in uses.maker and uses.count(tensor) == 1 + (tensor is like):
+            node = graph.nodes[uses.maker[tensor]]
+            done.add(uses.maker[tensor])
             if node.op in names and node.args:
                 return node
             if node.op != "aten.clone.default" or not _same(*node.args[:1], tensor):
@@ -68,7 +61,7 @@ def guarded_softmax(graph: Graph, index: int, made: dict[Tensor, int],
     if fill is None:
         # Of all layers, perhaps
         done.clear()
-        fill = graph.nodes[made[zeros]] if zeros in made else None
+        fill = graph.nodes[uses.maker[zeros]] if zeros in uses.maker else None
     if fill is None or not _is_zero(fill):
         return None
     softmax = maker(weights, SOFTMAX, like=fill.args[0] if done else None)

@@ -2,13 +2,47 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from vkrt.errors import VkrtError
-from vkrt.graph.graph import Node
+from vkrt.graph.graph import Graph, Node
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor
+
+
+class Uses:
+    """Who makes and who reads the tensors of a graph.
+
+    Attributes:
+        maker: the node that makes a tensor, by index.
+        readers: the nodes that read it, once for each time; a condition is read by what it decides.
+    """
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+        self.maker = {out: index for index, node in enumerate(graph.nodes) for out in node.outs}
+        self.readers: dict[Tensor, list[int]] = defaultdict(list)
+        for index, node in enumerate(graph.nodes):
+            for tensor in node.reads():
+                self.readers[tensor].append(index)
+
+    def is_result(self, tensor: Tensor) -> bool:
+        """Whether it is what the method gives or keeps."""
+        return self._graph.last_use(tensor) >= len(self._graph.nodes)
+
+    def count(self, tensor: Tensor) -> int:
+        """How often nodes, and the method's results, use a tensor."""
+        return len(self.readers[tensor]) + self.is_result(tensor)
+
+    def only(self, value: Any, reader: int) -> int | None:
+        """The node that makes a tensor which nothing but the node `reader` reads, once; None for
+        any other value."""
+        if (not isinstance(value, Tensor) or self.readers[value] != [reader]
+                or self.is_result(value)):
+            return None
+        return self.maker.get(value)
 
 
 def declared(node: Node, what: str) -> Any:

@@ -11,14 +11,13 @@ precision without rounding in between; but hardsigmoid is rounded in another pla
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from vkrt.graph.graph import FOREVER, Graph, Node
+from vkrt.graph.graph import Graph, Node
 from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.matching import alike, arguments, declared, takes_activation
+from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation
 from vkrt.work.tensor import Tensor
 
 # What passes one value on, in the dtype of the result
@@ -43,13 +42,9 @@ class Simplifier:
         until: tensors that a node reads in the place of an earlier one, and which node.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, uses: Uses):
         self._graph = graph
-        self._readers: dict[Tensor, list[int]] = defaultdict(list)
-        for index, node in enumerate(graph.nodes):
-            for tensor in node.tensors():
-                self._readers[tensor].append(index)
-        self._made = {out: index for index, node in enumerate(graph.nodes) for out in node.outs}
+        self._uses = uses
         # Results of copies whose value is known
         self._numbers: dict[Tensor, float] = {}
         self.nodes: dict[int, Node] = {}
@@ -67,18 +62,11 @@ class Simplifier:
     def _now(self, index: int) -> Node:
         return self.nodes.get(index, self._graph.nodes[index])
 
-    def _only(self, value: Any, reader: int) -> int | None:
-        """The node that makes a tensor which only the node `reader` reads, once."""
-        if (not isinstance(value, Tensor) or self._readers[value] != [reader]
-                or self._graph.last_use(value) == FOREVER):
-            return None
-        return self._made.get(value)
-
     def _number(self, value: Any) -> float | None:
         """The number that a tensor of one element is in every run; None for any other value."""
         if not isinstance(value, Tensor):
             return None
-        if value.constant is not None and value not in self._made:
+        if value.constant is not None and value not in self._uses.maker:
             return value.constant.number
         return self._numbers.get(value)
 
@@ -105,7 +93,7 @@ class Simplifier:
             return
         low, high, at = -math.inf, math.inf, index
         between: set[int] = set()
-        while (maker := self._only(self._now(at).args[0], at)) is not None:
+        while (maker := self._uses.only(self._now(at).args[0], at)) is not None:
             inner = self._now(maker)
             if inner.op == "aten.add.Scalar":
                 x, *numbers = inner.args
@@ -130,7 +118,7 @@ class Simplifier:
         if node.op != "aten.where.self" or len(node.args) != 3:
             return
         condition, x, small = node.args
-        tested, product = self._only(condition, index), self._only(small, index)
+        tested, product = self._uses.only(condition, index), self._uses.only(small, index)
         if (tested is None or product is None or not isinstance(x, Tensor)
                 or not alike(node.outs[0], x, small) or condition.sizes != x.sizes):
             return
@@ -163,7 +151,7 @@ class Simplifier:
         """Takes back what keeps an activation from being done with a sum or product."""
         for index in list(self.nodes):
             node = self._graph.nodes[index]
-            readers = self._readers[node.outs[0]]
+            readers = self._uses.readers[node.outs[0]]
             if (index not in self.done and len(readers) == 1
                     and readers[0] not in self.done | self.nodes.keys()
                     and takes_activation(node, self._graph.nodes[readers[0]])):
@@ -171,7 +159,7 @@ class Simplifier:
 
     def _drop_copies(self) -> None:
         for tensor in reversed(self._numbers):
-            if (self._graph.last_use(tensor) != FOREVER
-                    and not any(reader not in self.done and tensor in self._now(reader).tensors()
-                                for reader in self._readers[tensor])):
-                self.done.add(self._made[tensor])
+            if not self._uses.is_result(tensor) and not any(
+                    reader not in self.done and tensor in self._now(reader).reads()
+                    for reader in self._uses.readers[tensor]):
+                self.done.add(self._uses.maker[tensor])
