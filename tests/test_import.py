@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import run_python
+from support import MODELS, run_python
 
 import vkrt
 from vkrt.extensions import MODULES
@@ -34,6 +34,14 @@ def test_nothing_is_imported_early():
     loaded = run_python("import sys, vkrt; print(*sys.modules)").split()
     assert {name for name in loaded if name.startswith("vkrt.")} == {
         "vkrt.errors", "vkrt.extensions", "vkrt.version"}
+
+
+@pytest.mark.driver
+def test_a_load_brings_no_numpy():
+    """A host in C, whose tensors are no arrays, does not wait for it."""
+    path = str(MODELS / "mlp.pte")
+    assert run_python(f"import sys, vkrt; vkrt.load({path!r}); print('numpy' in sys.modules)"
+                      ).split() == ["False"]
 
 
 def test_extension_modules_of_a_room_share_an_object():
