@@ -3,19 +3,10 @@
 
 void main() {
   int i = invocation();
-  int tiles = (out_X + TILE_X - 1) / TILE_X;
-  int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
-  int groups = QUOTIENT(channels, group_channels);
-  int each = tiles * out_Y * blocks;
-  if (i >= each * groups) return;
-  bool is_constant = IS_CONSTANT(out_X);
-  ivec2 group_place = divided(i, each, is_constant);
-  int group = group_place.x;
-  ivec2 place = neighbours(group_place.y, tiles * out_Y, blocks, is_constant);
-  ivec2 row_tile = divided(place.x, tiles, is_constant);
-  int first = row_tile.y * TILE_X;
-  int row = row_tile.x;
-  int z = place.y * TILE_O;
+  ivec3 tiles = tile_counts();
+  if (i >= tiles.z * QUOTIENT(channels, group_channels)) return;
+  ivec4 tile = tile_of(i, tiles);
+  int group = tile.x, row = tile.y, first = tile.z, z = tile.w;
 
   int left = first * stride_x - padding_x;
   ivec2 image_row = image_of(row);

@@ -21,6 +21,23 @@
 #define NEXT_COLUMN(at, columns) ((at) + (columns))
 #endif
 
+// Tiles of a row of the result, of the channels of a group, and of all rows of a group.
+ivec3 tile_counts() {
+  int tiles = (out_X + TILE_X - 1) / TILE_X;
+  int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
+  return ivec3(tiles, blocks, tiles * out_Y * blocks);
+}
+
+// The tile of an invocation: its group and row, its first pixel there, and its first texel of
+// channels in the group.
+ivec4 tile_of(int i, ivec3 tiles) {
+  bool is_constant = IS_CONSTANT(out_X);
+  ivec2 group_place = divided(i, tiles.z, is_constant);
+  ivec2 place = neighbours(group_place.y, tiles.x * out_Y, tiles.y, is_constant);
+  ivec2 row_tile = divided(place.x, tiles.x, is_constant);
+  return ivec4(group_place.x, row_tile.x, row_tile.y * TILE_X, place.y * TILE_O);
+}
+
 T4 sum[TILE_X * TILE_O];
 // Where the rows of the weights begin, one for each channel of the tile.
 POSITION rows[4 * TILE_O];

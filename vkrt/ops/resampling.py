@@ -13,14 +13,18 @@ from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 
-def pixel_shuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
-    """The sizes of [.., C * r * r, H, W] shuffled."""
+def _need_pixels(x: Sizes, factor: int, name: str) -> None:
     if len(x) < 3:
         fail("self", f"expected at least rank 3, got sizes {list(x)}")
     if len(x) > 4:
         unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
                     "of rank 3 or 4")
-    at_least(factor, 1, "upscale_factor")
+    at_least(factor, 1, name)
+
+
+def pixel_shuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
+    """The sizes of [.., C * r * r, H, W] shuffled."""
+    _need_pixels(x, factor, "upscale_factor")
     *batch, channels, height, width = x
     if channels % (factor * factor):
         fail("upscale_factor", f"the square of {factor} does not divide {channels} channels")
@@ -55,12 +59,7 @@ def pixel_shuffle(cx, out: Tensor, x: Tensor, factor: int) -> Operand:
 
 def pixel_unshuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
     """The sizes of [.., C, H * r, W * r] with every square of pixels turned to channels."""
-    if len(x) < 3:
-        fail("self", f"expected at least rank 3, got sizes {list(x)}")
-    if len(x) > 4:
-        unsupported("self", f"rank {len(x)} (sizes {list(x)}); vkrt shuffles the pixels of tensors "
-                    "of rank 3 or 4")
-    at_least(factor, 1, "downscale_factor")
+    _need_pixels(x, factor, "downscale_factor")
     *batch, channels, height, width = x
     if height % factor or width % factor:
         fail("downscale_factor", f"{factor} does not divide the sides of {height}x{width} pixels")

@@ -5,17 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vkrt.h"
-
-static int failures;
-
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
-            printf("line %d: %s: %s\n", __LINE__, #condition, vkrt_last_error_text()); \
-            failures++; \
-        } \
-    } while (0)
+#include "expect.h"
 
 static void test_devices(void) {
     vkrt_device_info info = {0};

@@ -9,17 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vkrt.h"
-
-static int failures;
-
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
-            printf("line %d: %s: %s\n", __LINE__, #condition, vkrt_last_error_text()); \
-            failures++; \
-        } \
-    } while (0)
+#include "expect.h"
 
 static float input[90], output[30], other[30];
 
