@@ -16,7 +16,7 @@ from vkrt.graph.graph import Graph, Guard, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
-from vkrt.graph.symbols import Read, Symbol, bounded, size_of
+from vkrt.graph.symbols import Read, Symbol, bounded
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 
@@ -112,7 +112,8 @@ class Builder:
             self.written.append(instruction.target)
         elif isinstance(instruction, pte.KernelCall):
             name = self.plan.operators[instruction.op]
-            if not (self._computes(name, instruction.args) or self._begins(name, instruction.args)):
+            if not (prims.take(self, name, instruction.args)
+                    or self._begins(name, instruction.args)):
                 self._kernel_call(name, instruction.args)
         self.touched.update(getattr(instruction, "args", ()))
 
@@ -203,73 +204,6 @@ class Builder:
             self.graph.inputs[number] = value
         return value if isinstance(value, (int, Symbol)) else None
 
-    def _computes(self, name: str, args: Sequence[int]) -> bool:
-        """Whether a kernel makes a number, or a part of a tensor in a loop, and was taken so."""
-        function = prims.prim(name)
-        made: Any = None
-        if name == prims.COPY_INDEX and len(args) == 3:
-            self._copy_index(*args)
-            return True
-        if name in (prims.SIZE, prims.NUMEL) and args:
-            tensor = self.values[args[0]]
-            dim = self.values[args[1]] if name == prims.SIZE and len(args) > 2 else None
-            if isinstance(tensor, Tensor) and name == prims.SIZE and isinstance(dim, int) \
-                    and -tensor.rank <= dim < tensor.rank:
-                made = self._size(tensor, dim % tensor.rank)
-            elif isinstance(tensor, Tensor) and name == prims.NUMEL and not self._is_dynamic:
-                made = tensor.numel
-        elif function and len(args) > (2 if function in prims.BINARY else 1):
-            numbers = tuple(self.integer(i) if self.values[i] is None else self.values[i]
-                            for i in args[:2 if function in prims.BINARY else 1])
-            if all(isinstance(n, (int, float, Symbol)) for n in numbers):
-                try:
-                    made = prims.evaluate(function, numbers, self.symbol)
-                except (ArithmeticError, ValueError) as error:
-                    raise FormatError(f"method '{self.plan.name}': {name} of "
-                                      f"{' and '.join(map(str, numbers))}: {error}") from None
-        if made is None:
-            return False
-        self.values[args[-1]] = made
-        self.made.add(args[-1])
-        return True
-
-    @property
-    def _is_dynamic(self) -> bool:
-        """Whether calls may pass tensors of other sizes."""
-        return any(getattr(self.plan.values[i], "dynamism", 0) for i in self.plan.inputs)
-
-    def _size(self, tensor: Tensor, dim: int) -> Any:
-        if not self._is_dynamic:
-            return tensor.sizes[dim]
-        size = size_of(tensor, dim)
-        self.chain.append(size)
-        return size
-
-    def _copy_index(self, target: int, source: int, index: int) -> None:
-        """Part `index` of a tensor that a loop makes; the tensor itself with its last part."""
-        tensor, part, number = (self.values[i] for i in (target, source, index))
-        whole = self.plan.values[target]
-        if not (isinstance(tensor, Tensor) and isinstance(part, Tensor)
-                and isinstance(whole, pte.TensorMeta) and isinstance(number, int)
-                and whole.sizes == (*whole.sizes[:1], *part.sizes)):
-            self.unsupported[f"{prims.COPY_INDEX} of what does not fit"] += 1
-            return
-        parts = self.parts.setdefault(target, [])
-        if number == 0:
-            parts.clear()
-        if number != len(parts):
-            self.unsupported[f"{prims.COPY_INDEX} of parts that are not in order"] += 1
-            return
-        self.adopted.add(part)
-        row = Tensor((1, *part.sizes), part.dtype, part.host_dtype, None, part.name)
-        self.adopted.add(row)
-        label = f"loop of '{self.plan.name}'"
-        self.add("aten.view_copy.default", (part, list(row.sizes)), (row,), label)
-        parts.append(row)
-        if len(parts) == whole.sizes[0]:
-            self.add("aten::cat.out", (list(parts), 0), (self._renew(target, tensor),), label,
-                     kernel="aten::cat.out")
-
     # Kernels outside of the delegates
 
     def _begins(self, name: str, args: Sequence[int]) -> bool:
@@ -312,7 +246,7 @@ class Builder:
             if not isinstance(old, Tensor):
                 self.unsupported[f"{name} (result is not a tensor)"] += 1
                 return
-            outs.append(self._renew(value_id, old))
+            outs.append(self.renew(value_id, old))
         if name == SELECT:
             self._follow_element(resolved, outs[0])
         outs += self._change(name, inputs)
@@ -388,7 +322,7 @@ class Builder:
                if place < len(inputs)]
         for value_id in ids:
             self._keep_unwritten(value_id)
-        return [self._renew(value_id, self.values[value_id]) for value_id in ids
+        return [self.renew(value_id, self.values[value_id]) for value_id in ids
                 if isinstance(self.values[value_id], Tensor)]
 
     def set(self, value_id: int, tensor: Tensor) -> None:
@@ -407,7 +341,7 @@ class Builder:
         if self.guard:
             self.unsupported["control flow (a branch that changes a buffer)"] += 1
 
-    def _renew(self, value_id: int, old: Tensor) -> Tensor:
+    def renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
         self.written.append(value_id)
         if self.states.is_kept(value_id):

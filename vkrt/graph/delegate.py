@@ -15,7 +15,7 @@ from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
     ARITHMETIC,
     Symbol,
-    bounded,
+    bound_of,
     compute,
     size_of,
     symbols_in,
@@ -262,15 +262,13 @@ class DelegateNodes:
         if name in ARITHMETIC and len(args) == 2 and all(
                 isinstance(a, (int, float, Symbol)) for a in args):
             a, b = (arg if isinstance(arg, Symbol) else as_int(arg, self.label) for arg in args)
-            symbolic = isinstance(a, Symbol) or isinstance(b, Symbol)
+            if isinstance(a, Symbol) or isinstance(b, Symbol):
+                self.local[out] = self.builder.symbol(name, (a, b), bound_of(name, a, b))
+                return True
             try:
-                bound = compute(name, bounded(a), bounded(b))
+                self.local[out] = compute(name, a, b)
             except ArithmeticError as error:
-                if not symbolic:
-                    raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
-                # Sizes in the file are bounds, which no call may have together.
-                bound = 0
-            self.local[out] = self.builder.symbol(name, (a, b), bound) if symbolic else bound
+                raise FormatError(f"{self.label}: {name} of {a} and {b}: {error}") from None
             return True
         return False
 

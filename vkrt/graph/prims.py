@@ -1,4 +1,5 @@
-"""Arithmetic of programs on numbers outside of their delegates (`executorch_prim`).
+"""Arithmetic of programs on numbers outside of their delegates (`executorch_prim`), and what else
+loops are made of.
 
 Numbers of the file are computed here and now, with the results of the portable runtime. What
 depends on sizes or on numbers that inputs hold becomes a `Symbol`.
@@ -8,10 +9,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkrt.graph.symbols import ARITHMETIC, Symbol, bounded, compute
+from vkrt import pte
+from vkrt.errors import FormatError
+from vkrt.graph.symbols import ARITHMETIC, Symbol, bound_of, bounded, size_of
+from vkrt.work.tensor import Tensor
 
 Number = int | float
 
@@ -85,12 +89,89 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
     if any(isinstance(arg, Symbol) for arg in args):
         if function not in ARITHMETIC or any(isinstance(bounded(arg), float) for arg in args):
             return None
-        try:
-            bound = compute(function, bounded(args[0]), bounded(args[1]))
-        except ArithmeticError:
-            bound = 0  # the sizes in the file are bounds, which no call may have together
-        return symbol(function, args, bound)
+        return symbol(function, args, bound_of(function, *args))
     result = (BINARY[function] if function in BINARY else UNARY[function])(*args)
     if isinstance(result, int) and not -1 << 63 <= result < 1 << 63:
         raise OverflowError(f"{function} of {' and '.join(map(str, args))} is beyond 64 bits")
     return result
+
+
+def take(builder: Any, name: str, args: Sequence[int]) -> bool:
+    """Whether a kernel makes a number, or a part of a tensor in a loop, and was taken so.
+
+    Args:
+        builder: of the graph, see `vkrt.graph.build`.
+        name: of the kernel.
+        args: ids of its arguments, and of its result.
+    """
+    if name == COPY_INDEX and len(args) == 3:
+        _copy_index(builder, *args)
+        return True
+    made = _measured(builder, name, args) if name in (SIZE, NUMEL) else _computed(
+        builder, name, args)
+    if made is None:
+        return False
+    builder.values[args[-1]] = made
+    builder.made.add(args[-1])
+    return True
+
+
+def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
+    """A size of a tensor, or its number of elements; None if it is not known."""
+    tensor = builder.values[args[0]] if args else None
+    if not isinstance(tensor, Tensor):
+        return None
+    is_dynamic = any(getattr(builder.plan.values[i], "dynamism", 0) for i in builder.plan.inputs)
+    if name == NUMEL:
+        return None if is_dynamic else tensor.numel
+    dim = builder.values[args[1]] if len(args) > 2 else None
+    if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
+        return None
+    if not is_dynamic:
+        return tensor.sizes[dim]
+    size = size_of(tensor, dim % tensor.rank)
+    builder.chain.append(size)
+    return size
+
+
+def _computed(builder: Any, name: str, args: Sequence[int]) -> Any:
+    """The result of a function of numbers; None if it is none, or not of numbers."""
+    function = prim(name)
+    count = 2 if function in BINARY else 1
+    if not function or len(args) <= count:
+        return None
+    numbers = tuple(builder.integer(i) if builder.values[i] is None else builder.values[i]
+                    for i in args[:count])
+    if not all(isinstance(number, (int, float, Symbol)) for number in numbers):
+        return None
+    try:
+        return evaluate(function, numbers, builder.symbol)
+    except (ArithmeticError, ValueError) as error:
+        raise FormatError(f"method '{builder.plan.name}': {name} of "
+                          f"{' and '.join(map(str, numbers))}: {error}") from None
+
+
+def _copy_index(builder: Any, target: int, source: int, index: int) -> None:
+    """Part `index` of a tensor that a loop makes; the tensor itself with its last part."""
+    tensor, part, number = (builder.values[i] for i in (target, source, index))
+    whole = builder.plan.values[target]
+    if not (isinstance(tensor, Tensor) and isinstance(part, Tensor)
+            and isinstance(whole, pte.TensorMeta) and isinstance(number, int)
+            and whole.sizes == (*whole.sizes[:1], *part.sizes)):
+        builder.unsupported[f"{COPY_INDEX} of what does not fit"] += 1
+        return
+    parts = builder.parts.setdefault(target, [])
+    if number == 0:
+        parts.clear()
+    if number != len(parts):
+        builder.unsupported[f"{COPY_INDEX} of parts that are not in order"] += 1
+        return
+    builder.adopted.add(part)
+    row = Tensor((1, *part.sizes), part.dtype, part.host_dtype, None, part.name)
+    builder.adopted.add(row)
+    label = f"loop of '{builder.plan.name}'"
+    builder.add("aten.view_copy.default", (part, list(row.sizes)), (row,), label)
+    parts.append(row)
+    if len(parts) == whole.sizes[0]:
+        builder.add("aten::cat.out", (list(parts), 0), (builder.renew(target, tensor),), label,
+                    kernel="aten::cat.out")

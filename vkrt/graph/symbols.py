@@ -139,3 +139,12 @@ def bounded(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(bounded(item) for item in value)
     return value
+
+
+def bound_of(kind: str, a: Any, b: Any) -> int:
+    """The bound of arithmetic with symbols. Sizes in the file are bounds, which no call may have
+    together: where they have no result it is 0."""
+    try:
+        return compute(kind, bounded(a), bounded(b))
+    except ArithmeticError:
+        return 0
