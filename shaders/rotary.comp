@@ -16,6 +16,7 @@ IN(1, source)
 #define TURN turned_source
 #define PARTNERS partners
 #define WIDTH X
+#define HEIGHT Y
 #define HEADS heads
 #include "rotary_turn.glsl"
 

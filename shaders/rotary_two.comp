@@ -14,25 +14,29 @@ OUT(0, queries_result)
 OUT(1, keys_result)
 IN(2, queries)
 IN(3, keys)
-// The grid of the keys is key_X x Y x Z.
+// The grid of the keys is key_X x key_Y x Z.
 PARAM(FURTHER, key_X)
-PARAM(FURTHER + 1, key_heads)
+PARAM(FURTHER + 1, key_Y)
+PARAM(FURTHER + 2, key_heads)
 
 #define SOURCE queries
 #define TURN turned_queries
 #define PARTNERS query_partners
 #define WIDTH X
+#define HEIGHT Y
 #define HEADS heads
 #include "rotary_turn.glsl"
 #undef SOURCE
 #undef TURN
 #undef PARTNERS
 #undef WIDTH
+#undef HEIGHT
 #undef HEADS
 #define SOURCE keys
 #define TURN turned_keys
 #define PARTNERS key_partners
 #define WIDTH key_X
+#define HEIGHT key_Y
 #define HEADS key_heads
 #include "rotary_turn.glsl"
 
@@ -41,7 +45,7 @@ void main() {
   int behind = i - X * Y * Z;
   if (behind < 0) {
     STORE(queries_result, AT_LINEAR(i, X, Y, Z), turned_queries(i));
-  } else if (behind < key_X * Y * Z) {
-    STORE(keys_result, AT_LINEAR(behind, key_X, Y, Z), turned_keys(behind));
+  } else if (behind < key_X * key_Y * Z) {
+    STORE(keys_result, AT_LINEAR(behind, key_X, key_Y, Z), turned_keys(behind));
   }
 }

@@ -45,7 +45,7 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
     params = [*results[0].grid, results[0].packed, kind("rotary_turn", how), heads[0],
               xs[0].sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
     if len(xs) > 1:
-        params += [results[1].grid[0], heads[1]]
+        params += [*results[1].grid[:2], heads[1]]
     cx.dispatch("rotary" if len(xs) == 1 else "rotary_two", params, results,
                 [*sources, *tables, where], sum(result.texels for result in results), loops=4)
 
