@@ -20,8 +20,9 @@
 
 FLAT(VECTORS, bias)
 PARAM(ENDS, has_bias)
-// Whether the sum is multiplied by a sixth of it plus a half, limited: hardswish.
-PARAM(ENDS + 1, is_gated)
+// What is limited: 0 the sum, 1 and 2 a sixth of it plus a half; hardswish (1) multiplies that by
+// the sum, hardsigmoid (2) does not.
+PARAM(ENDS + 1, gate)
 PARAM_FLOAT(ENDS + 2, low)
 PARAM_FLOAT(ENDS + 3, high)
 
@@ -40,8 +41,8 @@ vec4 ending_at(int z) {
 // One way for all activations: kernels do this for each texel of a tile, and compilers keep all
 // branches. Without an activation the limits are infinite.
 vec4 activated(vec4 v) {
-  vec4 limited = limit(is_gated != 0 ? v * (1.0 / 6.0) + 0.5 : v, low, high);
-  return is_gated != 0 ? v * limited : limited;
+  vec4 limited = limit(gate != 0 ? v * (1.0 / 6.0) + 0.5 : v, low, high);
+  return gate == 1 ? v * limited : limited;
 }
 
 vec4 ended(vec4 sum, vec4 bias) { return activated(sum + bias); }

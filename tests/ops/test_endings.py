@@ -23,7 +23,7 @@ CONVOLUTIONS = {
     "transposed": ((1, 8, 5, 7), (8, 12, 3, 3), 2, 1, True, 1),
     "volume": ((1, 4, 5, 4, 3), (8, 4, 3, 3, 3), 1, 1, False, 1),
 }
-ACTIVATIONS = {"hardswish": (), "relu": (), "clamp": (-0.2, 0.3), "hardtanh": (-0.5, 0.5)}
+ACTIVATIONS = {"hardswish": (), "hardsigmoid": (), "relu": (), "clamp": (-0.2, 0.3), "hardtanh": (-0.5, 0.5)}
 
 
 def constant(offset: int, *sizes: int) -> Tensor:
@@ -58,7 +58,7 @@ def then(node: Node, activation: str) -> list[Node]:
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
-@pytest.mark.parametrize("activation", ["hardswish", "clamp"])
+@pytest.mark.parametrize("activation", ["hardswish", "hardsigmoid", "clamp"])
 def test_convolutions_with_an_activation_have_the_same_bits(name, activation, storage, device):
     x, node, weights = convolved(name)
     graph = graph_of(x, then(node, activation))

@@ -122,6 +122,16 @@ def test_hardsigmoid_is_one_kernel():
     assert kernels(graph_of(x, hardsigmoid(x)), ALL) == ["unary"]
 
 
+@pytest.mark.parametrize("more", [False, True])
+def test_hardsigmoid_ends_a_linear_layer(more):
+    """All that it is made of, unless others read what goes into it."""
+    x, weight = value(1, 20), Tensor((12, 20), "float32", constant=Constant(0, 960, "float32"))
+    layer = Node("aten.linear.default", (x, weight, None), (Tensor((1, 12), "float32"),))
+    out = layer.outs[0]
+    graph = graph_of(x, [layer, *hardsigmoid(out)], *((out,) if more else ()))
+    assert kernels(graph, (*ALL, "gemv")) == ["gemv", "unary"][:1 + more]
+
+
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):

@@ -449,7 +449,7 @@ class Lowering:
 
     def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
                  dtype: str | None = None, storage: str | None = None, loops: int = 0,
-                 work: int = 1) -> None:
+                 work: int = 1, spread: int = 1) -> None:
         """Adds a dispatch of `shader` (file name without .comp).
 
         Args:
@@ -460,6 +460,7 @@ class Lowering:
             storage: the variant; the work list's by default.
             loops: iterations of all loops of one invocation together.
             work: products of texels in an iteration.
+            spread: see `Target.cover`.
         """
         if invocations <= 0:
             return
@@ -470,7 +471,7 @@ class Lowering:
                 f"the {limit} that this driver runs")
         storage = storage or self.variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
-        local_size, groups = self.target.cover(invocations, invocations * loops * work)
+        local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
         values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
         if any(not -1 << 31 <= value < 1 << 31 for value in values):
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "

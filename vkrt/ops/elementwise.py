@@ -71,9 +71,10 @@ _functions("cos sin log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos 
            "atanh", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")
-_functions("hardsigmoid silu", ONE_FLOAT)
+_functions("silu", ONE_FLOAT)
 _functions("mish", ONE_FLOAT, _elementary)
 _functions("hardswish", ONE_FLOAT, activation="HARDSWISH")
+_functions("hardsigmoid", ONE_FLOAT, activation="HARDSIGMOID")
 _functions("abs neg sign", ONE)
 
 

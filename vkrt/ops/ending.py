@@ -22,8 +22,8 @@ class Ending:
     params: tuple[float, ...]
 
 
-# Activations that ending.glsl knows
-ENDINGS = ("CLAMP", "HARDSWISH")
+# Activations that ending.glsl knows, each the number of its `gate`
+ENDINGS = ("CLAMP", "HARDSWISH", "HARDSIGMOID")
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def plain(vector: Operand, has_bias: bool, then: Tail | None = None) -> Ending:
     Args:
         vector: the bias; a placeholder where there is none.
     """
-    is_gated = then is not None and then.activation == "HARDSWISH"
-    bounds = (-math.inf, math.inf) if then is None else then.bounds
-    return Ending((vector,), (has_bias, is_gated, *((0.0, 1.0) if is_gated else bounds)))
+    gate = 0 if then is None else ENDINGS.index(then.activation)
+    bounds = (-math.inf, math.inf) if then is None else (0.0, 1.0) if gate else then.bounds
+    return Ending((vector,), (has_bias, gate, *bounds))
 
 
 def addend(cx) -> Operand | None:

@@ -108,6 +108,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if node.op == "aten.where.self" and node.outs:
             _find_guarded(graph, found, index, uses)
     for index, node in enumerate(graph.nodes):
+        node = simpler.nodes.get(index, node)
         if not declared(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
@@ -115,7 +116,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         source = node.args[0] if node.args else None
         if not isinstance(source, Tensor) or not alike(source, node.outs[0]):
             continue
-        head = only(source, index)
+        head = only(source, simpler.begins.get(index, index))
         if (head is not None and (head not in found.nodes or head in found.gated)
                 and takes_activation(graph.nodes[head], node)):
             found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)

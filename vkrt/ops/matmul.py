@@ -14,10 +14,14 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
+from vkrt.work.target import LONG
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The tiles of matmul_q8_AxB.comp
 TILES_8 = ((4, 8),)
+
+# Of gemv.comp, see `Target.cover`: the last layers of networks are up to some thousand columns wide.
+WIDE = 16
 
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
@@ -45,12 +49,15 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
-        count, work = tiles.invocations((1, 4), 1, columns, batches), 1
+        # As if it were long: networks have such layers of all lengths and widths, and groups of
+        # another size are another pipeline.
+        count, work, spread = tiles.invocations((1, 4), 1, columns, batches), LONG, WIDE
     else:
         tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
                             allowed=allowed)
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
+        spread = 1
     vectors = list(ending.vectors)
     if is_float(source.dtype):
         # In linear storages both have one binding.
@@ -59,7 +66,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     if scales is not None:
         vectors.append(cx.check_view(scales))
     cx.dispatch(shader, params, [result], [source, matrix, *vectors], count, loops=loops,
-                work=work, dtype=copying.variant(source.dtype, result.dtype))
+                work=work, spread=spread, dtype=copying.variant(source.dtype, result.dtype))
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:

@@ -40,6 +40,7 @@ class Simplifier:
         nodes: to lower in the place of the one with that index.
         done: nodes whose results nothing reads any more.
         until: tensors that a node reads in the place of an earlier one, and which node.
+        begins: of a node that does what several did, the first of these.
     """
 
     def __init__(self, graph: Graph, uses: Uses):
@@ -50,6 +51,7 @@ class Simplifier:
         self.nodes: dict[int, Node] = {}
         self.done: set[int] = set()
         self.until: dict[Tensor, int] = {}
+        self.begins: dict[int, int] = {}
         for index, node in enumerate(graph.nodes):
             if len(node.outs) == 1 and node.args:
                 self._pass_on(node)
@@ -100,6 +102,7 @@ class Simplifier:
                 if (numbers in ([3], [3, 1]) and (low, high) == (0, 6)
                         and isinstance(x, Tensor) and alike(node.outs[0], x)):
                     self.nodes[index] = replace(node, op="aten.hardsigmoid.default", args=(x,))
+                    self.begins[index] = maker
                     self.done |= {*between, maker}
                     self.until[x] = max(index, self.until.get(x, -1))
                 return

@@ -49,7 +49,8 @@ class Target:
         """`loop_limit` as a number; longer rows are split, where a kernel can."""
         return MAX_ELEMENTS if self.loop_limit is None else self.loop_limit
 
-    def cover(self, invocations: int, steps: int = 0) -> tuple[int, tuple[int, int, int]]:
+    def cover(self, invocations: int, steps: int = 0,
+              spread: int = 1) -> tuple[int, tuple[int, int, int]]:
         """Workgroups for a number of invocations: (invocations of a group, groups (x, y, 1)).
 
         Groups are made smaller where few would exist (`Tuning.min_groups`) for long work: CPU
@@ -58,9 +59,10 @@ class Target:
 
         Args:
             steps: of all invocations together, see `LONG`.
+            spread: groups are small where fewer than so many times `min_groups` would exist.
         """
         local_size = GROUP
-        if invocations < self.tuning.min_groups * GROUP and steps >= LONG:
+        if invocations < spread * self.tuning.min_groups * GROUP and steps >= LONG:
             local_size = SMALL_GROUP
         count = -(-invocations // local_size)
         columns = min(count, self.max_groups)
