@@ -20,8 +20,10 @@ MODELS = Path(__file__).parent / "models"
 NOT_HERE = "not in VKRT_MODELS: "
 
 
-# For further drivers, when one has run everything: fewer cases, and the seed says which.
-QUICK = os.environ.get("VKRT_TEST_DEPTH") == "quick"
+# "full": everything. "turn": samples of operators take turns, by the seed. "quick", for further
+# drivers: so do other cases.
+DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
+QUICK = DEPTH == "quick"
 SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
 
 

@@ -23,7 +23,8 @@ CONVOLUTIONS = {
     "transposed": ((1, 8, 5, 7), (8, 12, 3, 3), 2, 1, True, 1),
     "volume": ((1, 4, 5, 4, 3), (8, 4, 3, 3, 3), 1, 1, False, 1),
 }
-ACTIVATIONS = {"hardswish": (), "hardsigmoid": (), "relu": (), "clamp": (-0.2, 0.3), "hardtanh": (-0.5, 0.5)}
+ACTIVATIONS = {"hardswish": (), "hardsigmoid": (), "relu": (), "clamp": (-0.2, 0.3),
+               "hardtanh": (-0.5, 0.5)}
 
 
 def constant(offset: int, *sizes: int) -> Tensor:

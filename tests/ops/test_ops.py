@@ -3,7 +3,7 @@
 Two ways of running them: all samples of an operator as one program whose sizes are push constants,
 which is fast enough for every storage, precision and memory order on every driver; and each sample
 as a program of its own, with its sizes compiled into the pipelines, every third one by
-VKRT_TEST_SEED.
+VKRT_TEST_SEED, or every ninth.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import numpy as np
 import pytest
 from harness import Variant, check, grouped, is_finite, merged, variants
-from support import QUICK, SEED
+from support import DEPTH, QUICK, SEED, STORAGES
 
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
@@ -21,28 +21,34 @@ from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 
-STORAGES = ("texel", "buffer", "texture3d")
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
 GROUPS = grouped()
+EVERY = 3 if DEPTH == "full" else 9
 
 
 def _groups() -> list:
     """(group, storage): fp16 and other layouts are left out where they show nothing new.
 
-    VKRT_TEST_DEPTH=quick runs each group in one storage, and of those in fp16 or other layouts
-    every second one: for further drivers, when one has run them all. Of what is left a run under
-    the validation layer takes one half, and another run the other. VKRT_TEST_SEED says which.
+    At a depth of "turn" each group runs in one storage; at "quick" in another one, every second
+    of those in fp16 or other layouts, and a run under the validation layer takes one half of what
+    is left, one without it the other. VKRT_TEST_SEED says which.
     """
-    half = os.environ.get("VKRT_VALIDATION") == "1"
+    validation = os.environ.get("VKRT_VALIDATION") == "1"
 
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
 
+    def runs(number: int, key, storage: str) -> bool:
+        if DEPTH == "full":
+            return storage != "buffer" or not varied(key)
+        if QUICK and (number % 2 and varied(key) or number // 6 % 2 != validation):
+            return False
+        return storage == STORAGES[(number + QUICK * (1 + validation)) % 3]
+
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
             for number, key in enumerate(GROUPS, SEED) for storage in STORAGES
-            if (storage == STORAGES[number % 3] and not (number % 2 and varied(key))
-                and number // 6 % 2 == half if QUICK else storage != "buffer" or not varied(key))]
+            if runs(number, key, storage)]
 
 
 def fits_images(variant: Variant, device) -> bool:
@@ -52,7 +58,7 @@ def fits_images(variant: Variant, device) -> bool:
 
 
 # Not marked `driver`: compiling samples takes minutes, once has to do.
-@pytest.mark.parametrize("variant", PLAIN[SEED % 3::3], ids=str)
+@pytest.mark.parametrize("variant", PLAIN[SEED % EVERY::EVERY], ids=str)
 def test_specialized(variant: Variant, device):
     case = variant.case()
     method = Method(case.graph, [Source.wrap(case.data)], device,

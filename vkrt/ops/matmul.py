@@ -20,7 +20,7 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 # The tiles of matmul_q8_AxB.comp
 TILES_8 = ((4, 8),)
 
-# Of gemv.comp, see `Target.cover`: the last layers of networks are up to some thousand columns wide.
+# Of gemv.comp, see `Target.cover`: last layers of networks are up to some thousand columns wide.
 WIDE = 16
 
 
