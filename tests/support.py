@@ -28,6 +28,10 @@ SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
 
 
 STORAGES = ("texel", "buffer", "texture3d")
+# Those that tests of drivers run in: where tests are quick one in turn, and under the validation
+# layer another one.
+RUN_STORAGES = STORAGES if not QUICK else (
+    STORAGES[(SEED + (os.environ.get("VKRT_VALIDATION") == "1")) % 3],)
 
 
 def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:

@@ -10,7 +10,7 @@ import pytest
 from support import (
     MODELS,
     QUICK,
-    STORAGES,
+    RUN_STORAGES,
     in_storages,
     in_turn,
     need_model,
@@ -122,7 +122,7 @@ def test_runs(storage, weights, device, steps):
 
 
 @driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 def test_one_token_a_run(storage, device):
     with vkrt.load(MODELS / "llama_static.pte", device, storage=storage) as program:
         follow(program, steps_of(MODELS / "llama_static.pte"))

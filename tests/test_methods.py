@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, RUN_STORAGES
 
 import vkrt
 from vkrt.vk import live_objects
@@ -15,7 +15,6 @@ from vkrt.vk.memory import fail_allocation_after
 from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
-STORAGES = ["texel", "buffer", "texture3d"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def weight_bytes(device, names, **options):
         return program.memory.weights
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_results_and_memory(storage, weights, device, reference):
     with load(device, storage=storage, weights=weights) as program:
@@ -55,7 +54,7 @@ def test_results_and_memory(storage, weights, device, reference):
                                             + memory.activations + memory.host)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("weights", ["direct", "copy"])
 def test_counted_once(storage, weights, device):
     options = {"storage": storage, "weights": weights}

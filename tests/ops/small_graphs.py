@@ -13,7 +13,6 @@ from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-STORAGES = ("texel", "buffer", "texture3d")
 SIZES = (1, 6, 5, 7)
 
 

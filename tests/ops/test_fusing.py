@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import SIZES, STORAGES, graph_of, kernels, result_of, value
-from support import outside, same_bits
+from small_graphs import SIZES, graph_of, kernels, result_of, value
+from support import RUN_STORAGES, outside, same_bits
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -42,7 +42,7 @@ def test_one_kernel(swapped):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_same_bits(swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
@@ -105,7 +105,7 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("between", ["", "aten.tanh.default"])
 def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
@@ -179,7 +179,7 @@ TAILS = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",)
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("tail", TAILS, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
 def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
@@ -261,7 +261,7 @@ LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
     ("float", 1, False, False), ("float", 5, True, False), ("groups", 1, True, True),
     ("groups", 6, False, True), ("groups", 9, True, False), ("channels", 3, False, False)])
@@ -287,7 +287,7 @@ def test_what_a_layer_adds_may_be_too_large_to_be_seen_as_texels():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("kind", ["float", "groups"])
 def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""
@@ -359,7 +359,7 @@ def test_quantized_layers_that_end_otherwise_stay(other):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
 def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
     array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
@@ -397,7 +397,7 @@ def _layers(x: Tensor, *others: Tensor) -> tuple[Graph, bytes]:
     return Graph("layers", inputs, outs, nodes).finish(), bytes(data)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 def test_an_input_of_several_layers_is_quantized_once(storage):
     x, y = value(3, 64), value(3, 64)
     steps = lower(_layers(x, x, y, x)[0], Target(storage=storage)).steps
@@ -421,7 +421,7 @@ def test_repeated_nodes_have_the_same_operator_arguments_and_results():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 def test_repeated_nodes_change_no_bit(storage, device):
     x = value(1, 64)
     graph, data = _layers(x, x, x)

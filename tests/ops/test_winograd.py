@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
+from support import RUN_STORAGES
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -19,7 +20,6 @@ from vkrt.plan.plan import plan
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 
-STORAGES = ("texel", "buffer", "texture3d")
 # x, output channels, padding (y, x), bias, clamp
 LAYERS = [
     ((1, 16, 16, 16), 16, (1, 1), True, None),
@@ -50,7 +50,7 @@ def anyway(monkeypatch):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("strip", [1, 2, 100])
 def test_results(storage, strip, anyway, monkeypatch, device):
     """Also in strips, of which the last two may overlap."""
@@ -108,7 +108,7 @@ def test_no_room_no_scratch():
     assert plan(anything).activation_bytes > plan(spare).activation_bytes
 
 
-@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize("room", [0, 1 << 16, 300_000, 1 << 20, 1 << 40])
 def test_strips_fit_their_room(storage, room, anyway):
     layer = winograd.Layer(inputs=24, channels=40, width=50, height=33, images=2)
