@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 import pytest
-from gaps import PATTERNS, run_over
+from gaps import PATTERNS, check_weights, run_over
 from harness import Variant, check, grouped, is_finite, merged, variants
 from support import QUICK, SEED
 
@@ -79,6 +79,7 @@ def test_all_samples(key, storage: str, device):
     method = Method(graph, [Source.wrap(data)], device,
                     options=LoadOptions(storage=storage))
     try:
+        check_weights(method)
         inputs = [array for case in cases for array in case.inputs]
         first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
         for a, b in zip(first, second):
