@@ -3,4 +3,18 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.append(str(Path(__file__).parent))
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Plans place activations and weights apart, with gaps of nobody's between them."""
+    from gaps import SparseWeights, spread, with_gaps
+
+    from vkrt.method import loaded, prepare
+
+    monkeypatch.setattr("vkrt.plan.blocks.pack", spread)
+    monkeypatch.setattr(prepare, "requirements_of", with_gaps(prepare.requirements_of))
+    monkeypatch.setattr(loaded, "Weights", SparseWeights)

@@ -1,0 +1,162 @@
+"""Gaps of nobody's between tensors in memory: they show what writes or reads beyond its operand.
+
+Drivers that check the bounds of buffers drop such writes, and give zeros to such reads. Others do
+as they are told, and a packed arena shows it only where a neighbour happens to be read later. So
+here no two activations share memory, a gap follows each of them, all of it has a pattern before a
+run, and the gaps have it afterwards. What a kernel reads there changes with the pattern. Weights
+have gaps as well, which are filled when the method is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from vkrt.method.method import Method
+from vkrt.plan.arena import ArenaLayout, Request, round_up
+from vkrt.plan.blocks import Block, Requirements
+from vkrt.plan.plan import MemoryPlan
+from vkrt.runtime.weights import Weights
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Storage
+
+# The least bytes of a gap. Behind a larger storage it is as large as that: a kernel that takes one
+# size for another goes beyond its end by multiples of it.
+GAP = 4096
+
+# What the arena is filled with, in every word: NaN in single and half precision, then a number that
+# is finite in all dtypes, and as an index beyond all sizes.
+PATTERNS = (0x7FC17FC1, 0x5A5A5A5A)
+
+
+def spread(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
+    """Stands for `vkrt.plan.arena.pack`: gaps before the first request, between them and at the
+    end."""
+    offsets, end = [], GAP
+    for request in requests:
+        start = round_up(end, math.lcm(request.alignment, granularity))
+        offsets.append(start)
+        end = round_up(start + request.nbytes + max(request.nbytes, GAP), 4)
+    return ArenaLayout(tuple(offsets), end, end, "apart")
+
+
+class SparseWeights(Weights):
+    """Stands for `vkrt.runtime.weights.Weights`: the gaps have the first pattern before any weight
+    is packed. It needs plans of `with_gaps`."""
+
+    def __init__(self, _device: Any, _allocator: Any, _pipelines: Any, work: WorkList,
+                 plan: MemoryPlan, *others: Any):
+        self.places = [(place, work.storages[place.storage]) for block in plan.blocks
+                       if block.kind == "weight" for place in block.places]
+
+    def allocate_early(self) -> None:
+        self._allocate_all(("weight",))
+        for _, gap in self.gaps():
+            gap[...] = PATTERNS[0]
+
+    def gaps(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(id of the storage, words behind it) of every weight in a buffer that the host sees."""
+        for place, storage in self.places:
+            if not storage.is_image:
+                start = self.resources.address_of(storage.id) + storage.nbytes
+                words = ctypes.c_uint32 * ((place.nbytes - storage.nbytes) // 4)
+                yield storage.id, np.frombuffer(words.from_address(start), np.uint32)
+
+
+def with_gaps(requirements_of: Any) -> Any:
+    """Wraps `vkrt.runtime.resources.requirements_of`: buffers of weights have gaps behind them."""
+    def of_device(device: Any) -> Requirements:
+        requirements = requirements_of(device)
+
+        def of_storage(storage: Storage) -> tuple[int, int, int]:
+            nbytes, alignment, bits = requirements(storage)
+            gap = GAP if storage.role == "weight" and not storage.is_image else 0
+            return nbytes + gap, alignment, bits
+        return of_storage
+    return of_device
+
+
+def memory_of(method: Method) -> Iterator[tuple[Any, Block]]:
+    """(block of memory, its plan) of the activations that the host sees."""
+    plan = method.plan
+    memory = method._loaded.instances.arena.blocks(plan)
+    for index, block in memory.items():
+        if block.is_mapped:
+            yield block, plan.blocks[index]
+
+
+def fill(method: Method, pattern: int) -> None:
+    """Gives all memory of a method's activations, and the gaps between its weights, a pattern of
+    one word."""
+    for _, gap in method._loaded._weights[0].gaps():
+        gap[...] = pattern
+    for block, planned in memory_of(method):
+        block.write(0, np.full(planned.nbytes // 4, pattern, np.uint32))
+
+
+def check_gaps(method: Method, pattern: int) -> None:
+    """Makes sure that nothing was written beside activations and weights since `fill`.
+
+    Raises:
+        AssertionError: something was; it says behind which storage, and what writes that.
+    """
+    check_weights(method, pattern)
+    for block, planned in memory_of(method):
+        words = np.frombuffer(block.read(0, planned.nbytes // 4 * 4), np.uint32)
+        places = sorted(planned.places, key=lambda place: place.offset)
+        ends = [0]
+        for place in places:
+            storage = method.work.storages[place.storage]
+            ends.append(place.end if storage.is_image else place.offset + storage.nbytes)
+        starts = [*(place.offset for place in places), planned.nbytes]
+        for number, (first, end) in enumerate(zip(ends, starts)):
+            where = _written(words[-(-first // 4):end // 4], pattern)
+            if where:
+                raise AssertionError(where + (
+                    "before the first activation were written" if number == 0 else
+                    f"beyond {_described(method, places[number - 1].storage)}"))
+
+
+def check_weights(method: Method, pattern: int = PATTERNS[0]) -> None:
+    """Makes sure that nothing was written beside the weights, while they were packed or later.
+
+    Raises:
+        AssertionError: something was; it says behind which weight, and what packs that.
+    """
+    for number, gap in method._loaded._weights[0].gaps():
+        where = _written(gap, pattern)
+        if where:
+            packing = [record.shader for record in method.work.prepacks
+                       if record.target.storage.id == number]
+            raise AssertionError(f"{where}beyond storage {number}, a weight, were written; "
+                                 f"it is packed by {', '.join(packing)}")
+
+
+def _written(gap: np.ndarray, pattern: int) -> str:
+    """Which bytes of a gap do not have the pattern, or nothing."""
+    written = np.flatnonzero(gap != pattern)
+    return f"bytes {4 * written[0]} to {4 * written[-1] + 4} " if written.size else ""
+
+
+def run_over(pattern: int, method: Method, inputs: Sequence[Any]) -> list[Any]:
+    """The results of a run that finds the pattern in its memory, and leaves it in the gaps."""
+    fill(method, pattern)
+    results = method.execute(inputs)
+    check_gaps(method, pattern)
+    return results
+
+
+def _described(method: Method, number: int) -> str:
+    """A storage and the steps that write it, in words."""
+    work, nodes = method.work, method._loaded.prepared.graph.nodes
+    writers = [f"{getattr(step, 'shader', 'the host')} of node {step.node} "
+               f"({nodes[step.node].op}, results of {[t.sizes for t in nodes[step.node].outs]})"
+               for step in work.steps
+               if any(operand.storage.id == number for operand in step.writes)]
+    storage = work.storages[number]
+    return (f"storage {number} ({storage.nbytes} bytes of {storage.dtype}) were written; "
+            f"it is written by {', '.join(writers) or 'nothing but the host'}")
