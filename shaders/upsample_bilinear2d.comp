@@ -28,8 +28,9 @@ void main() {
   ivec2 image_row = image_of(row);
   float px = position(column, scale_x);
   float py = position(image_row.y, scale_y);
-  int x = min(int(px), X - 1);
-  int y = min(int(py), H - 1);
+  // Limited as floats: a file's step may lead beyond all integers.
+  int x = int(min(px, float(X - 1)));
+  int y = int(min(py, float(H - 1)));
   int next_x = min(x + 1, X - 1);
   float u = clamp(px - float(x), 0.0, 1.0);
   float v = clamp(py - float(y), 0.0, 1.0);

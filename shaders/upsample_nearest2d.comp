@@ -19,7 +19,8 @@ void main() {
   ivec3 spot = pixel_of(i);
   int column = spot.x, row = spot.y, z = spot.z;
   ivec2 image_row = image_of(row);
-  int x = min(int(floor(float(column) * scale_x)), X - 1);
-  int y = min(int(floor(float(image_row.y) * scale_y)), H - 1);
+  // Limited as floats: a file's step may lead beyond all integers.
+  int x = int(min(float(column) * scale_x, float(X - 1)));
+  int y = int(min(float(image_row.y) * scale_y, float(H - 1)));
   STORE(result, AT(column, row, z, out_X, Z), LOAD(source, AT(x, image_row.x * H + y, z, X, Z)));
 }

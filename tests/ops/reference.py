@@ -140,43 +140,6 @@ def pixel_shuffle(x, factor: int):
     return moved.reshape(*outer, channels // factor**2, height * factor, width * factor)
 
 
-def upsample_nearest2d(x, sizes, factors=None):
-    """Nearest pixels, positions in float32 and rounded down as torch does."""
-    def places(size, out_size, factor):
-        step = np.float32(1.0 / factor if factor else size / out_size)
-        if out_size == size:
-            step = np.float32(1)
-        position = np.floor(np.arange(out_size, dtype=np.float32) * step)
-        return np.minimum(position.astype(np.int64), size - 1)
-
-    factors = factors or (None, None)
-    rows = places(x.shape[-2], sizes[0], factors[0])
-    columns = places(x.shape[-1], sizes[1], factors[1])
-    return x[..., rows, :][..., columns]
-
-
-def upsample_bilinear2d(x, sizes, align, factors=None):
-    """Between the nearest pixels, the shares of those computed in float64."""
-    def shares(size, out_size, factor):
-        i = np.arange(out_size)
-        if align:
-            place = i * ((size - 1) / (out_size - 1) if out_size > 1 else 0.0)
-        else:
-            step = 1.0 / factor if factor else size / out_size
-            place = np.maximum(step * (i + 0.5) - 0.5, 0.0)
-        first = np.minimum(place.astype(np.int64), size - 1)
-        matrix = np.zeros((out_size, size))
-        part = np.clip(place - first, 0.0, 1.0)
-        np.add.at(matrix, (i, first), 1.0 - part)
-        np.add.at(matrix, (i, np.minimum(first + 1, size - 1)), part)
-        return matrix
-
-    factors = factors or (None, None)
-    rows = shares(x.shape[-2], sizes[0], factors[0])
-    columns = shares(x.shape[-1], sizes[1], factors[1])
-    return np.einsum("yh,nchw,xw->ncyx", rows, x, columns)
-
-
 def grid_sampler_2d(x, grid, mode, padding, align):
     """x [N, C, H, W] at the places of grid [N, OH, OW, 2]."""
     def reflect(place, low, span):

@@ -189,15 +189,20 @@ def _group_norm_sizes(x, weight, bias, batch, channels, spatial, groups, _epsilo
     dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
 def _group_norm(cx, node, x, weight, bias, batch, channels, spatial, groups, epsilon):
     """Over groups of channels of [N, C, ..]."""
+    source, (rows, width) = _channel_rows(cx, x, channels // groups)
+    across = groups if source.order[-1] == 1 else 1
+    _normalize(cx, source, node.outs, Sets((batch, groups), across, rows, width),
+               _channels(source), weight, bias, epsilon)
+
+
+def _channel_rows(cx, x: Tensor, each: int) -> tuple[Operand, tuple[int, int]]:
+    """[N, C, ..] as sets of `each` channels of one image are read, channels-last where it is so by
+    now; the rows and the width of a set (see `Sets`)."""
     order = cx.order_of(x)
-    last = order[0] == 0 and order[-1] == 1
-    source = cx.read(x, order if last else row_major(x.rank))
-    sizes, each = (batch, groups), channels // groups
-    if last:
-        sets = Sets(sizes, groups, spatial, each)
-    else:
-        sets = Sets(sizes, 1, each * math.prod(x.sizes[2:-1]), x.sizes[-1])
-    _normalize(cx, source, node.outs, sets, _channels(source), weight, bias, epsilon)
+    if order[0] == 0 and order[-1] == 1:
+        return cx.read(x, order), (math.prod(x.sizes[2:]), each)
+    return (cx.read(x, row_major(x.rank)),
+            (each * math.prod(x.sizes[2:-1]), x.sizes[-1]))
 
 
 def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
@@ -222,3 +227,30 @@ def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
                 [result], [source, *vectors], result.texels)
     for empty in filter(cx.used, node.outs[1:]):
         cx.write(empty)
+
+
+def _own_moments_sizes(x, weight, bias, training, *_numbers):
+    _need_channels(x)
+    for name, sizes in (("weight", weight), ("bias", bias)):
+        need_sizes(sizes, x[1:2], name)
+    if not training:
+        fail("training", "expected True where there are no running moments")
+    return x, x[1:2], x[1:2]
+
+
+@op("aten._native_batch_norm_legit.no_stats",
+    "input:T weight:T? bias:T? training:b momentum:f eps:f", sizes=_own_moments_sizes,
+    dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.no_stats_out")
+def _batch_norm_of_own_moments(cx, node, x, weight, bias, _training, _momentum, epsilon):
+    """By the moments that each channel of [N, C, ..] has itself, over all images."""
+    channels = x.sizes[1]
+    if x.sizes[0] == 1 and x.rank > 2:
+        source, (rows, width) = _channel_rows(cx, x, 1)
+    else:
+        # The channels of several images lie apart.
+        source = cx.read(x, (1, 0, *range(2, x.rank)))
+        *middle, width = (x.sizes[d] for d in source.order[1:])
+        rows = math.prod(middle)
+    across = channels if source.order[-1] == 1 else 1
+    _normalize(cx, source, node.outs, Sets((channels,), across, rows, width), _channels(source),
+               weight, bias, epsilon)

@@ -1,13 +1,10 @@
-"""Changes of resolution: pixel shuffle, nearest and bilinear upsampling, sampling by a grid."""
+"""Pixels to other places: pixel shuffle, and sampling by a grid."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.dtypes import ONE, ONE_FLOAT
-from vkrt.ops.pooling import image_order, image_sides, x_first
+from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -83,62 +80,6 @@ def _pixel_unshuffle(cx, node, x, factor):
                                                 tuple(d[1] for d in dims)))
 
 
-def _resampled(x, size, scales):
-    """Sizes of a resampled image; one of `size` and `scales` is given."""
-    need_rank(x, 4, "input")
-    if (size is None) == (scales is None):
-        fail("output_size", "expected either it or scale_factors")
-    name = "scale_factors" if size is None else "output_size"
-    given = scales if size is None else size
-    if len(given) != 2:
-        fail(name, f"expected 2 numbers, got {list(given)}")
-    if size is None:
-        if not all(math.isfinite(scale) for scale in scales):
-            fail(name, f"expected finite numbers, got {list(scales)}")
-        size = tuple(int(n * scale) for n, scale in zip(x[2:], scales, strict=True))
-    if min(size) < 1 or 0 in x[1:]:
-        fail(name, f"resamples sizes {list(x)} to {list(size)}")
-    return ((*x[:2], *size),)
-
-
-def _resample(cx, shader: str, x: Tensor, out: Tensor, numbers: Sequence,
-              further: Sequence[Tensor] = ()) -> None:
-    """Dispatches a kernel that makes one image of another; `numbers` are its last parameters."""
-    order = image_order(4)
-    source = cx.read(x, order)
-    places = [cx.read(tensor, row_major(4)) for tensor in further]
-    result = cx.write(out, order)
-    cx.dispatch(shader, [*image_sides(source, result, x.sizes[2], out.sizes[2]), *numbers],
-                [result], [source, *places], result.texels)
-
-
-def _step(size: int, out_size: int, factor: float, align: bool = False) -> float:
-    """Source pixels per pixel of the result, as torch's UpSample.h computes it."""
-    if align:
-        return (size - 1) / (out_size - 1) if out_size > 1 else 0.0
-    return 1.0 / factor if factor > 0 else size / out_size
-
-
-@op("aten.upsample_nearest2d.vec", "input:T output_size:[i]? scale_factors:[f]?", sizes=_resampled,
-    dtypes=ONE_FLOAT, kernels="aten::{}.vec_out")
-def upsample_nearest2d(cx, node, x, _size, scales):
-    out = node.outs[0]
-    # torch does not look at the factor where the size stays or doubles.
-    steps = [size / out_size if out_size in (size, 2 * size) else _step(size, out_size, factor)
-             for size, out_size, factor in zip(x.sizes[2:], out.sizes[2:], scales or (0, 0))]
-    _resample(cx, "upsample_nearest2d", x, out, x_first(steps))
-
-
-@op("aten.upsample_bilinear2d.vec", "input:T output_size:[i]? align_corners:b scale_factors:[f]?",
-    sizes=lambda x, size, _align, scales: _resampled(x, size, scales), dtypes=ONE_FLOAT,
-    kernels="aten::{}.vec_out")
-def upsample_bilinear2d(cx, node, x, _size, align, scales):
-    out = node.outs[0]
-    steps = [_step(size, out_size, factor, align)
-             for size, out_size, factor in zip(x.sizes[2:], out.sizes[2:], scales or (0, 0))]
-    _resample(cx, "upsample_bilinear2d", x, out, [*x_first(steps), align])
-
-
 def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
     need_rank(x, 4, "self")
     need_rank(grid, 4, "grid")
@@ -160,4 +101,8 @@ def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
 def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
     """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest; padding 0 is zeros,
     1 border, 2 reflection."""
-    _resample(cx, "grid_sampler_2d", x, node.outs[0], [mode, padding, align], [grid])
+    out, order = node.outs[0], image_order(4)
+    source, places = cx.read(x, order), cx.read(grid, row_major(4))
+    result = cx.write(out, order)
+    cx.dispatch("grid_sampler_2d", [*image_sides(source, result, x.sizes[2], out.sizes[2]), mode,
+                                    padding, align], [result], [source, places], result.texels)

@@ -69,6 +69,25 @@ def batch_sample(sizes, affine=True, constants=(1, 2, 3, 4)):
                   name=f"{sizes}{'' if affine else ' bare'}{'' if constants else ' computed'}")
 
 
+def batch_norm_of_own_moments(x, weight, bias, _training, _momentum, epsilon):
+    axes = (0, *range(2, x.ndim))
+    mean, variance = x.mean(axes), x.var(axes)
+    return [*batch_norm(x, weight, bias, mean, variance, 0.0, epsilon),
+            mean, 1 / np.sqrt(variance + epsilon)]
+
+
+def own_moments_sample(sizes, affine=True, moments=False):
+    channels = sizes[1]
+    vectors = [normal(channels, seed=seed) if affine else None for seed in (1, 2)]
+    name = f"{sizes}{'' if affine else ' bare'}{' moments' if moments else ''}"
+    return Sample("aten._native_batch_norm_legit.no_stats",
+                  [normal(*sizes), *vectors, True, 0.1, 1e-5],
+                  batch_norm_of_own_moments if moments
+                  else lambda *args: batch_norm_of_own_moments(*args)[:1],
+                  outs=[(sizes, "float32"), *[((channels,), "float32")] * 2],
+                  constants=[1, 2], name=name, rtol=2e-6)
+
+
 SAMPLES = [
     layer_sample((3, 30), (30,)),
     layer_sample((2, 5, 64), (64,)),
@@ -106,4 +125,12 @@ SAMPLES = [
     batch_sample((3, 10)),
     batch_sample((2, 6, 3, 2, 5)),
     batch_sample((2, 8, 6), constants=()),
+    # Of one image, a channel is a set as those of groups are; of several, it lies apart.
+    own_moments_sample((1, 6, 5, 7), moments=True),
+    own_moments_sample((1, 9, 45), affine=False),
+    own_moments_sample((1, 5, 1)),
+    own_moments_sample((2, 6, 5, 7), moments=True),
+    own_moments_sample((3, 5, 9), affine=False),
+    own_moments_sample((7, 10), moments=True),
+    own_moments_sample((2, 5, 3, 2, 5)),
 ]
