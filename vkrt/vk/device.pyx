@@ -22,8 +22,9 @@ from vkrt.vk.api cimport *
 from vkrt.vk.check cimport DEVICE, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
-    FeatureChain, check_family, common_version, compute_family, describe, link_features,
-    set_features, timestamp_bits_of, upload_family, usable_devices, wanted_extensions,
+    FeatureChain, check_family, check_version, common_version, compute_family, describe,
+    link_features, set_features, timestamp_bits_of, upload_family, usable_devices,
+    wanted_extensions,
 )
 from vkrt.vk.process cimport FORKED, forked_from_user, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
@@ -33,6 +34,7 @@ from vkrt.vk import pretence
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.memory_types import reads_slowly, shares_memory
+from vkrt.vk.physical import feature_names
 
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
@@ -181,14 +183,17 @@ cdef class Device:
         Args:
             instance, physical_device, device, queue: handles as int, ctypes or cffi pointers.
             queue_family: index of the family of `queue`, which has to do compute.
-            features: names of the features (keys of `DeviceInfo.features`) that were enabled when
-                the device was created; vkrt uses no others.
+            features: names of the features and extensions that were enabled when the device was
+                created, as Vulkan has them (see `vkrt.required_features`), or keys of
+                `DeviceInfo.features`; vkrt uses no others.
             get_instance_proc_addr: address of vkGetInstanceProcAddr where it is not the one of
                 the library that vkrt opens.
 
         Raises:
             InputError: an argument is no handle, there is no such family, it does no compute, or
                 the device does not have a feature.
+            UnsupportedError: the device's Vulkan is older than 1.1. What a program needs beyond
+                that is asked for when it is loaded, and named then.
         """
         cdef Device self = Device.__new__(Device)
         self.pipeline_cache_option = "off"
@@ -202,14 +207,17 @@ cdef class Device:
         self.instance = adopt_instance(<VkInstance>address, <PFN_vkGetInstanceProcAddr>entry)
         try:
             self.physical = <VkPhysicalDevice>physical
+            check_version(self.instance, self.physical)
             self.info = describe(self.instance, self.physical, 0)
             check_family(self.instance, self.physical, queue_family)
             has = timestamp_bits_of(self.instance, self.physical, queue_family) > 0
             self.info = replace(self.info, features={**self.info.features, "timestamps": has})
-            unknown = set(features) - {name for name, has in self.info.features.items() if has}
+            # Extensions that allow nothing more may be named like the others.
+            enabled = feature_names(features) - set(self.info.extensions)
+            unknown = enabled - {name for name, has in self.info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
-            self.features = frozenset(features)
+            self.features = frozenset(enabled)
             self.handle = <VkDevice>handle
             count(DEVICE, 1)
             self.queue = <VkQueue>queue_handle

@@ -33,8 +33,9 @@ cdef class TimelineSemaphore:
         cdef VkSemaphoreCreateInfo info
         cdef VkSemaphore handle = NULL
         if "timeline" not in device.features or device.vk.vkWaitSemaphores == NULL:
-            raise UnsupportedError(f"{device.info.name} has no timeline semaphores "
-                                   "(Vulkan 1.2 or VK_KHR_timeline_semaphore)")
+            raise UnsupportedError(f"{device.info.name} has no timeline semaphores (the feature "
+                                   "timelineSemaphore of Vulkan 1.2 or VK_KHR_timeline_semaphore; "
+                                   "of an adopted device among the `features`)")
         memset(&kind, 0, sizeof(kind))
         memset(&info, 0, sizeof(info))
         kind.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
