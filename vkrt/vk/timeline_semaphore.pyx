@@ -146,18 +146,20 @@ cdef void settle(Device device, VkQueue queue) noexcept:
     """
     cdef VkSubmitInfo nothing
     cdef Fence fence
-    cdef VkResult result
+    cdef int result
     try:
         fence = Fence(device)
     except Exception:
         return  # A device that failed is done with everything.
     memset(&nothing, 0, sizeof(nothing))
     nothing.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
-    with nogil:
-        result = device.submit(queue, &nothing, fence.handle)
-        if result == VK_SUCCESS:
-            device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
-    fence.close()
+    try:
+        with nogil:
+            result = device.submit(queue, &nothing, fence.handle)
+            if result == VK_SUCCESS:
+                device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
+    finally:  # an error of the host's lock is reported
+        fence.close()
 
 
 cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphore before,
@@ -194,5 +196,5 @@ cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphor
     if fence is not None:
         signaled = fence.handle
         check(device.vk.vkResetFences(device.handle, 1, &signaled), b"vkResetFences")
-    return check(device.submit(device.upload_queue if upload else device.queue, &info, signaled),
-                 b"vkQueueSubmit")
+    return check(<VkResult>device.submit(device.upload_queue if upload else device.queue, &info,
+                                         signaled), b"vkQueueSubmit")
