@@ -89,7 +89,8 @@ cdef class Device:
     cdef VkSampler sampler(self) except NULL
     # vkQueueSubmit, one thread at a time and under the host's lock: the only use of a queue that
     # there is. A VkResult, or FORKED; raises what the lock raises when it is taken.
-    cdef int submit(self, VkQueue queue, const VkSubmitInfo* info, VkFence fence) except? RAISED nogil
+    cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,
+                    VkFence fence) except? RAISED nogil
     cdef int enter_host_lock(self) except -1
     cdef void exit_host_lock(self) noexcept
     cdef int set_host_lock(self, lock) except -1
