@@ -15,7 +15,7 @@ LINES = (
     ("__main__",),
     ("cli", "capi"),
     ("__init__",),
-    ("packer", "text", "executorch"),
+    ("packer", "requirements", "text", "executorch"),
     ("program",),
     ("method",),
     ("packed",),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vkrt.plan.options import LoadOptions
     from vkrt.program import Program, load
     from vkrt.report.memory import MemoryReport, Phase
+    from vkrt.requirements import Requirements, required_features
     from vkrt.text.generate import generate
     from vkrt.text.sampling import Sampler
     from vkrt.text.tokenizer import Tokenizer
@@ -60,6 +61,7 @@ __all__ = [
     "Profile",
     "ProfileStep",
     "Program",
+    "Requirements",
     "Sampler",
     "State",
     "StateError",
@@ -72,6 +74,7 @@ __all__ = [
     "generate",
     "load",
     "pack",
+    "required_features",
     "verify",
 ]
 
@@ -86,6 +89,7 @@ _LAZY = {
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.program": ("Program", "load"),
     "vkrt.report.memory": ("MemoryReport", "Phase"),
+    "vkrt.requirements": ("Requirements", "required_features"),
     "vkrt.text.generate": ("generate",),
     "vkrt.text.sampling": ("Sampler",),
     "vkrt.text.tokenizer": ("Tokenizer",),

@@ -35,6 +35,16 @@ def test_calls(tmp_path):
                                 "threads", ""]
 
 
+def test_a_host_s_own_device(tmp_path):
+    probe = tmp_path / "probe.c"
+    probe.write_text("#include <vulkan/vulkan.h>\nint main(void) { return 0; }\n")
+    if subprocess.run([CC, str(probe), "-o", str(tmp_path / "probe"), "-lvulkan"],
+                      capture_output=True).returncode:
+        pytest.skip("no headers of Vulkan")
+    made = build(HOSTS / "device.c", tmp_path / "device", "-lvulkan")
+    assert run(made, MODELS / "mlp.pte").split() == ["runs", "-0.197427"]
+
+
 def test_without_a_home_the_message_says_what_to_do(tmp_path):
     made = host("sources", tmp_path)
     done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,

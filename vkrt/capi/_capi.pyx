@@ -8,12 +8,13 @@ gives it back. `table` is a capsule with their addresses.
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport uint64_t
+from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
 from vkrt.capi.table cimport (
     VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_device_info, vkrt_failure,
-    vkrt_log, vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program, vkrt_progress, vkrt_state,
-    vkrt_table, vkrt_tensor, vkrt_tensor_info,
+    vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program,
+    vkrt_progress, vkrt_requirements, vkrt_state, vkrt_table, vkrt_tensor, vkrt_tensor_info,
 )
 
 from vkrt.capi import arrays, loading
@@ -134,6 +135,67 @@ cdef int device_get(vkrt_failure* failure, size_t index, vkrt_device_info* info)
     return VKRT_OK
 
 
+# Arrays of texts that were given to hosts, which keep them: (bytes of each) -> address. There are
+# as many as there are answers, a handful.
+cdef dict given_arrays = {}
+
+
+cdef const char** array_of(texts, size_t* count) except? NULL:
+    """An array of C strings that stays to the end of the process."""
+    cdef const char** made
+    cdef size_t index
+    cdef bytes text
+    key = tuple([one.encode() for one in texts])
+    count[0] = len(key)
+    if not key:
+        return NULL
+    if key not in given_arrays:
+        made = <const char**>malloc(len(key) * sizeof(char*))
+        if made == NULL:
+            raise MemoryError
+        for index, text in enumerate(key):
+            made[index] = text
+        given_arrays[key] = <size_t>made
+    # The strings are those of the key that is kept, which may not be this one.
+    return <const char**><size_t>given_arrays[key]
+
+
+cdef int required_features(vkrt_failure* failure, const char* path, const char* weights,
+                           vkrt_requirements* found) noexcept with gil:
+    try:
+        from vkrt.capi import hosting
+
+        needs = hosting.required(text_at(path), text_at(weights))
+        put_text(found.api_version, sizeof(found.api_version), needs.api_version)
+        found.queue_flags = hosting.QUEUE_FLAGS
+        found.features = array_of(hosting.fields(needs.features), &found.feature_count)
+        found.extensions = array_of(needs.extensions, &found.extension_count)
+        found.optional_features = array_of(hosting.fields(needs.optional_features),
+                                           &found.optional_feature_count)
+        found.optional_extensions = array_of(needs.optional_extensions,
+                                             &found.optional_extension_count)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef object adopt(const vkrt_host_device* host):
+    """The host's device, adopted."""
+    cdef size_t index
+    from vkrt.capi import hosting
+
+    if host.feature_count:
+        need(host.features, "features")
+    names = []
+    for index in range(host.feature_count):
+        need(host.features[index], f"features[{index}]")
+        names.append(text_at(host.features[index]))
+    return hosting.adopt((<size_t>host.instance, <size_t>host.physical_device,
+                          <size_t>host.device, <size_t>host.queue), host.queue_family, names,
+                         <size_t>host.get_instance_proc_addr, <size_t>host.lock,
+                         <size_t>host.unlock, <size_t>host.lock_data)
+
+
 # Programs
 
 cdef class Progress:
@@ -168,7 +230,11 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
     for index in range(options.data_path_count):
         need(options.data_paths[index], f"data_paths[{index}]")
         paths.append(text_at(options.data_paths[index]))
-    number = loading.load(source, text_at(options.device), options.memory_budget,
+    if options.host_device != NULL and options.device != NULL:
+        raise InputError("vkrt_options: `device` and `host_device` exclude each other")
+    device = (adopt(options.host_device) if options.host_device != NULL
+              else text_at(options.device))
+    number = loading.load(source, device, options.memory_budget,
                           options.smallest_memory != 0,
                           {name: word for name, word in words.items() if word is not None}, paths,
                           progress)
@@ -413,6 +479,7 @@ functions.set_log = set_log
 functions.live_objects = live_objects
 functions.device_count = device_count
 functions.device_get = device_get
+functions.required_features = required_features
 functions.load = load_path
 functions.load_memory = load_memory
 functions.load_fd = load_fd

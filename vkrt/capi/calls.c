@@ -89,15 +89,28 @@ static int has_size(const void *theirs) {
         return code; \
     } while (0)
 
-static int take_options(vkrt_options *mine, const vkrt_options *theirs) {
+/* Options as this version has them, and the host's device that they name. */
+typedef struct given {
+    vkrt_options options;
+    vkrt_host_device device;
+} given;
+
+static int take_options(given *mine, const vkrt_options *theirs) {
     memset(mine, 0, sizeof *mine);
     if (theirs == NULL)
         return VKRT_OK;
     if (!has_size(theirs))
         return fail("vkrt_options: " NO_SIZE);
-    return take_struct(mine, sizeof *mine, theirs)
-               ? VKRT_OK
-               : fail("vkrt_options: options are set that this version does not have");
+    if (!take_struct(&mine->options, sizeof mine->options, theirs))
+        return fail("vkrt_options: options are set that this version does not have");
+    if (mine->options.host_device == NULL)
+        return VKRT_OK;
+    if (!has_size(mine->options.host_device))
+        return fail("vkrt_host_device: " NO_SIZE);
+    if (!take_struct(&mine->device, sizeof mine->device, mine->options.host_device))
+        return fail("vkrt_host_device: fields are set that this version does not have");
+    mine->options.host_device = &mine->device;
+    return VKRT_OK;
 }
 
 /* ---- Calls ---- */
@@ -112,8 +125,12 @@ int vkrt_device_get(size_t index, vkrt_device_info *info) {
     FILL(vkrt_device_info, info, device_get, index, &mine);
 }
 
+int vkrt_required_features(const char *path, const char *weights, vkrt_requirements *requirements) {
+    FILL(vkrt_requirements, requirements, required_features, path, weights, &mine);
+}
+
 /* Begins a load: there is no program unless it is done. */
-static int begin(vkrt_program *program, vkrt_options *mine, const vkrt_options *options) {
+static int begin(vkrt_program *program, given *mine, const vkrt_options *options) {
     if (program == NULL)
         return fail("program: a null pointer");
     *program = NULL;
@@ -121,29 +138,29 @@ static int begin(vkrt_program *program, vkrt_options *mine, const vkrt_options *
 }
 
 int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *program) {
-    vkrt_options mine;
+    given mine;
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load, path, &mine, program);
+    CALL(load, path, &mine.options, program);
 }
 
 int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
                      vkrt_program *program) {
-    vkrt_options mine;
+    given mine;
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load_memory, data, size, &mine, program);
+    CALL(load_memory, data, size, &mine.options, program);
 }
 
 int vkrt_load_fd(int fd, uint64_t offset, uint64_t length, const vkrt_options *options,
                  vkrt_program *program) {
-    vkrt_options mine;
+    given mine;
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load_fd, fd, offset, length, &mine, program);
+    CALL(load_fd, fd, offset, length, &mine.options, program);
 }
 
 int vkrt_close(vkrt_program program) { CALL(close, program); }

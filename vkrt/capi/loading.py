@@ -9,15 +9,18 @@ from vkrt.capi.handles import programs
 from vkrt.errors import CancelledError, InputError
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.program import Program
+from vkrt.vk.device import Device
 
 
-def load(source: Any, device: str | None, budget: int, smallest: bool, words: dict[str, str],
-         data_paths: list[str], progress: Callable[[str], int] | None) -> int:
+def load(source: Any, device: str | Device | None, budget: int, smallest: bool,
+         words: dict[str, str], data_paths: list[str],
+         progress: Callable[[str], int] | None) -> int:
     """Loads a program; its handle.
 
     Args:
         source: a path, bytes, or an open `vkrt.memory.Source`, which goes with the program.
-        device: a part of a name, "#" and a number, or None for the best.
+        device: a part of a name, "#" and a number, or None for the best; or one that was adopted,
+            which goes with the program.
         budget: the maximum of bytes on the device, 0 for none.
         smallest: whether it is to be as few as possible.
         words: the other options that are given, by name.
@@ -28,19 +31,26 @@ def load(source: Any, device: str | None, budget: int, smallest: bool, words: di
         CancelledError: `progress` has ended the load.
         What `vkrt.load` raises.
     """
-    maximum: int | str | None = SMALLEST if smallest else budget or None
-    options = LoadOptions(memory_budget=maximum, **words)  # type: ignore[arg-type]
 
     def told(what: str) -> None:
         if progress is not None and progress(what):
             raise CancelledError(f"the host has ended the load after: {what}")
 
-    return programs.add(Program(source, _device(device), options, data_paths or None,
-                                None if progress is None else told))
+    try:
+        maximum: int | str | None = SMALLEST if smallest else budget or None
+        options = LoadOptions(memory_budget=maximum, **words)  # type: ignore[arg-type]
+        program = Program(source, _device(device), options, data_paths or None,
+                          None if progress is None else told)
+    except BaseException:
+        if isinstance(device, Device):
+            device.close()
+        raise
+    program.take_device()
+    return programs.add(program)
 
 
-def _device(name: str | None) -> str | int | None:
-    if name is None or not name.startswith("#"):
+def _device(name: str | Device | None) -> str | int | Device | None:
+    if not isinstance(name, str) or not name.startswith("#"):
         return name
     if not name[1:].isdigit():
         raise InputError(f"device '{name}': expected a number after the #")

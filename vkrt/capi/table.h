@@ -6,7 +6,7 @@
 
 #define VKRT_TABLE_NAME "vkrt.capi._capi.table"
 /* Counts changes of the struct: the library and the module have to be of one build. */
-#define VKRT_TABLE_VERSION 1
+#define VKRT_TABLE_VERSION 2
 
 /* The last error of a thread. */
 typedef struct vkrt_failure {
@@ -22,6 +22,8 @@ typedef struct vkrt_table {
     int (*live_objects)(vkrt_failure *, size_t *);
     int (*device_count)(vkrt_failure *, size_t *);
     int (*device_get)(vkrt_failure *, size_t, vkrt_device_info *);
+    int (*required_features)(vkrt_failure *, const char *path, const char *weights,
+                             vkrt_requirements *);
     int (*load)(vkrt_failure *, const char *path, const vkrt_options *, vkrt_program *);
     int (*load_memory)(vkrt_failure *, const void *, size_t, const vkrt_options *, vkrt_program *);
     int (*load_fd)(vkrt_failure *, int fd, uint64_t offset, uint64_t length, const vkrt_options *,

@@ -31,6 +31,29 @@ cdef extern from "table.h" nogil:
         uint32_t vendor_id
         uint32_t device_id
         uint64_t local_memory
+    struct vkrt_host_device:
+        void* instance
+        void* physical_device
+        void* device
+        void* queue
+        uint32_t queue_family
+        const char** features
+        size_t feature_count
+        void (*get_instance_proc_addr)() noexcept nogil
+        void (*lock)(void*) noexcept nogil
+        void (*unlock)(void*) noexcept nogil
+        void* lock_data
+    struct vkrt_requirements:
+        char api_version[16]
+        uint32_t queue_flags
+        const char** features
+        size_t feature_count
+        const char** extensions
+        size_t extension_count
+        const char** optional_features
+        size_t optional_feature_count
+        const char** optional_extensions
+        size_t optional_extension_count
     struct vkrt_options:
         const char* device
         uint64_t memory_budget
@@ -47,6 +70,7 @@ cdef extern from "table.h" nogil:
         size_t data_path_count
         vkrt_progress progress
         void* progress_data
+        const vkrt_host_device* host_device
     struct vkrt_method_info:
         char name[VKRT_MAX_NAME]
         size_t input_count
@@ -82,6 +106,8 @@ cdef extern from "table.h" nogil:
         int (*live_objects)(vkrt_failure*, size_t*) noexcept nogil
         int (*device_count)(vkrt_failure*, size_t*) noexcept nogil
         int (*device_get)(vkrt_failure*, size_t, vkrt_device_info*) noexcept nogil
+        int (*required_features)(vkrt_failure*, const char*, const char*,
+                                 vkrt_requirements*) noexcept nogil
         int (*load)(vkrt_failure*, const char*, const vkrt_options*, vkrt_program*) noexcept nogil
         int (*load_memory)(vkrt_failure*, const void*, size_t, const vkrt_options*,
                            vkrt_program*) noexcept nogil

@@ -119,6 +119,50 @@ typedef struct vkrt_device_info {
 VKRT_API int vkrt_device_count(size_t *count);
 VKRT_API int vkrt_device_get(size_t index, vkrt_device_info *info);
 
+/* ---- The host's own device ---- */
+
+/* A Vulkan device that the host has made, for `vkrt_options`. The handles are Vulkan's, and stay the
+ * host's: it keeps them alive until the program is closed. */
+typedef struct vkrt_host_device {
+    size_t size;
+    void *instance; /* of Vulkan 1.1 or later */
+    void *physical_device;
+    void *device;
+    void *queue;
+    uint32_t queue_family; /* which computes */
+    const char *const *features; /* that were enabled: names as those of `vkrt_requirements` */
+    size_t feature_count;
+    /* vkGetInstanceProcAddr; null for the one of the system's Vulkan library */
+    void (*get_instance_proc_addr)(void);
+    /* Serialize the queue: every vkQueueSubmit is made between the two, and nothing else is done
+     * there. Any thread calls them, with `lock_data`. Both or none; without them the host does not
+     * use the queue from another thread while calls with the program are in progress. */
+    void (*lock)(void *data);
+    void (*unlock)(void *data);
+    void *lock_data;
+} vkrt_host_device;
+
+/* What vkrt needs of such a device, and what it uses beside that if it was enabled. The arrays stay
+ * valid to the end of the process. */
+typedef struct vkrt_requirements {
+    size_t size;
+    char api_version[16]; /* the least, such as "1.1" */
+    uint32_t queue_flags; /* VkQueueFlags that the queue's family has to have */
+    const char *const *features; /* fields of Vulkan's structs, such as "timelineSemaphore" */
+    size_t feature_count;
+    const char *const *extensions; /* of the device; some only before a version has them */
+    size_t extension_count;
+    const char *const *optional_features;
+    size_t optional_feature_count;
+    const char *const *optional_extensions;
+    size_t optional_extension_count;
+} vkrt_requirements;
+
+/* For a program, or with a null path for any. `weights` is as in `vkrt_options`, null for "auto".
+ * Needs no driver. */
+VKRT_API int vkrt_required_features(const char *path, const char *weights,
+                                    vkrt_requirements *requirements);
+
 /* ---- Programs ---- */
 
 /* Told which part of a load is done, by a name for people: "read the program", "start the driver",
@@ -143,6 +187,7 @@ typedef struct vkrt_options {
     size_t data_path_count;
     vkrt_progress progress;
     void *progress_data;
+    const vkrt_host_device *host_device; /* in place of `device` */
 } vkrt_options;
 
 /* Loads a program from a file and gets the method "forward", or the only one, ready to run.

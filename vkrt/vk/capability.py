@@ -94,4 +94,6 @@ def check_capabilities(spirv: bytes, features: Iterable[str], device: str) -> No
         if feature is not None and feature not in features:
             missing.append(f"{name} (device feature {feature})")
     if missing:
-        raise UnsupportedError(f"{device} cannot run the shader: it needs {', '.join(missing)}")
+        raise UnsupportedError(f"{device} cannot run the shader: it needs {', '.join(missing)}; of "
+                               "an adopted device these have to be enabled, see "
+                               "vkrt.required_features")

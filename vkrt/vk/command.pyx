@@ -345,7 +345,7 @@ cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 no
     info.commandBufferCount = 1
     info.pCommandBuffers = &commands.handle
     check(device.vk.vkResetFences(device.handle, 1, &fence.handle), b"vkResetFences")
-    return check(device.submit(device.queue, &info, fence.handle), b"vkQueueSubmit")
+    return check(<VkResult>device.submit(device.queue, &info, fence.handle), b"vkQueueSubmit")
 
 
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil:

@@ -15,6 +15,14 @@ from vkrt.vk.process cimport Calls
 from vkrt.vk.table cimport DeviceTable
 
 
+cdef enum:
+    # What `submit` returns where it raises: no VkResult has this value.
+    RAISED = -2147483001
+
+# The host's own functions that begin and end the use of its queue
+ctypedef void (*HostLock)(void* data) noexcept nogil
+
+
 @cython.final
 cdef class Device:
     cdef Instance instance
@@ -64,6 +72,11 @@ cdef class Device:
     # What programs on the device share, for `vkrt.runtime.pipelines`
     cdef object shared
     cdef PyThread_type_lock queue_lock
+    # Of the host whose queue it is: a context manager, or functions and what they are given
+    cdef object host_lock
+    cdef HostLock lock_host
+    cdef HostLock unlock_host
+    cdef void* host_data
 
     # Every child calls retain before it creates its handle and then created(), which raises (and
     # releases) for a failed result; destroyed() after it destroyed the handle. So the device
@@ -74,9 +87,13 @@ cdef class Device:
     cdef void release(self) noexcept
     # The device's only sampler (nearest, clamped), created on first use.
     cdef VkSampler sampler(self) except NULL
-    # vkQueueSubmit, one thread at a time.
-    cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
-                         VkFence fence) noexcept nogil
+    # vkQueueSubmit, one thread at a time and under the host's lock: the only use of a queue that
+    # there is. A VkResult, or FORKED; raises what the lock raises when it is taken.
+    cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,
+                    VkFence fence) except? RAISED nogil
+    cdef int enter_host_lock(self) except -1
+    cdef void exit_host_lock(self) noexcept
+    cdef int set_host_lock(self, lock) except -1
 
     cdef int start(self, uint32_t family) except -1
     cdef int create(self) except -1

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 
 cimport cython
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.pythread cimport (
     PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
     WAIT_LOCK,
@@ -22,8 +23,9 @@ from vkrt.vk.api cimport *
 from vkrt.vk.check cimport DEVICE, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
-    FeatureChain, check_family, common_version, compute_family, describe, link_features,
-    set_features, timestamp_bits_of, upload_family, usable_devices, wanted_extensions,
+    FeatureChain, check_family, check_version, common_version, compute_family, describe,
+    link_features, set_features, timestamp_bits_of, upload_family, usable_devices,
+    wanted_extensions,
 )
 from vkrt.vk.process cimport FORKED, forked_from_user, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
@@ -33,6 +35,7 @@ from vkrt.vk import pretence
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.memory_types import reads_slowly, shares_memory
+from vkrt.vk.physical import feature_names
 
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
@@ -171,24 +174,34 @@ cdef class Device:
 
     @staticmethod
     def adopt(instance, physical_device, device, queue, queue_family, *, features=(),
-              get_instance_proc_addr=None):
+              get_instance_proc_addr=None, lock=None):
         """Uses a device of the host application, without owning it.
 
         The instance must be of Vulkan 1.1 or later. The application keeps the handles alive until
-        this object and everything made of it is closed, and does not use the queue meanwhile
-        from another thread.
+        this object and everything made of it is closed. Meanwhile its other threads use the queue
+        only while they hold `lock`; without one they do not use it.
 
         Args:
             instance, physical_device, device, queue: handles as int, ctypes or cffi pointers.
             queue_family: index of the family of `queue`, which has to do compute.
-            features: names of the features (keys of `DeviceInfo.features`) that were enabled when
-                the device was created; vkrt uses no others.
+            features: names of the features and extensions that were enabled when the device was
+                created, as Vulkan has them (see `vkrt.required_features`), or keys of
+                `DeviceInfo.features`; vkrt uses no others.
             get_instance_proc_addr: address of vkGetInstanceProcAddr where it is not the one of
                 the library that vkrt opens.
+            lock: serializes the queue: a context manager such as a `threading.Lock`, or a tuple
+                (lock, unlock, data) of the addresses of two functions of C, `void f(void *data)`,
+                and of what they are given. Every vkQueueSubmit of vkrt on that queue is made while
+                it is held, and nothing else is; vkrt calls neither vkQueueWaitIdle nor
+                vkQueueBindSparse. Any thread takes it, and the one that has taken it gives it back.
+                What it raises when it is taken ends the call that was to submit; an error when it
+                is given back goes to `sys.unraisablehook`, as the device is at work by then.
 
         Raises:
             InputError: an argument is no handle, there is no such family, it does no compute, or
                 the device does not have a feature.
+            UnsupportedError: the device's Vulkan is older than 1.1. What a program needs beyond
+                that is asked for when it is loaded, and named then.
         """
         cdef Device self = Device.__new__(Device)
         self.pipeline_cache_option = "off"
@@ -202,17 +215,21 @@ cdef class Device:
         self.instance = adopt_instance(<VkInstance>address, <PFN_vkGetInstanceProcAddr>entry)
         try:
             self.physical = <VkPhysicalDevice>physical
+            check_version(self.instance, self.physical)
             self.info = describe(self.instance, self.physical, 0)
             check_family(self.instance, self.physical, queue_family)
             has = timestamp_bits_of(self.instance, self.physical, queue_family) > 0
             self.info = replace(self.info, features={**self.info.features, "timestamps": has})
-            unknown = set(features) - {name for name, has in self.info.features.items() if has}
+            # Extensions that allow nothing more may be named like the others.
+            enabled = feature_names(features) - set(self.info.extensions)
+            unknown = enabled - {name for name, has in self.info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
-            self.features = frozenset(features)
+            self.features = frozenset(enabled)
             self.handle = <VkDevice>handle
             count(DEVICE, 1)
             self.queue = <VkQueue>queue_handle
+            self.set_host_lock(lock)
             self.start(queue_family)
         except BaseException:
             self.close()
@@ -370,17 +387,57 @@ cdef class Device:
             self.nearest = made
         return self.nearest
 
-    cdef VkResult submit(self, VkQueue queue, const VkSubmitInfo* info,
-                         VkFence fence) noexcept nogil:
-        cdef VkResult result
+    cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,
+                    VkFence fence) except? RAISED nogil:
+        cdef int result
         if self.calls.inherited:  # a thread of the parent may have held the lock
-            return <VkResult>FORKED
+            return FORKED
         if self.loses_imports and self.imports:
             return VK_ERROR_DEVICE_LOST
+        # The host's lock first: who waits for it may have to let go of the GIL, for which others
+        # may wait who hold the device's own.
+        if self.lock_host != NULL:
+            self.lock_host(self.host_data)
+        elif self.host_lock is not None:
+            with gil:
+                self.enter_host_lock()
         PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
         result = self.vk.vkQueueSubmit(queue, 1, info, fence)
         PyThread_release_lock(self.queue_lock)
+        if self.unlock_host != NULL:
+            self.unlock_host(self.host_data)
+        elif self.host_lock is not None:
+            with gil:
+                self.exit_host_lock()
         return result
+
+    cdef int set_host_lock(self, lock) except -1:
+        cdef size_t address
+        if isinstance(lock, tuple):
+            if len(lock) != 3:
+                raise InputError(f"lock: expected (lock, unlock, data), got {len(lock)} values")
+            address = address_of(lock[0], "lock")
+            self.lock_host = <HostLock>address
+            address = address_of(lock[1], "unlock")
+            self.unlock_host = <HostLock>address
+            address = lock[2] or 0
+            self.host_data = <void*>address
+        elif lock is not None:
+            if not (hasattr(type(lock), "__enter__") and hasattr(type(lock), "__exit__")):
+                raise InputError("lock: expected a context manager or (lock, unlock, data), got "
+                                 f"{lock!r}")
+            self.host_lock = lock
+        return 0
+
+    cdef int enter_host_lock(self) except -1:
+        type(self.host_lock).__enter__(self.host_lock)
+        return 0
+
+    cdef void exit_host_lock(self) noexcept:
+        try:
+            type(self.host_lock).__exit__(self.host_lock, None, None, None)
+        except KeyboardInterrupt:
+            PyErr_SetInterrupt()  # for whoever waits for the device
 
     def __enter__(self):
         return self

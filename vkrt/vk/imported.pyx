@@ -42,7 +42,8 @@ cdef class HostImport:
                   owner=None):
         alignment = import_alignment(device)
         if not alignment or device.vk.vkGetMemoryHostPointerPropertiesEXT == NULL:
-            raise UnsupportedError(f"{device.info.name} has no VK_EXT_external_memory_host")
+            raise UnsupportedError(f"{device.info.name} has no VK_EXT_external_memory_host (of an "
+                                   "adopted device: it is not among the `features`)")
         if not size or address % alignment or size % alignment:
             raise ValueError(f"{size} bytes at {address:#x}: both are multiples of {alignment}")
         self.owner = owner

@@ -57,3 +57,22 @@ class DeviceInfo:
     extensions: tuple[str, ...] = ()
     driver_version: int = 0
     cache_uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that vkrt switches on in a device that it opens, if the device has it.
+
+    Attributes:
+        name: vkrt's, a key of `DeviceInfo.features` where it is one.
+        field: of the Vulkan struct, such as "timelineSemaphore"; "" where the extension is all.
+        struct: such as "VkPhysicalDeviceTimelineSemaphoreFeatures"; "" for the same.
+        extension: of devices, which brings it; "" where `core` is the least version.
+        core: the Vulkan version from which on it needs no extension, such as "1.2"; "" for none.
+    """
+
+    name: str
+    field: str = ""
+    struct: str = ""
+    extension: str = ""
+    core: str = ""

@@ -32,6 +32,8 @@ cdef list wanted_extensions(uint32_t version, extensions)
 # The physical devices that vkrt can use: (address, DeviceInfo) for each.
 cdef list usable_devices(Instance instance)
 cdef object describe(Instance instance, VkPhysicalDevice physical, int index)
+# Refuses a device of a Vulkan before the least that vkrt works with.
+cdef int check_version(Instance instance, VkPhysicalDevice physical) except -1
 # The first queue family with compute, -1 when there is none.
 cdef int compute_family(Instance instance, VkPhysicalDevice physical)
 # Refuses a queue family that is not there or does no compute.

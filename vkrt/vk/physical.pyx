@@ -7,8 +7,8 @@ from libc.string cimport memset
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport check
 
-from vkrt.errors import InputError
-from vkrt.vk.info import DeviceInfo
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.vk.info import DeviceInfo, Feature
 
 TYPES = {
     VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: "integrated",
@@ -30,20 +30,30 @@ MEMORY_FLAGS = (
 SUBGROUP_OPERATIONS = ("basic", "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative",
                        "clustered", "quad")
 
-# Extensions of the chain's structs -> the version that made each part of the core
+# The least that vkrt works with
+LEAST_VERSION = VK_API_VERSION_1_1
+# Extensions of the chain's structs -> the version that made each part of the core, and the struct
 PROMOTED = {
-    "VK_KHR_8bit_storage": VK_API_VERSION_1_2,
-    "VK_KHR_shader_float16_int8": VK_API_VERSION_1_2,
-    "VK_KHR_timeline_semaphore": VK_API_VERSION_1_2,
-    "VK_KHR_maintenance4": VK_API_VERSION_1_3,
-    "VK_KHR_shader_integer_dot_product": VK_API_VERSION_1_3,
+    "VK_KHR_8bit_storage": (VK_API_VERSION_1_2, "VkPhysicalDevice8BitStorageFeatures"),
+    "VK_KHR_shader_float16_int8":
+        (VK_API_VERSION_1_2, "VkPhysicalDeviceShaderFloat16Int8Features"),
+    "VK_KHR_timeline_semaphore":
+        (VK_API_VERSION_1_2, "VkPhysicalDeviceTimelineSemaphoreFeatures"),
+    "VK_KHR_maintenance4": (VK_API_VERSION_1_3, "VkPhysicalDeviceMaintenance4Features"),
+    "VK_KHR_shader_integer_dot_product":
+        (VK_API_VERSION_1_3, "VkPhysicalDeviceShaderIntegerDotProductFeatures"),
 }
-# VK_KHR_portability_subset has to be enabled where it exists.
-ALWAYS = ("VK_EXT_memory_budget", "VK_EXT_external_memory_host", "VK_KHR_portability_subset")
+# Extensions that are switched on where they are there -> the name of what they allow, if it has
+# one. VK_KHR_portability_subset has to be enabled where it exists.
+ALWAYS = {
+    "VK_EXT_memory_budget": "memory_budget",
+    "VK_EXT_external_memory_host": "ext_memory_host",
+    "VK_KHR_portability_subset": "",
+}
 
 
 cdef bint knows(str extension, uint32_t version, extensions):
-    return extension in extensions or version >= PROMOTED[extension]
+    return extension in extensions or version >= PROMOTED[extension][0]
 
 
 cdef int link_features(FeatureChain* chain, uint32_t version, extensions) except -1:
@@ -75,40 +85,85 @@ cdef int link_features(FeatureChain* chain, uint32_t version, extensions) except
 
 
 cdef dict feature_places(FeatureChain* chain):
-    """Feature name -> address of its VkBool32. The one list of features vkrt uses."""
+    """Feature name -> (name of the Vulkan struct, its field, the field's address: a VkBool32).
+
+    The one list of features vkrt uses.
+    """
+    core, storage16 = "VkPhysicalDeviceFeatures", "VkPhysicalDevice16BitStorageFeatures"
+    storage8, float16_int8, timeline, maintenance4, dot_product = [
+        struct for _, struct in PROMOTED.values()]
     return {
-        "int16": <size_t>&chain.core.features.shaderInt16,
-        "int64": <size_t>&chain.core.features.shaderInt64,
+        "int16": (core, "shaderInt16", <size_t>&chain.core.features.shaderInt16),
+        "int64": (core, "shaderInt64", <size_t>&chain.core.features.shaderInt64),
         "storage_image_extended_formats":
-            <size_t>&chain.core.features.shaderStorageImageExtendedFormats,
+            (core, "shaderStorageImageExtendedFormats",
+             <size_t>&chain.core.features.shaderStorageImageExtendedFormats),
         "storage_image_read_without_format":
-            <size_t>&chain.core.features.shaderStorageImageReadWithoutFormat,
+            (core, "shaderStorageImageReadWithoutFormat",
+             <size_t>&chain.core.features.shaderStorageImageReadWithoutFormat),
         "storage_image_write_without_format":
-            <size_t>&chain.core.features.shaderStorageImageWriteWithoutFormat,
-        "storage16": <size_t>&chain.storage16.storageBuffer16BitAccess,
-        "uniform16": <size_t>&chain.storage16.uniformAndStorageBuffer16BitAccess,
-        "push_constant16": <size_t>&chain.storage16.storagePushConstant16,
-        "storage8": <size_t>&chain.storage8.storageBuffer8BitAccess,
-        "uniform8": <size_t>&chain.storage8.uniformAndStorageBuffer8BitAccess,
-        "push_constant8": <size_t>&chain.storage8.storagePushConstant8,
-        "float16": <size_t>&chain.float16_int8.shaderFloat16,
-        "int8": <size_t>&chain.float16_int8.shaderInt8,
-        "timeline": <size_t>&chain.timeline.timelineSemaphore,
-        "maintenance4": <size_t>&chain.maintenance4.maintenance4,
-        "integer_dot_product": <size_t>&chain.dot_product.shaderIntegerDotProduct,
+            (core, "shaderStorageImageWriteWithoutFormat",
+             <size_t>&chain.core.features.shaderStorageImageWriteWithoutFormat),
+        "storage16": (storage16, "storageBuffer16BitAccess",
+                      <size_t>&chain.storage16.storageBuffer16BitAccess),
+        "uniform16": (storage16, "uniformAndStorageBuffer16BitAccess",
+                      <size_t>&chain.storage16.uniformAndStorageBuffer16BitAccess),
+        "push_constant16": (storage16, "storagePushConstant16",
+                            <size_t>&chain.storage16.storagePushConstant16),
+        "storage8": (storage8, "storageBuffer8BitAccess",
+                     <size_t>&chain.storage8.storageBuffer8BitAccess),
+        "uniform8": (storage8, "uniformAndStorageBuffer8BitAccess",
+                     <size_t>&chain.storage8.uniformAndStorageBuffer8BitAccess),
+        "push_constant8": (storage8, "storagePushConstant8",
+                           <size_t>&chain.storage8.storagePushConstant8),
+        "float16": (float16_int8, "shaderFloat16", <size_t>&chain.float16_int8.shaderFloat16),
+        "int8": (float16_int8, "shaderInt8", <size_t>&chain.float16_int8.shaderInt8),
+        "timeline": (timeline, "timelineSemaphore", <size_t>&chain.timeline.timelineSemaphore),
+        "maintenance4": (maintenance4, "maintenance4", <size_t>&chain.maintenance4.maintenance4),
+        "integer_dot_product": (dot_product, "shaderIntegerDotProduct",
+                                <size_t>&chain.dot_product.shaderIntegerDotProduct),
     }
+
+
+def used_features():
+    """What vkrt switches on where a device has it, as a tuple of `vkrt.vk.info.Feature`s."""
+    cdef FeatureChain chain
+    extension_of = {struct: name for name, (_, struct) in PROMOTED.items()}
+    found = []
+    for name, (struct, field, _) in feature_places(&chain).items():
+        extension = extension_of.get(struct, "")
+        core = PROMOTED[extension][0] if extension else LEAST_VERSION
+        found.append(Feature(name, field, struct, extension, version_text(core)[:3]))
+    found += [Feature(name or extension, extension=extension)
+              for extension, name in ALWAYS.items()]
+    return tuple(found)
+
+
+def least_version():
+    """The Vulkan version that vkrt needs, such as "1.1"."""
+    return version_text(LEAST_VERSION)[:3]
+
+
+def feature_names(names):
+    """Features by vkrt's names, of which the names in Vulkan are known too: fields of its structs,
+    and extensions. What is known by no name stays as it is."""
+    known = {}
+    for feature in used_features():
+        known[feature.field or feature.extension] = feature.name
+    return {known.get(name, name) for name in names}
 
 
 cdef int set_features(FeatureChain* chain, names) except -1:
     cdef size_t place
-    for name, place in feature_places(chain).items():
+    for name, (_, _, place) in feature_places(chain).items():
         (<VkBool32*>place)[0] = name in names
     return 0
 
 
 cdef list wanted_extensions(uint32_t version, extensions):
     names = [name for name in ALWAYS if name in extensions]
-    names += [name for name, core in PROMOTED.items() if version < core and name in extensions]
+    names += [name for name, (core, _) in PROMOTED.items()
+              if version < core and name in extensions]
     return [name.encode() for name in names]
 
 
@@ -116,6 +171,16 @@ cdef uint32_t common_version(Instance instance, VkPhysicalDevice physical) excep
     cdef VkPhysicalDeviceProperties properties
     instance.vk.vkGetPhysicalDeviceProperties(physical, &properties)
     return min(<uint32_t>instance.api_version, properties.apiVersion)
+
+
+cdef int check_version(Instance instance, VkPhysicalDevice physical) except -1:
+    cdef VkPhysicalDeviceProperties properties
+    instance.vk.vkGetPhysicalDeviceProperties(physical, &properties)
+    if properties.apiVersion < LEAST_VERSION:
+        raise UnsupportedError(f"{(<bytes>properties.deviceName).decode(errors='replace')} has "
+                               f"Vulkan {version_text(properties.apiVersion)}; vkrt needs "
+                               f"{least_version()}")
+    return 0
 
 
 cdef int compute_family(Instance instance, VkPhysicalDevice physical):
@@ -185,7 +250,7 @@ cdef list usable_devices(Instance instance):
     result = []
     for i in range(number):
         instance.vk.vkGetPhysicalDeviceProperties(found[i], &properties)
-        if (properties.apiVersion >= VK_API_VERSION_1_1
+        if (properties.apiVersion >= LEAST_VERSION
                 and compute_family(instance, found[i]) >= 0):
             result.append((<size_t>found[i], describe(instance, found[i], len(result))))
     return result
@@ -229,10 +294,11 @@ cdef object describe(Instance instance, VkPhysicalDevice physical, int index):
     link_features(&chain, version, extensions)
     instance.vk.vkGetPhysicalDeviceFeatures2(physical, &chain.core)
     features = {}
-    for name, place in feature_places(&chain).items():
+    for name, (_, _, place) in feature_places(&chain).items():
         features[name] = (<VkBool32*>place)[0] != 0
-    features["memory_budget"] = "VK_EXT_memory_budget" in extensions
-    features["ext_memory_host"] = "VK_EXT_external_memory_host" in extensions
+    for extension, name in ALWAYS.items():
+        if name:
+            features[name] = extension in extensions
     usable = bool(subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT)
     for i, operation in enumerate(SUBGROUP_OPERATIONS):
         features[f"subgroup_{operation}"] = usable and subgroup.supportedOperations >> i & 1 != 0

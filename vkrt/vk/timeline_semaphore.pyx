@@ -33,8 +33,9 @@ cdef class TimelineSemaphore:
         cdef VkSemaphoreCreateInfo info
         cdef VkSemaphore handle = NULL
         if "timeline" not in device.features or device.vk.vkWaitSemaphores == NULL:
-            raise UnsupportedError(f"{device.info.name} has no timeline semaphores "
-                                   "(Vulkan 1.2 or VK_KHR_timeline_semaphore)")
+            raise UnsupportedError(f"{device.info.name} has no timeline semaphores (the feature "
+                                   "timelineSemaphore of Vulkan 1.2 or VK_KHR_timeline_semaphore; "
+                                   "of an adopted device among the `features`)")
         memset(&kind, 0, sizeof(kind))
         memset(&info, 0, sizeof(info))
         kind.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
@@ -145,18 +146,20 @@ cdef void settle(Device device, VkQueue queue) noexcept:
     """
     cdef VkSubmitInfo nothing
     cdef Fence fence
-    cdef VkResult result
+    cdef int result
     try:
         fence = Fence(device)
     except Exception:
         return  # A device that failed is done with everything.
     memset(&nothing, 0, sizeof(nothing))
     nothing.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
-    with nogil:
-        result = device.submit(queue, &nothing, fence.handle)
-        if result == VK_SUCCESS:
-            device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
-    fence.close()
+    try:
+        with nogil:
+            result = device.submit(queue, &nothing, fence.handle)
+            if result == VK_SUCCESS:
+                device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
+    finally:  # an error of the host's lock is reported
+        fence.close()
 
 
 cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphore before,
@@ -193,5 +196,5 @@ cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphor
     if fence is not None:
         signaled = fence.handle
         check(device.vk.vkResetFences(device.handle, 1, &signaled), b"vkResetFences")
-    return check(device.submit(device.upload_queue if upload else device.queue, &info, signaled),
-                 b"vkQueueSubmit")
+    return check(<VkResult>device.submit(device.upload_queue if upload else device.queue, &info,
+                                         signaled), b"vkQueueSubmit")

@@ -1,0 +1,138 @@
+/* A host with a Vulkan device of its own: what vkrt needs of it, and a run on its queue, under its
+ * lock. */
+#include <string.h>
+#include <vulkan/vulkan.h>
+
+#include "expect.h"
+
+/* How often the queue was locked, and whether it is */
+typedef struct {
+    int taken, held;
+} queue_lock;
+
+static void take(void *data) {
+    queue_lock *lock = data;
+    EXPECT(!lock->held);
+    lock->held = 1;
+    lock->taken++;
+}
+
+static void give(void *data) {
+    queue_lock *lock = data;
+    EXPECT(lock->held);
+    lock->held = 0;
+}
+
+static int has(const char *const *names, size_t count, const char *name) {
+    size_t index;
+    for (index = 0; index < count; index++)
+        if (strcmp(names[index], name) == 0)
+            return 1;
+    return 0;
+}
+
+static void test_requirements(const char *path) {
+    vkrt_requirements any = {0}, streamed = {0}, less = {0};
+    any.size = streamed.size = sizeof any;
+    EXPECT(vkrt_required_features(NULL, NULL, &any) == VKRT_OK);
+    EXPECT(strcmp(any.api_version, "1.1") == 0 && any.queue_flags == VK_QUEUE_COMPUTE_BIT);
+    EXPECT(any.feature_count == 0 && any.extension_count == 0);
+    EXPECT(has(any.optional_features, any.optional_feature_count, "timelineSemaphore"));
+    EXPECT(has(any.optional_extensions, any.optional_extension_count,
+               "VK_EXT_external_memory_host"));
+    EXPECT(vkrt_required_features(path, "stream", &streamed) == VKRT_OK);
+    EXPECT(streamed.feature_count == 1 && streamed.extension_count == 1);
+    EXPECT(has(streamed.features, streamed.feature_count, "timelineSemaphore"));
+    EXPECT(has(streamed.extensions, streamed.extension_count, "VK_KHR_timeline_semaphore"));
+    EXPECT(vkrt_required_features("no such file", NULL, &any) == VKRT_ERROR_SYSTEM);
+    EXPECT(vkrt_required_features(NULL, NULL, NULL) == VKRT_ERROR_INPUT);
+    less.size = sizeof(size_t) + sizeof less.api_version;
+    EXPECT(vkrt_required_features(NULL, NULL, &less) == VKRT_OK && less.api_version[0] == '1');
+    EXPECT(less.features == NULL && less.queue_flags == 0);
+}
+
+static int make_device(vkrt_host_device *host) {
+    VkApplicationInfo application = {0};
+    VkInstanceCreateInfo about_instance = {0};
+    VkDeviceQueueCreateInfo about_queue = {0};
+    VkDeviceCreateInfo about_device = {0};
+    VkInstance instance;
+    VkPhysicalDevice physical;
+    VkDevice device;
+    VkQueue queue;
+    uint32_t count = 1;
+    float priority = 1;
+    application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+    application.apiVersion = VK_API_VERSION_1_1;
+    about_instance.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    about_instance.pApplicationInfo = &application;
+    if (vkCreateInstance(&about_instance, NULL, &instance) != VK_SUCCESS)
+        return 0;
+    if (vkEnumeratePhysicalDevices(instance, &count, &physical) < 0 || !count)
+        return 0;
+    about_queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    about_queue.queueCount = 1;
+    about_queue.pQueuePriorities = &priority;
+    about_device.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    about_device.queueCreateInfoCount = 1;
+    about_device.pQueueCreateInfos = &about_queue;
+    if (vkCreateDevice(physical, &about_device, NULL, &device) != VK_SUCCESS)
+        return 0;
+    vkGetDeviceQueue(device, 0, 0, &queue);
+    host->size = sizeof *host;
+    host->instance = instance;
+    host->physical_device = physical;
+    host->device = device;
+    host->queue = queue;
+    return 1;
+}
+
+static void test_runs(const char *path, vkrt_host_device *host) {
+    static float x[3 * 30], y[3 * 10];
+    vkrt_tensor in = {0}, out = {0};
+    vkrt_options options = {0};
+    vkrt_program program;
+    queue_lock lock = {0, 0};
+    size_t before = 0, after = 0;
+    options.size = sizeof options;
+    options.host_device = host;
+    in.data = x, in.nbytes = sizeof x;
+    out.data = y, out.nbytes = sizeof y;
+    host->lock = take;
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT); /* no unlock */
+    host->unlock = give;
+    host->lock_data = &lock;
+    options.device = "#0";
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT); /* two devices */
+    options.device = NULL;
+    options.weights = "stream";
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_UNSUPPORTED);
+    EXPECT(strstr(vkrt_last_error_text(), "timelineSemaphore") != NULL);
+    options.weights = NULL;
+    host->size = 0;
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_ERROR_INPUT);
+    host->size = sizeof *host;
+    EXPECT(vkrt_live_objects(&before) == VKRT_OK);
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK);
+    lock.taken = 0;
+    EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_OK);
+    EXPECT(lock.taken == 1 && !lock.held);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+    EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == before);
+    printf("runs %g\n", y[0]);
+}
+
+int main(int count, char **words) {
+    vkrt_host_device host = {0};
+    if (count < 2)
+        return 2;
+    test_requirements(words[1]);
+    if (!make_device(&host)) {
+        printf("no device\n");
+        return 1;
+    }
+    test_runs(words[1], &host);
+    vkDestroyDevice(host.device, NULL); /* still the host's */
+    vkDestroyInstance(host.instance, NULL);
+    return failures != 0;
+}
