@@ -41,7 +41,8 @@ vec4 ending_at(int z) {
 // One way for all activations: kernels do this for each texel of a tile, and compilers keep all
 // branches. Without an activation the limits are infinite.
 vec4 activated(vec4 v) {
-  vec4 limited = limit(gate != 0 ? v * (1.0 / 6.0) + 0.5 : v, low, high);
+  float slope = gate != 0 ? 1.0 / 6.0 : 1.0, shift = gate != 0 ? 0.5 : -0.0;
+  vec4 limited = limit(v * slope + shift, low, high);
   return gate == 1 ? v * limited : limited;
 }
 

@@ -151,8 +151,10 @@ void main() {
     if (z + n >= result_texels) break;
     ENDING ending = ending_at(z + n);
     [[unroll]] for (int m = 0; m < TILE_M; m++) {
-      if (first + m >= rows) break;
-      POSITION at = AT_ROW(batch * rows + first + m, z + n, result_X, result_texels);
+      // Rows beyond the last one are the last one: written again, they need no branch. What is added
+      // may lie where the result does, and is added once.
+      if (has_addend != 0 && first + m >= rows) break;
+      POSITION at = AT_ROW(batch * rows + min(first + m, rows - 1), z + n, result_X, result_texels);
       T4 v = SCALED(sum[m * TILE_N + n], z + n);
       STORE(result, at, mask_padding(finished(v, ending, at), VALID(z + n, columns)));
     }
