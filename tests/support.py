@@ -20,18 +20,18 @@ MODELS = Path(__file__).parent / "models"
 NOT_HERE = "not in VKRT_MODELS: "
 
 
-# "full": everything. "turn": samples of operators take turns, by the seed. "quick", for further
+# "full": everything. "turn": tests of operators take turns, by the seed. "quick", for further
 # drivers: so do other cases.
 DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
 QUICK = DEPTH == "quick"
 SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
+# Which of the runs of tools/test this is: each has turns of its own.
+RUN = QUICK * (1 + (os.environ.get("VKRT_VALIDATION") == "1"))
 
 
 STORAGES = ("texel", "buffer", "texture3d")
-# Those that tests of drivers run in: where tests are quick one in turn, and under the validation
-# layer another one.
-RUN_STORAGES = STORAGES if not QUICK else (
-    STORAGES[(SEED + (os.environ.get("VKRT_VALIDATION") == "1")) % 3],)
+# Those that tests of drivers run in: all, or one in turn.
+RUN_STORAGES = STORAGES if DEPTH == "full" else (STORAGES[(SEED + RUN) % 3],)
 
 
 def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:
@@ -41,8 +41,8 @@ def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:
 
 
 def in_turn(cases: Iterable[Any]) -> list[Any]:
-    """The cases; where tests are quick every second one."""
-    return list(cases)[SEED % 2::2] if QUICK else list(cases)
+    """The cases, or every second one in turn."""
+    return list(cases) if DEPTH == "full" else list(cases)[(SEED + RUN) % 2::2]
 
 
 def model_folders() -> list[Path]:

@@ -8,13 +8,11 @@ VKRT_TEST_SEED, or every ninth.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from gaps import PATTERNS, check_weights, run_over
 from harness import Variant, check, grouped, is_finite, merged, variants
-from support import DEPTH, QUICK, SEED, STORAGES
+from support import DEPTH, QUICK, RUN, SEED, STORAGES
 
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
@@ -34,17 +32,15 @@ def _groups() -> list:
     of those in fp16 or other layouts, and a run under the validation layer takes one half of what
     is left, one without it the other. VKRT_TEST_SEED says which.
     """
-    validation = os.environ.get("VKRT_VALIDATION") == "1"
-
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
 
     def runs(number: int, key, storage: str) -> bool:
         if DEPTH == "full":
             return storage != "buffer" or not varied(key)
-        if QUICK and (number % 2 and varied(key) or number // 6 % 2 != validation):
+        if QUICK and (number % 2 and varied(key) or number // 6 % 2 == RUN % 2):
             return False
-        return storage == STORAGES[(number + QUICK * (1 + validation)) % 3]
+        return storage == STORAGES[(number + RUN) % 3]
 
     return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
                                                     storage)))
