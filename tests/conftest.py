@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import zlib
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -13,6 +14,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
+from support import DEPTH, RUN, SEED
 
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
@@ -22,6 +24,20 @@ os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-conf
 # say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,
 # mended by 6138). Streamed runs signal in one thread and wait in another.
 LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Where runs share the tests of drivers, this one's half of them. Samples of operators are shared
+    already (tests/ops/test_ops.py)."""
+    if DEPTH != "shared":
+        return
+
+    def is_mine(item) -> bool:
+        return (item.path.name == "test_ops.py" or "driver" not in item.keywords
+                or (zlib.crc32(item.nodeid.encode()) + SEED + RUN) % 2 == 0)
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_mine(item)])
+    items[:] = [item for item in items if is_mine(item)]
 
 
 @pytest.fixture(scope="session")

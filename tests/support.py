@@ -21,9 +21,9 @@ NOT_HERE = "not in VKRT_MODELS: "
 
 
 # "full": everything. "turn": tests of operators take turns, by the seed. "quick", for further
-# drivers: so do other cases.
+# drivers: so do other cases. "shared": quick, and runs with and without validation share the tests.
 DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
-QUICK = DEPTH == "quick"
+QUICK = DEPTH in ("quick", "shared")
 SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
 # Which of the runs of tools/test this is: each has turns of its own.
 RUN = QUICK * (1 + (os.environ.get("VKRT_VALIDATION") == "1"))
