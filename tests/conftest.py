@@ -27,8 +27,8 @@ LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-
 
 
 def pytest_collection_modifyitems(config, items):
-    """Where runs share the tests of drivers, this one's half of them. Samples of operators are shared
-    already (tests/ops/test_ops.py)."""
+    """Where runs share the tests of drivers, this one's half of them. Samples of operators are
+    shared already (tests/ops/test_ops.py)."""
     if DEPTH != "shared":
         return
 
