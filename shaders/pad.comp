@@ -34,6 +34,8 @@ DIMENSION(2)
 DIMENSION(3)
 
 CASE(22, kind)
+// How many of these there are, at least 1.
+CASE(23, dims)
 
 // The element of the source, of `count` in a dimension, in the place of one of a border.
 int mirrored(int index, int count) {
@@ -56,8 +58,8 @@ void main() {
   int rows = 1;
   bool in_source = true;
 #define STEP(k) \
-  { \
-    outer = DIVIDED(outer.x, size_##k); \
+  if (k < dims) { \
+    outer = k == dims - 1 ? ivec2(0, outer.x) : DIVIDED(outer.x, size_##k); \
     int index = mirrored(outer.y - before_##k, inside_##k); \
     in_source = in_source && index >= 0 && index < inside_##k; \
     row += index * rows; \

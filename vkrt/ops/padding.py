@@ -89,11 +89,13 @@ def _pad(cx, source: Operand, result: Operand, before: Sequence[int], number: in
             dims.append((outer * size, front * size, own * size))
         else:
             dims.append((size, before[d], inside))
-    dims = [*reversed(dims), *[(1, 0, 1)] * (PADDED_DIMS - len(dims))]
+    dims = [dim for dim in reversed(dims) if dim != (1, 0, 1)]
+    count = max(len(dims), 1)
+    dims += [(1, 0, 1)] * (PADDED_DIMS - len(dims))
     packed = source.order[-1]
     cx.dispatch("pad", [*result.grid, result.packed, before[packed], source.sizes[packed],
                         *source.grid, number, *(n for dim in dims for n in dim),
-                        kind("pad", border) if border else 0],
+                        kind("pad", border) if border else 0, count],
                 [result], [source], result.texels, loops=4)
 
 
