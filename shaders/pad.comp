@@ -34,7 +34,7 @@ DIMENSION(2)
 DIMENSION(3)
 
 CASE(22, kind)
-// How many of these there are, at least 1.
+// How many dimensions there are outside of the packed one, at least 1.
 CASE(23, dims)
 
 // The element of the source, of `count` in a dimension, in the place of one of a border.

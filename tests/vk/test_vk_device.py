@@ -9,6 +9,7 @@ import pickle
 import random
 
 import pytest
+from host_device import open_host
 from vk_bench import BUFFER_USAGE, DEVICE, STORAGE_BUFFER, Bench
 from vk_shaders import LINEAR
 
@@ -148,22 +149,8 @@ def test_two_devices_at_once():
 @pytest.fixture
 def foreign():
     """Instance, physical device, device and queue of the PyPI package `vulkan`."""
-    vk = pytest.importorskip("vulkan", reason="the PyPI package vulkan is not installed")
-    application = vk.VkApplicationInfo(pApplicationName="host", applicationVersion=0,
-                                       pEngineName="", engineVersion=0,
-                                       apiVersion=vk.VK_MAKE_VERSION(1, 1, 0))
-    instance = vk.vkCreateInstance(
-        vk.VkInstanceCreateInfo(pApplicationInfo=application, ppEnabledLayerNames=[],
-                                ppEnabledExtensionNames=[]), None)
-    physical = vk.vkEnumeratePhysicalDevices(instance)[0]
-    queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1, pQueuePriorities=[1.0])
-    device = vk.vkCreateDevice(
-        physical, vk.VkDeviceCreateInfo(pQueueCreateInfos=[queue], ppEnabledExtensionNames=[]),
-        None)
-    yield instance, physical, device, vk.vkGetDeviceQueue(device, 0, 0)
-    vk.vkDeviceWaitIdle(device)
-    vk.vkDestroyDevice(device, None)
-    vk.vkDestroyInstance(instance, None)
+    with open_host() as host:
+        yield host.handles
 
 
 @pytest.mark.parametrize("form", ["cffi", "int"])

@@ -66,6 +66,18 @@ cdef int need(const void* place, str name) except -1:
     return 0
 
 
+cdef list texts_at(const char** array, size_t number, str name):
+    """The host's array of texts."""
+    cdef size_t index
+    if number:
+        need(array, name)
+    texts = []
+    for index in range(number):
+        need(array[index], f"{name}[{index}]")
+        texts.append(text_at(array[index]))
+    return texts
+
+
 # The library
 
 cdef vkrt_log log_callback = NULL
@@ -181,15 +193,9 @@ cdef int required_features(vkrt_failure* failure, const char* path, const char* 
 
 cdef object adopt(const vkrt_host_device* host):
     """The host's device, adopted."""
-    cdef size_t index
     from vkrt.capi import hosting
 
-    if host.feature_count:
-        need(host.features, "features")
-    names = []
-    for index in range(host.feature_count):
-        need(host.features[index], f"features[{index}]")
-        names.append(text_at(host.features[index]))
+    names = texts_at(host.features, host.feature_count, "features")
     return hosting.adopt((<size_t>host.instance, <size_t>host.physical_device,
                           <size_t>host.device, <size_t>host.queue), host.queue_family, names,
                          <size_t>host.get_instance_proc_addr, <size_t>host.lock,
@@ -215,7 +221,7 @@ cdef class Progress:
 
 cdef object load(source, const vkrt_options* options, vkrt_program* program):
     cdef Progress progress = None
-    cdef size_t number, index
+    cdef size_t number
     words = {"storage": text_at(options.storage), "weights": text_at(options.weights),
              "prefetch": text_at(options.prefetch), "packed": text_at(options.packed),
              "winograd": text_at(options.winograd), "fusions": text_at(options.fusions),
@@ -224,12 +230,7 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
     if options.progress != NULL:
         progress = Progress()
         progress.callback, progress.data = options.progress, options.progress_data
-    if options.data_path_count:
-        need(options.data_paths, "data_paths")
-    paths = []
-    for index in range(options.data_path_count):
-        need(options.data_paths[index], f"data_paths[{index}]")
-        paths.append(text_at(options.data_paths[index]))
+    paths = texts_at(options.data_paths, options.data_path_count, "data_paths")
     if options.host_device != NULL and options.device != NULL:
         raise InputError("vkrt_options: `device` and `host_device` exclude each other")
     device = (adopt(options.host_device) if options.host_device != NULL

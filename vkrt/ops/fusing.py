@@ -108,7 +108,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if node.op == "aten.where.self" and node.outs:
             _find_guarded(graph, found, index, uses)
     for index, node in enumerate(graph.nodes):
-        node = simpler.nodes.get(index, node)
+        node = found.nodes.get(index, node)
         if not declared(node, "activation") or not node.outs or index in found.done:
             continue
         if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):

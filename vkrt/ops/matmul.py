@@ -14,7 +14,6 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
-from vkrt.work.target import LONG
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The tiles of matmul_q8_AxB.comp
@@ -49,9 +48,9 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
-        # As if it were long: networks have such layers of all lengths and widths, and groups of
-        # another size are another pipeline.
-        count, work, spread = tiles.invocations((1, 4), 1, columns, batches), LONG, WIDE
+        # Networks have such layers of all lengths and widths, and groups of another size are
+        # another pipeline.
+        count, work, spread = tiles.invocations((1, 4), 1, columns, batches), 1, WIDE
     else:
         tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
                             allowed=allowed)

@@ -15,7 +15,7 @@ from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, need_rank
 from vkrt.shader import kind
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Operators by what weighs the elements of the source
 _ROUNDED = {"upsample_nearest{}d": "NEAREST", "_upsample_nearest_exact{}d": "NEAREST_EXACT"}
@@ -66,7 +66,7 @@ def _resample(cx, x: Tensor, out: Tensor, factors: Sequence[float | None], funct
     multiples = (1,) if antialias else (1, 2) if of_images and function == "NEAREST" else ()
     steps = [_step(n, out_n, None if out_n in (n * m for m in multiples) else factor, align)
              for n, out_n, factor in zip(sides, out_sides, factors, strict=True)]
-    order = (0, *range(2, x.rank), 1)
+    order = channels_last(x.rank)
     source = cx.read(x, order)
     if of_images:
         result = cx.write(out, order)

@@ -59,10 +59,12 @@ class Target:
 
         Args:
             steps: of all invocations together, see `LONG`.
-            spread: groups are small where fewer than so many times `min_groups` would exist.
+            spread: above 1, groups are small where fewer than so many times `min_groups` would
+                exist, however short the work is.
         """
         local_size = GROUP
-        if invocations < spread * self.tuning.min_groups * GROUP and steps >= LONG:
+        if (invocations < spread * self.tuning.min_groups * GROUP
+                and (steps >= LONG or spread > 1)):
             local_size = SMALL_GROUP
         count = -(-invocations // local_size)
         columns = min(count, self.max_groups)
