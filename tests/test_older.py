@@ -17,14 +17,22 @@ def test_releases():
     assert len({path.read_bytes() for path in PROGRAMS}) == len(PROGRAMS) > 8
 
 
+def bound_of(name: str) -> float:
+    """The relative L2 error that a program may have."""
+    if name == "quantized_dense-1.0.1":
+        return 2e-2  # that release leaves the quantizations of what it adds up out
+    return 1e-4 if name.startswith("quantized") else 1e-5
+
+
 @pytest.mark.driver
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_results(path, device):
     with vkrt.load(path, device) as program, np.load(path.with_suffix(".npz")) as data:
-        result, = program.run(data["in0"])
+        results = program.run(*(data[name] for name in sorted(data) if name.startswith("in")))
         assert program.memory.measured_peak == program.memory.planned_peak
         steps = program.load_method("forward").work.steps
         assert not any(hasattr(step, "kernel") for step in steps)
-        expected = data["out0"]
-    error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
-    assert error < (1e-4 if path.stem.startswith("quantized") else 1e-5)
+        expected = [data[f"out{index}"] for index in range(len(results))]
+    for result, right in zip(results, expected, strict=True):
+        error = np.linalg.norm(result - right) / np.linalg.norm(right)
+        assert error < bound_of(path.stem)

@@ -3,6 +3,14 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
+#ifdef DTYPE_i8
+#define LEAST T4(-128)
+#define IS_NAN(v) false
+#else
+#define LEAST T4(uintBitsToFloat(0xff800000u))  // -infinity
+#define IS_NAN(v) isnan(v)
+#endif
+
 OUT(0, result)
 #ifdef WITH_INDICES
 OUT_AS(1, indices, i32)
@@ -25,8 +33,8 @@ void main() {
   ivec2 image_row = image_of(row);
   int top = image_row.y * stride_y - padding_y;
   int image = image_row.x * H;
-  vec4 best = vec4(uintBitsToFloat(0xff800000u));  // -infinity
-  // Where all are -infinity torch names the window's first element inside the image.
+  T4 best = LEAST;
+  // Where all are the least torch names the window's first element inside the image.
   int skip_x = EXACT_QUOTIENT(max(-left, 0) + dilation_x - 1, dilation_x);
   int skip_y = EXACT_QUOTIENT(max(-top, 0) + dilation_y - 1, dilation_y);
   ivec4 index = ivec4((top + skip_y * dilation_y) * X + left + skip_x * dilation_x);
@@ -35,10 +43,10 @@ void main() {
     for (int kx = 0; kx < kernel_x; kx++) {
       int x = left + kx * dilation_x;
       bool inside = uint(x) < uint(X) && uint(y) < uint(H);
-      vec4 v = LOAD(source, AT(clamp(x, 0, X - 1), image + clamp(y, 0, H - 1), z, X, Z));
+      T4 v = LOAD(source, AT(clamp(x, 0, X - 1), image + clamp(y, 0, H - 1), z, X, Z));
       bvec4 better = greaterThan(v, best);
       // NaN wins and stays.
-      for (int k = 0; k < 4; k++) better[k] = inside && (better[k] || isnan(v[k]));
+      for (int k = 0; k < 4; k++) better[k] = inside && (better[k] || IS_NAN(v[k]));
       best = mix(best, v, better);
       index = ivec4(better) * (y * X + x) + ivec4(not(better)) * index;
     }

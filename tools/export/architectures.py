@@ -31,24 +31,10 @@ import numpy as np
 import torch
 import torch.nn as nn
 from exporting import SEED, arrays_of, lower, run_eager
-from zoo import calibrate, randomize
+from zoo import calibrate, import_torchvision, randomize
 
 LIMIT = 900  # seconds of one export
 IDS = 97  # words of the vocabularies
-
-
-def import_torchvision():
-    """torchvision, also where its compiled operators do not fit the installed PyTorch: nothing here
-    uses them, and its import only asks whether they have a name."""
-    try:
-        import torchvision
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision
-        import_torchvision.library = library  # the names go with it
-    return torchvision
 
 
 class Results(nn.Module):

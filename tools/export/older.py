@@ -73,20 +73,33 @@ class Attention(nn.Module):
 
 
 class Residual(nn.Module):
-    """Convolutions of several kinds, a sum of two activations, and a linear layer."""
+    """Convolutions of several kinds, a sum of two activations, and a linear layer.
 
-    def __init__(self):
+    Without "deep" and "head" among its parts it has no depthwise convolution, or no linear layer:
+    some releases fail to export those with 8 bits.
+    """
+
+    def __init__(self, *parts):
         super().__init__()
         self.first = nn.Conv2d(3, 16, 3, padding=1)
         self.dense = nn.Conv2d(16, 16, 3, padding=1)
-        self.deep = nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.deep = (nn.Conv2d(16, 16, 3, padding=1, groups=16) if "deep" in parts
+                     else nn.Identity())
         self.point = nn.Conv2d(16, 8, 1)
-        self.head = nn.Linear(8, 12)
+        self.head = nn.Linear(8, 12) if "head" in parts else None
 
     def forward(self, x):
         x = F.relu(self.first(x))
-        x = F.relu(self.deep(x + self.dense(x)))
-        return self.head(self.point(x).mean((2, 3)))
+        x = self.point(F.relu(self.deep(x + self.dense(x))))
+        return x if self.head is None else self.head(x.mean((2, 3)))
+
+
+class Limited(nn.Module):
+    """Arithmetic of two tensors whose results are limited."""
+
+    def forward(self, x, y):
+        x, y = F.relu(x + y), F.hardtanh(x - y, -0.5, 0.75)
+        return torch.clamp(x * y, max=0.5), F.relu6(x / (y * y + 1))
 
 
 def mobilenet():
@@ -96,10 +109,10 @@ def mobilenet():
     return module, (x,)
 
 
-def quantized():
+def quantized(*parts):
     """Residual with weights and activations of 8 bits."""
     x = torch.randn(1, 3, 12, 12)
-    return quantize(Residual(), x), (x,)
+    return quantize(Residual(*parts), x), (x,)
 
 
 def quantized_linear():
@@ -116,7 +129,10 @@ def quantized_linear():
 PROGRAMS = {
     "mobilenet": mobilenet,
     "attention": lambda: (Attention(), (torch.randint(0, 50, (1, 9)),)),
-    "quantized": quantized,
+    "quantized": lambda: quantized("deep", "head"),
+    "quantized_convolutions": lambda: quantized("deep"),
+    "quantized_dense": quantized,
+    "limited": lambda: (Limited(), (torch.randn(3, 1, 7), torch.randn(5, 7))),
     "quantized_linear": quantized_linear,
 }
 

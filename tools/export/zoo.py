@@ -4,9 +4,10 @@
     python tools/export/zoo.py [NAME...] [--out FOLDER] [--list]
 
 Each program NETWORK-base.pte, or NETWORK-fp16.pte, gets a .npz with the inputs in0.. and the
-outputs out0.. of eager PyTorch in float32.  Weights are random with a fixed seed; batch norms get
-the statistics of random input, so that the numbers keep their size.  ``tools/check/results.py``
-runs the programs and compares.
+outputs out0.. of eager PyTorch in float32.  NETWORK-q8.pte has weights and activations of 8 bits,
+and the outputs are those of the quantized module.  Weights are random with a fixed seed; batch
+norms get the statistics of random input, so that the numbers keep their size.
+``tools/check/results.py`` runs the programs and compares.
 
 Needs Python 3.10 to 3.12 with
 
@@ -19,6 +20,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from exporting import export, run_tool
+from quantized import quantize
 
 
 class Unet(nn.Module):
@@ -178,8 +180,31 @@ def calibrate(module, inputs):
             module(*(torch.cat((x, torch.randn_like(x))) for x in inputs))
 
 
+def calm(module):
+    """Let residual blocks change little, as in trained networks: with their initial size an element
+    that is rounded the other way changes everything behind it."""
+    for child in module.modules():
+        if hasattr(child, "downsample"):
+            nn.init.uniform_(getattr(child, "bn3", child.bn2).weight, 0.1, 0.3)
+
+
+def import_torchvision():
+    """torchvision, also where its compiled operators do not fit the installed PyTorch: nothing here
+    uses them, and its import only asks whether they have a name."""
+    try:
+        import torchvision
+    except RuntimeError:
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import torchvision
+        import_torchvision.library = library  # the names go with it
+    return torchvision
+
+
 def vision(name, side=224, **arguments):
     """One of torchvision's classifiers, and a picture."""
+    import_torchvision()
     from torchvision import models
 
     return getattr(models, name)(**arguments), (torch.randn(1, 3, side, side),)
@@ -187,6 +212,7 @@ def vision(name, side=224, **arguments):
 
 def swin():
     """torchvision's Swin transformer, small: it makes its masks while it runs."""
+    import_torchvision()
     from torchvision.models.swin_transformer import SwinTransformer
 
     network = SwinTransformer(patch_size=[4, 4], embed_dim=32, depths=[2, 2], num_heads=[2, 4],
@@ -206,6 +232,9 @@ def linears(layers=12, width=2048):
 
 # name: function that returns the module and its inputs
 NETWORKS = {
+    "mobilenet_v2": lambda: vision("mobilenet_v2"),
+    "resnet18": lambda: vision("resnet18"),
+    "resnet50": lambda: vision("resnet50"),
     "efficientnet_b0": lambda: vision("efficientnet_b0"),
     "shufflenet_v2": lambda: vision("shufflenet_v2_x1_0"),
     "squeezenet": lambda: vision("squeezenet1_1"),
@@ -223,7 +252,9 @@ NETWORKS = {
 }
 
 
-PROGRAMS = [f"{name}-{dtype}" for dtype in ("base", "fp16") for name in NETWORKS]
+QUANTIZED = "mobilenet_v2", "resnet18", "resnet50", "edsr"
+PROGRAMS = [*(f"{name}-{dtype}" for dtype in ("base", "fp16") for name in NETWORKS),
+            *(f"{name}-q8" for name in QUANTIZED)]
 
 
 def make(name):
@@ -231,7 +262,11 @@ def make(name):
     network, _, dtype = name.rpartition("-")
     module, inputs = NETWORKS[network]()
     randomize(module)
+    if dtype == "q8":
+        calm(module)
     calibrate(module, inputs)
+    if dtype == "q8":
+        module = quantize(module, *inputs)
     return export(module, inputs, force_fp16=dtype == "fp16")
 
 

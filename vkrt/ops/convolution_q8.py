@@ -4,6 +4,9 @@ The weight of a general, pointwise or transposed one is a matrix [O, kh * kw * I
 running over (ky, kx, input channel of the group) and padded to whole texels; that of a depthwise
 one is [kh, kw, C]. Both are what kernels read, and mapped, where the input channels of a group
 are whole texels; elsewhere the channels of every tap are packed to whole texels.
+
+Operators named conv2d_q8ta_.. are those of executorch 1.0 and 1.1. In 1.0 floats come in and go
+out; in 1.1 a relu is not named, because the result's zero is the least number then.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import math
 
 from vkrt.ops import convolving, matmul
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved
+from vkrt.ops.ending import Ending
 from vkrt.ops.ending_q8 import (
+    REAL,
     RESULT,
     SOURCE,
     WEIGHT,
@@ -23,6 +28,7 @@ from vkrt.ops.ending_q8 import (
     need_padded,
     need_step,
     need_vectors,
+    quantized,
 )
 from vkrt.ops.quantizing import INT8
 from vkrt.ops.registry import op
@@ -68,8 +74,14 @@ def _need_ends(channels: int, scale, zero, sums, scales, out_scale, out_zero, bi
     need_activation(activation)
 
 
+def _float_sizes(x, scale, zero, weight, sums, scales, bias, kernel, stride, padding, dilation,
+                 groups):
+    return _sizes(x, scale, zero, weight, sums, scales, 1.0, 0, bias, kernel, stride, padding,
+                  dilation, groups)
+
+
 def _sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kernel, stride,
-           padding, dilation, groups, activation):
+           padding, dilation, groups, activation="none"):
     window = _window(kernel, stride, padding, dilation)
     channels = _need_matrix(x, weight, window[0], groups)
     _need_ends(channels, scale, zero, sums, scales, out_scale, out_zero, bias, activation)
@@ -77,7 +89,7 @@ def _sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kern
 
 
 def _depthwise_sizes(x, scale, zero, weight, sums, scales, out_scale, out_zero, bias, kernel,
-                     stride, padding, dilation, groups, activation):
+                     stride, padding, dilation, groups, activation="none"):
     window = _window(kernel, stride, padding, dilation)
     if _group_inputs(x, groups) != 1:
         fail("groups", f"expected one for each channel, got {groups} for sizes {list(x)}")
@@ -127,21 +139,25 @@ def _matrix(cx, conv: Convolution, weight: Tensor) -> Operand:
                      pitch=None if pitch == length else pitch)
 
 
-_WINDOW = "kernel_size:[i] stride:[i] padding:[i] {}dilation:[i] groups:i activation:s"
-_PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW}"
+def _of_rows(sizes):
+    """The rule of a depthwise convolution in 1.1, where the sums, which nothing reads, are those of
+    every row of the kernel: [kh, C]."""
+    def rule(x, scale, zero, weight, sums, *others):
+        groups = others[-1]
+        return sizes(x, scale, zero, weight, (groups,) if sums == (weight[0], groups) else sums,
+                     *others)
+    return rule
 
 
-@op("et_vk.q8ta_conv2d.default et_vk.q8ta_conv2d_pw.default", _PARAMETERS.format(""),
-    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
-def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
-                 kernel, stride, padding, dilation, groups, activation):
-    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
-                       _pair(dilation), groups)
-    source = cx.read(x, channels_last(4))
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
-    result = cx.write(conv.out, source.order)
-    matrix = _matrix(cx, conv, weight)
-    if conv.has_whole_texels:
+_WINDOW = "kernel_size:[i] stride:[i] padding:[i] {}dilation:[i] groups:i"
+_OLDER = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW.format('')}"
+_PARAMETERS = f"{SOURCE} {WEIGHT} {RESULT} {_WINDOW} activation:s"
+
+
+def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Ending) -> None:
+    """Any groups; the result is quantized, or real where the node's is."""
+    result, matrix = cx.write(conv.out, source.order), _matrix(cx, conv, weight)
+    if conv.has_whole_texels and result.dtype == "int8":
         source, matrix = in_words(cx, source, matrix)
     if conv.is_pointwise:
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
@@ -150,10 +166,36 @@ def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out
         convolving.general(cx, conv, source, matrix, end, result)
 
 
+@op("et_vk.conv2d_q8ta_q8csw_q8to.default", _OLDER, sizes=_sizes, dtypes=INT8,
+    multiply_adds=_multiply_adds, takes_requantization=True)
+@op("et_vk.q8ta_conv2d.default et_vk.q8ta_conv2d_pw.default", _PARAMETERS.format(""),
+    sizes=_sizes, dtypes=INT8, multiply_adds=_multiply_adds, takes_requantization=True)
+def _convolution(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias,
+                 kernel, stride, padding, dilation, groups, activation="none"):
+    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
+                       _pair(dilation), groups)
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    _convolve(cx, conv, cx.read(x, channels_last(4)), weight, end)
+
+
+@op("et_vk.conv2d_q8ta_q8csw.default", f"x:T input_scale:f input_zero_point:i {WEIGHT} "
+    f"bias:T.float32|float16? {_WINDOW.format('')}", sizes=_float_sizes, dtypes=REAL,
+    multiply_adds=_multiply_adds)
+def _float_convolution(cx, node, x, scale, zero, weight, _sums, scales, bias, kernel, stride,
+                       padding, dilation, groups):
+    """Of floats, which are quantized on their way in."""
+    conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
+                       _pair(dilation), groups)
+    source = quantized(cx, cx.read(x, channels_last(4)), x.sizes, scale, zero)
+    _convolve(cx, conv, source, weight, ending(cx, (scale, zero), scales, bias))
+
+
+@op("et_vk.conv2d_q8ta_q8csw_q8to_dw.default", _OLDER, sizes=_of_rows(_depthwise_sizes),
+    dtypes=INT8, multiply_adds=_depthwise_multiply_adds, takes_requantization=True)
 @op("et_vk.q8ta_conv2d_dw.default", _PARAMETERS.format(""), sizes=_depthwise_sizes, dtypes=INT8,
     multiply_adds=_depthwise_multiply_adds, takes_requantization=True)
 def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero, bias, kernel,
-               stride, padding, dilation, groups, activation):
+               stride, padding, dilation, groups, activation="none"):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
     end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.ending import Ending
-from vkrt.ops.quantizing import need_scale, need_zero
+from vkrt.ops.quantizing import RANGES, need_scale, need_zero, quantize_into
 from vkrt.ops.sizes import Sizes, fail, unsupported
 from vkrt.work.tensor import Operand, Tensor
 
@@ -15,6 +16,9 @@ from vkrt.work.tensor import Operand, Tensor
 SOURCE = "x:T.int8 input_scale:f input_zero_point:i"
 WEIGHT = "weights:T.int8 weight_sums:T.int32 weight_scales:T.float32|float16"
 RESULT = "output_scale:f output_zero_point:i bias:T.float32|float16?"
+
+# Of products of real numbers, which are quantized on their way in
+REAL = DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1]))
 
 # A product has at most |q - zero| <= 255 times |weight| <= 128, and a sum of them 31 bits.
 LONGEST = ((1 << 31) - 1) // (255 * 128)
@@ -79,6 +83,13 @@ def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
 
 def _view(cx, vector: Tensor | None) -> Operand:
     return cx.check_view(cx.vector(vector, "float32"))
+
+
+def quantized(cx, real: Operand, sizes: Sizes, scale: float, zero: int) -> Operand:
+    """Floats of these sizes, quantized by the current node, in the same order."""
+    result = cx.temporary(sizes, "int8", real.order)
+    quantize_into(cx, result, real, scale, zero, *RANGES["int8"])
+    return result
 
 
 def in_words(cx, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:

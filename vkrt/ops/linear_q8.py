@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from vkrt.ops import matmul
-from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.ending import Ending
 from vkrt.ops.ending_q8 import (
+    REAL,
     RESULT,
     SOURCE,
     WEIGHT,
@@ -17,8 +17,9 @@ from vkrt.ops.ending_q8 import (
     need_exact,
     need_step,
     need_vectors,
+    quantized,
 )
-from vkrt.ops.quantizing import INT8, RANGES, quantize_into
+from vkrt.ops.quantizing import INT8
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import need_matrix
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -62,10 +63,8 @@ def _linear(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_zero
 
 @op("et_vk.linear_q8ta_q8csw.default",
     f"x:T input_scale:f input_zero_point:i {WEIGHT} bias:T.float32|float16?", sizes=_need_weight,
-    dtypes=DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1])), multiply_adds=_multiply_adds)
+    dtypes=REAL, multiply_adds=_multiply_adds)
 def _float_linear(cx, node, x, scale, zero, weight, _sums, scales, bias):
     """[.., K] -> [.., N] of floats, which are quantized on their way in."""
-    real = cx.read(x, row_major(x.rank))
-    source = cx.temporary(x.sizes, "int8")
-    quantize_into(cx, source, real, scale, zero, *RANGES["int8"])
+    source = quantized(cx, cx.read(x, row_major(x.rank)), x.sizes, scale, zero)
     _multiply(cx, node.outs[0], source, weight, ending(cx, (scale, zero), scales, bias))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkrt.ops.dtypes import INT32, ONE_FLOAT
+from vkrt.ops.dtypes import INT32, ONE_FLOAT, DtypeRule
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
@@ -80,12 +80,15 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
 
 
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
+# Floats, or quantized numbers: the largest of those stands for the largest of what they stand for.
+_MAX_DTYPES = DtypeRule(lambda args: (frozenset({"int8"}) if args[0].dtype == "int8" else
+                                      ONE_FLOAT.allowed(args)), "own")
 
 
 @op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),
-    dtypes=ONE_FLOAT)
+    dtypes=_MAX_DTYPES)
 @op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),) * 2,
-    dtypes=ONE_FLOAT, further=(INT32,), kernels="aten::{}.out", convert="own")
+    dtypes=_MAX_DTYPES, further=(INT32,), kernels="aten::{}.out", convert="own")
 def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
     writes = [node.outs[0], *filter(cx.used, node.outs[1:])]

@@ -74,6 +74,8 @@ SAMPLES = [
     _qparams(0, 4), _qparams(1, 4000),
     _dynamic((1, 64), 9, 32), _dynamic((3, 5, 64), 20, 64, bias=True), _dynamic((6, 128), 8, 128),
     _dynamic((1, 20), 6, 20, bias=True), _dynamic((7, 48), 5, 16), _dynamic((32,), 4, 32),
+    _dynamic((1, 192), 7, 64), _dynamic((1, 384), 9, 128, bias=True), _dynamic((1, 768), 5, 256),
+    _dynamic((9, 192), 11, 64, bias=True), _dynamic((5, 384), 7, 128), _dynamic((35, 768), 13, 256),
     _int8((1, 64), 9), _int8((1, 30), 20), _int8((7, 18), 5), _int8((2, 3, 5), 11),
     _int8((40, 64), 33), _int8((16,), 6), _int8((0, 8), 4),
 ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import reference
-from harness import Sample, normal
+from harness import Sample, integers, normal
 
 # sizes, kernel, stride (an empty one is the kernel), padding, dilation, ceil_mode
 MAX = [
@@ -50,14 +50,22 @@ def _max(x, numbers) -> Sample:
 
 def _max_with_indices(x, numbers) -> Sample:
     args = [x, *numbers]
+    dtype = str(x.dtype)
     # Rounding to fp16 makes elements equal; both sides then name the first.
     sizes = np.shape(max_pool2d(*args))
     return Sample("aten.max_pool2d_with_indices.default", args, max_pool2d_with_indices,
-                  outs=[(sizes, "float32"), (sizes, "int32")], name=_name(x, numbers))
+                  outs=[(sizes, dtype), (sizes, "int32")], name=_name(x, numbers))
 
 
 def _name(x, numbers) -> str:
     return f"{'x'.join(map(str, x.shape))}-" + "-".join(str(n).replace(" ", "") for n in numbers)
+
+
+def quantized(sizes) -> np.ndarray:
+    """Numbers of 8 bits; the first picture has the least of them only."""
+    numbers = integers(*sizes, low=-128, high=128).astype(np.int8)
+    numbers[0] = -128
+    return numbers
 
 
 # All elements of some windows are -infinity; equal elements.
@@ -67,6 +75,8 @@ HOLE[:, :, :5] = -math.inf
 SAMPLES = [
     *(_max(normal(*sizes), numbers) for sizes, *numbers in MAX),
     *(_max_with_indices(normal(*sizes), numbers) for sizes, *numbers in MAX),
+    *(_max(quantized(sizes), numbers) for sizes, *numbers in MAX),
+    *(_max_with_indices(quantized(sizes), numbers) for sizes, *numbers in MAX),
     # Not in fp16: SwiftShader packs infinities as NaN.
     replace(_max(HOLE, MAX[0][1:]), half=False),
     _max_with_indices(np.ones((1, 2, 8, 8), np.float32), MAX[0][1:]),

@@ -6,6 +6,7 @@ What comes out is worked out in fp32, step by step as the operators say, and is 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import reference
@@ -194,14 +195,48 @@ def _convolution(op: str, row) -> Sample:
     return Sample(op, [*args, *pairs, groups, act], expect, constants=constants, name=_name(row))
 
 
+def _older(sample: Sample) -> Sample:
+    """A convolution as executorch 1.1 writes it: without an activation, its sums of a depthwise one
+    those of each row of the kernel."""
+    args, channels = list(sample.args[:-1]), sample.args[0].shape[1]
+    name = "conv2d_q8ta_q8csw_q8to"
+    if sample.op.endswith("dw.default"):
+        name += "_dw"
+        args[4] = args[3][..., :channels].sum(1, dtype=np.int32)
+    return replace(sample, op=f"et_vk.{name}.default", args=args)
+
+
+def _of_floats(row) -> Sample:
+    """A convolution as executorch 1.0 writes it: floats come in and go out."""
+    sizes, weight_sizes, *_, has_bias, _, _ = row
+    quantized_ = _convolution("et_vk.q8ta_conv2d.default", row)
+    x, scale, zero, *constants, _, _, bias, kernel, stride, padding, dilation, groups, _ = (
+        quantized_.args)
+    weight = bytes_of(*weight_sizes, seed=1, low=-127)
+
+    def expect(x, scale, zero, _matrix, _sums, scales, bias, *_):
+        offsets = quantized(x, scale, int(zero)).astype(np.float64) - int(zero)
+        sums = reference.conv2d(offsets, weight, None, stride, padding, dilation, groups)
+        return np.moveaxis(ended(np.moveaxis(sums, 1, -1), scale, scales, bias), -1, 1)
+
+    args = [normal(*sizes, scale=2.0), scale, zero, *constants, bias, kernel, stride, padding,
+            dilation, groups]
+    return Sample("et_vk.conv2d_q8ta_q8csw.default", args, expect, name=quantized_.name,
+                  constants=(3, 4, 5, 6) if has_bias else (3, 4, 5))
+
+
 def _of_convolutions() -> list[Sample]:
     base = "et_vk.q8ta_conv2d"
+    silent = [_convolution(f"{base}{kind}.default", row)
+              for kind, rows in (("", CONVOLUTIONS), ("_dw", DEPTHWISE))
+              for row in rows if row[-1] == "none"]
     plain = [row for row in CONVOLUTIONS if row[1][2:] == (1, 1) and row[2] == (1, 1)
              and row[3] == (0, 0)]
     return [*(_convolution(f"{base}.default", row) for row in CONVOLUTIONS),
             *(_convolution(f"{base}_pw.default", row) for row in plain),
             *(_convolution(f"{base}_dw.default", row) for row in DEPTHWISE),
-            *(_convolution(f"{base}_transposed.default", row) for row in TRANSPOSED)]
+            *(_convolution(f"{base}_transposed.default", row) for row in TRANSPOSED),
+            *map(_older, silent), *map(_of_floats, CONVOLUTIONS)]
 
 
 # Linear layers
@@ -250,7 +285,7 @@ ADDITIONS = [((2, 7, 5, 6), (2, 7, 5, 6), 0.02, 3, 0.03, -4, 0.05, 1, 1),
              ((4, 1), (3, 4, 5), 0.02, 0, 0.03, -4, 0.05, 1, 1), ((7,), (7,), 1, 0, 1, 0, 1, 0, 1)]
 
 
-def _addition(row) -> Sample:
+def _addition(row, op: str = "q8ta_add") -> Sample:
     first, second, *steps, alpha = row
 
     def expect(a, b, scale_a, zero_a, scale_b, zero_b, scale, zero, alpha):
@@ -258,8 +293,8 @@ def _addition(row) -> Sample:
         return quantized(total, scale, zero)
 
     name = "-".join(map(str, row)).replace(" ", "")
-    return Sample("et_vk.q8ta_add.default", [bytes_of(*first), bytes_of(*second, seed=1), *steps,
-                                             alpha], expect, name=name)
+    return Sample(f"et_vk.{op}.default", [bytes_of(*first), bytes_of(*second, seed=1), *steps,
+                                       alpha], expect, name=name)
 
 
 def _relu(sizes, *steps) -> Sample:
@@ -288,7 +323,7 @@ SAMPLES = [
     *(_linear("et_vk.q8ta_linear.default", row) for row in LINEAR),
     *(_linear("et_vk.q8ta_linear_gemv.default", row) for row in LINEAR if row[0][0] == 1),
     *(_float_linear(row) for row in LINEAR),
-    *map(_addition, ADDITIONS),
+    *map(_addition, ADDITIONS), *(_addition(row, "add_q8ta_q8ta_q8to") for row in ADDITIONS),
     _relu((2, 7, 5, 6), 0.02, 3, 0.05, -128), _relu((3, 9), 0.1, -128, 0.03, -128),
     _relu((2, 5), 0.1, 127, 0.1, 5.0), _relu((), 0.5, 0, 0.5, 0),
     _shuffle((1, 12, 5, 6), 2, 0.02, 3, 1 / 0.02, 3), _shuffle((2, 9, 4, 4), 3, 0.02, 3, 20.0, -7),

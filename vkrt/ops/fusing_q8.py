@@ -1,0 +1,124 @@
+"""What ends with a quantization and is one kernel, found in a graph.
+
+Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
+dequantize, clamp (relu6), quantize: the kernel of the first does all of it. And it leaves the
+largest elements of windows as dequantize, max_pool2d, quantize with one scale and zero: those are
+found among the quantized numbers, in a quarter of the bytes. Both have the same bits as the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from vkrt.dataclass import dataclass
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.matching import arguments, declared
+from vkrt.work.tensor import Tensor
+
+QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
+POOLS = ("aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
+
+# The node that makes a tensor which only a certain node reads; None where that is not so, or where
+# the node is lowered differently already
+Maker = Callable[[Tensor, int], int | None]
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """What happens to a quantized result: it is made real, limited, and quantized again.
+
+    Attributes:
+        scale: with which it is made real; its zero is that of the result.
+        low, high: what it is limited to.
+        new_scale, new_zero: with which it is quantized then.
+    """
+
+    scale: float
+    low: float
+    high: float
+    new_scale: float
+    new_zero: int
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A node that does what several do.
+
+    Attributes:
+        first: the index of the first of them, in whose place it is.
+        node: itself.
+        done: the indices of the others.
+        then: what it does to its result, if anything.
+    """
+
+    first: int
+    node: Node
+    done: tuple[int, ...]
+    then: Requantization | None = None
+
+
+def quantized(graph: Graph, index: int, maker: Maker) -> Quantized | None:
+    """What a quantization, the node of this index, ends."""
+    chain = _chain(graph, index, maker, 3)
+    return _pool(graph, chain[1:], maker) or _requantized(graph, chain)
+
+
+def _chain(graph: Graph, index: int, maker: Maker, count: int) -> list[int | None]:
+    """The indices of a node and, before it, of up to `count` nodes that lead to it alone; None at
+    the places where there are fewer."""
+    chain: list[int | None] = [index]
+    for _ in range(count):
+        args = () if chain[0] is None else graph.nodes[chain[0]].args
+        source = args[0] if args else None
+        chain.insert(0, maker(source, chain[0])
+                     if chain[0] is not None and isinstance(source, Tensor) else None)
+    return chain
+
+
+def _pool(graph: Graph, chain: list[int | None], maker: Maker) -> Quantized | None:
+    """Largest elements between a dequantization and a quantization that undoes it."""
+    first, *others = indices = [i for i in chain if i is not None]
+    if len(indices) != 3:
+        return None
+    real, pool, last = (graph.nodes[i] for i in indices)
+    if real.op != DEQUANTIZE or pool.op not in POOLS:
+        return None
+    made, again = arguments(real), arguments(last)
+    names = "scale", "zero_point", "quant_min", "quant_max"
+    if (made is None or again is None or arguments(pool) is None
+            or any(made[name] != again[name] for name in names)
+            or (made["quant_min"], made["quant_max"]) != (-128, 127)
+            or [made["input"].dtype, real.outs[0].dtype, pool.outs[0].dtype, last.outs[0].dtype]
+            != ["int8", "float32", "float32", "int8"]
+            or tuple(real.outs[0].sizes) != tuple(made["input"].sizes)
+            or tuple(pool.outs[0].sizes) != tuple(last.outs[0].sizes)):
+        return None
+    node = replace(pool, args=(made["input"], *pool.args[1:]),
+                   outs=(*last.outs, *pool.outs[1:]))
+    return Quantized(first, node, tuple(others))
+
+
+def _requantized(graph: Graph, chain: list[int | None]) -> Quantized | None:
+    """A product, dequantized and limited."""
+    first, *others = indices = [i for i in chain if i is not None]
+    if len(indices) != 4:
+        return None
+    head, *rest = (graph.nodes[i] for i in indices)
+    if not (declared(head, "takes_requantization") and rest[0].op == DEQUANTIZE
+            and declared(rest[1], "bounds")
+            and len({tuple(node.outs[0].sizes) for node in (head, *rest)}) == 1):
+        return None
+    made, real, last = (arguments(node) for node in (head, rest[0], rest[2]))
+    bounds = arguments(rest[1])
+    if made is None or real is None or last is None or bounds is None:
+        return None
+    low, high = declared(rest[1], "bounds")(*bounds.values())
+    dtypes = [node.outs[0].dtype for node in rest]
+    if (real["zero_point"] != made["output_zero_point"] or not low <= high
+            or dtypes != ["float32", "float32", "int8"]
+            or (last["quant_min"], last["quant_max"]) != (-128, 127)):
+        return None
+    return Quantized(first, replace(head, outs=rest[2].outs), tuple(others), Requantization(
+        real["scale"], low, high, last["scale"], last["zero_point"]))
