@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16 i8
+//! dtypes: f32 f16 i8 i8:f32 i8:f16
 #extension GL_GOOGLE_include_directive : require
 // Convolution with any groups, element by element: for channels per group that are not whole
 // texels. One invocation computes one texel. Weights and parameters are those of conv2d.glsl.

@@ -20,10 +20,8 @@ void main() {
   for (; ky < ky_end; ky++) {
     int y = image + top + ky * dilation_y;
     for (int kx = 0; kx < kernel_x; kx++) {
-      [[unroll]] for (int p = 0; p < TILE_X; p++) {
+      [[unroll]] for (int p = 0; p < TILE_X; p++)
         look_at(p, left + p * stride_x + kx * dilation_x, y, group);
-        if (padding_x == 0) inside[p] = ~0u;
-      }
       add_tap(ky * kernel_x + kx);
     }
   }

@@ -35,15 +35,21 @@ vec4 element(int base, int k) {
   return v;
 }
 
+// The largest, and the sum, of a row, from those of its texels lane by lane.
+vec4 of_row_top(vec4 top) {
+  if (across == 0) return top;
+  top = largest(top, top.zwxy);
+  return largest(top, top.yxwz);
+}
+vec4 of_row_sum(vec4 sum) {
+  return across != 0 ? vec4(sum.x + sum.y + (sum.z + sum.w)) : sum;
+}
+
 // The largest of the texels [begin, end) of a row.
 vec4 row_top(int base, int begin, int end) {
   vec4 top = element(base, begin);
   for (int k = begin + 1; k < end; k++) top = largest(top, element(base, k));
-  if (across != 0) {
-    top = largest(top, top.zwxy);
-    top = largest(top, top.yxwz);
-  }
-  return top;
+  return of_row_top(top);
 }
 
 // The sum of exp(element - top) over them, in blocks, so that its rounding stays small.
@@ -55,12 +61,13 @@ vec4 row_sum(int base, int begin, int end, vec4 top) {
     for (int k = block; k < stop; k++) part += exp_(element(base, k) - top);
     sum += part;
   }
-  return across != 0 ? vec4(sum.x + sum.y + (sum.z + sum.w)) : sum;
+  return of_row_sum(sum);
 }
 
-// The result for an element, given the largest of its row and the sum.
-vec4 softmax_of(vec4 v, vec4 top, vec4 sum) {
+// The result for an element, given exp(element - top), the largest of its row and the sum.
+vec4 softmax_of(vec4 v, vec4 weight, vec4 top, vec4 sum) {
   if (kind == 1) return v - top - log_(sum);
-  vec4 weight = exp_(v - top) * (1.0 / sum);
-  return kind == 2 ? mix(weight, vec4(0), equal(top, vec4(-INFINITY))) : weight;
+  vec4 share = weight * (1.0 / sum);
+  return kind == 2 ? mix(share, vec4(0), equal(top, vec4(-INFINITY))) : share;
 }
+vec4 softmax_of(vec4 v, vec4 top, vec4 sum) { return softmax_of(v, exp_(v - top), top, sum); }

@@ -48,10 +48,10 @@ class SparseWeights(Weights):
     """Stands for `vkrt.runtime.weights.Weights`: the gaps have the first pattern before any weight
     is packed. It needs plans of `with_gaps`."""
 
-    def __init__(self, _device: Any, _allocator: Any, _pipelines: Any, work: WorkList,
+    def __init__(self, device: Any, _allocator: Any, _pipelines: Any, work: WorkList,
                  plan: MemoryPlan, *others: Any):
         self.places = [(place, work.storages[place.storage]) for block in plan.blocks
-                       if block.kind == "weight" for place in block.places]
+                       if block.kind == "weight" and device.unified for place in block.places]
 
     def allocate_early(self) -> None:
         self._allocate_all(("weight",))

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import SIZES, graph_of, kernels, result_of, value
-from support import RUN_STORAGES, outside, same_bits
+from support import RUN_STORAGES, in_turn, outside, same_bits
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.fusing import DEQUANTIZE, QUANTIZE, fusions_of
+from vkrt.ops.fusing import fusions_of
+from vkrt.ops.fusing_q8 import DEQUANTIZE, QUANTIZE
 from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
@@ -180,7 +181,7 @@ TAILS = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",)
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", RUN_STORAGES)
-@pytest.mark.parametrize("tail", TAILS, ids=str)
+@pytest.mark.parametrize("tail", in_turn(TAILS), ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
 def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
     """With the same bits as by two kernels, which run where what is between is an output too."""
@@ -365,6 +366,54 @@ def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, devi
     array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
     fused, apart = (result_of(quantized_layer(activation), array, storage, device, DATA,
                               fusions=fusions) for fusions in ("on", "off"))
+    assert len(np.unique(apart)) > 10
+    np.testing.assert_array_equal(fused, apart)
+
+
+POOLED_KERNELS = ("dequantize", "max_pool2d", "max_pool2d_with_indices", "quantize")
+
+
+def quantized_pool(pool: str = "max_pool2d_with_indices", *, zero: int = -3,
+                   new_scale: float = 0.1, least: int = -128, more: bool = False) -> Graph:
+    """Pictures quantized with 0.1 and -3, made real, pooled and quantized again.
+
+    Args:
+        zero: with which they are made real.
+        new_scale: with which the largest elements are quantized.
+        least: of the quantized numbers, before and after.
+        more: the places of the largest elements are an output too.
+    """
+    sizes, pooled = (2, 5, 9, 8), (2, 5, 5, 4)
+    x, out = value(*sizes, dtype="int8"), Tensor(pooled, "int8")
+    real, best = Tensor(sizes, "float32"), Tensor(pooled, "float32")
+    places = Tensor(pooled, "int32")
+    outs = (best, places) if pool.endswith("indices") else (best,)
+    nodes = [
+        Node(DEQUANTIZE, (x, 0.1, zero, least, 127, None, None), (real,)),
+        Node(f"aten.{pool}.default", (real, [3, 3], [2, 2], [1, 1], [1, 1], False), outs),
+        Node(QUANTIZE, (best, new_scale, -3, least, 127, None), (out,)),
+    ]
+    return Graph("pool", [x], [out, *[places] * more], nodes).finish()
+
+
+@pytest.mark.parametrize("pool", ["max_pool2d", "max_pool2d_with_indices"])
+def test_the_largest_quantized_numbers_are_found_as_they_are(pool):
+    assert kernels(quantized_pool(pool), POOLED_KERNELS) == ["max_pool2d"]
+    assert len(kernels(quantized_pool(pool), POOLED_KERNELS, fuses=False)) == 3
+
+
+@pytest.mark.parametrize("other", [{"zero": 0}, {"new_scale": 0.2}, {"least": -127}], ids=str)
+def test_pools_between_other_scales_and_zeros_stay(other):
+    assert len(kernels(quantized_pool(**other), POOLED_KERNELS)) == 3
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("more", [False, True])
+def test_a_quantized_pool_gives_the_bits_of_its_steps(more, storage, device):
+    array = np.random.default_rng(1).integers(-128, 128, (2, 5, 9, 8)).astype(np.int8)
+    fused, apart = (result_of(quantized_pool(more=more), array, storage, device, fusions=fusions)
+                    for fusions in ("on", "off"))
     assert len(np.unique(apart)) > 10
     np.testing.assert_array_equal(fused, apart)
 

@@ -93,8 +93,9 @@ class Convolution:
 
     @property
     def is_pointwise(self) -> bool:
+        # Of equal sizes: nothing is put around the images, not even behind their ends.
         return (self.groups == 1 and self.taps == 1 and self.stride == (1, 1)
-                and self.padding == (0, 0))
+                and self.x.sizes[2:] == self.out.sizes[2:])
 
     @property
     def is_depthwise(self) -> bool:

@@ -15,7 +15,7 @@ from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIE
 from vkrt.ops.ending import Tail, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
-from vkrt.ops.sizes import fail, same, together
+from vkrt.ops.sizes import fail, same, together, unsupported
 from vkrt.pte.coerce import as_float, as_int
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor
@@ -253,6 +253,22 @@ def _prelu(cx, node, x, weight):
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
            then=tail(cx))
+
+
+def _limited_sizes(x, y, *bounds):
+    if any(bound is not None and math.isnan(bound) for bound in bounds):
+        unsupported("output_min", f"bounds {list(bounds)}; vkrt limits results to numbers")
+    return (broadcast_sizes(x, y),)
+
+
+# executorch 1.0 writes an activation of arithmetic so; binary_add_.. is without alpha.
+@op("et_vk.binary_add_with_clamp.default et_vk.binary_sub_with_clamp.default "
+    "et_vk.binary_mul_with_clamp.default et_vk.binary_div_with_clamp.default",
+    "input:T other:T output_min:f? output_max:f?", sizes=_limited_sizes, dtypes=ONE_FLOAT)
+def _limited(cx, node, x, y, low, high):
+    function = node.name.split("_")[1]
+    binary(cx, node.outs[0], "ADD" if function == "sub" else function.upper(), x, y,
+           -1 if function == "sub" else 1, Tail("CLAMP", _bounds(x, low, high)))
 
 
 ROUNDING = {None: "DIV", "floor": "DIV_FLOOR", "trunc": "DIV_TRUNC"}

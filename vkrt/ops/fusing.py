@@ -6,13 +6,12 @@ that nothing else reads (a residual connection, a gate) is done by the kernel of
 a linear layer's result and another tensor by the kernel of that layer. The numbers are those of the
 separate kernels, but that in half precision nothing is rounded in between.
 
-Between a convolution or a linear layer of quantized tensors and the next one the exporter leaves
-dequantize, clamp (relu6), quantize. The kernel of the first does all of it, with the same bits.
-
 The exporter quantizes the input of every linear layer anew, also where several have the same one
 (queries, keys and values): such nodes are `repeated`, and their results are those of the first.
 
-A softmax with the guard of plain attention around it is one kernel: see `fusing_softmax`.
+A softmax with the guard of plain attention around it is one kernel: see `fusing_softmax`. A border
+of zeros before a convolution is padding of it: see `fusing_padding`. What lies between quantized
+tensors: see `fusing_q8`.
 """
 
 from __future__ import annotations
@@ -24,30 +23,12 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
+from vkrt.ops.fusing_padding import border_before, with_border
+from vkrt.ops.fusing_q8 import QUANTIZE, Requantization, quantized
 from vkrt.ops.fusing_softmax import guarded_softmax
 from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation
 from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
-
-QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
-DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
-
-
-@dataclass(frozen=True)
-class Requantization:
-    """What happens to a quantized result: it is made real, limited, and quantized again.
-
-    Attributes:
-        scale: with which it is made real; its zero is that of the result.
-        low, high: what it is limited to.
-        new_scale, new_zero: with which it is quantized then.
-    """
-
-    scale: float
-    low: float
-    high: float
-    new_scale: float
-    new_zero: int
 
 
 @dataclass
@@ -124,9 +105,11 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
             found.done.add(index)
     for index, node in enumerate(graph.nodes):
         if node.op == QUANTIZE:
-            _find_requantized(graph, found, index, only)
+            _find_quantized(graph, found, index, only)
         elif node.op == "aten.add.Tensor":
             _find_addend(graph, found, index, only)
+    for index in range(len(graph.nodes)):
+        _find_border(graph, found, index, uses)
     _find_repeated(graph, found)
     return found
 
@@ -161,34 +144,18 @@ def _find_silu(graph: Graph, found: Fusions, index: int, only: Callable) -> None
             return
 
 
-def _find_requantized(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
-    """Looks for what a quantization ends: a product, dequantized and limited."""
-    chain = [index]
-    for _ in range(3):
-        args = graph.nodes[chain[0]].args
-        maker = only(args[0], chain[0]) if args and isinstance(args[0], Tensor) else None
-        if maker is None or maker in found.nodes or maker in found.done:
-            return
-        chain.insert(0, maker)
-    head, *rest = (graph.nodes[i] for i in chain)
-    if not (declared(head, "takes_requantization") and rest[0].op == DEQUANTIZE
-            and declared(rest[1], "bounds")
-            and len({tuple(node.outs[0].sizes) for node in (head, *rest)}) == 1):
-        return
-    made, real, last = (arguments(node) for node in (head, rest[0], rest[2]))
-    bounds = arguments(rest[1])
-    if made is None or real is None or last is None or bounds is None:
-        return
-    low, high = declared(rest[1], "bounds")(*bounds.values())
-    dtypes = [node.outs[0].dtype for node in rest]
-    if (real["zero_point"] != made["output_zero_point"] or not low <= high
-            or dtypes != ["float32", "float32", "int8"]
-            or (last["quant_min"], last["quant_max"]) != (-128, 127)):
-        return
-    found.requantized[chain[0]] = Requantization(real["scale"], low, high, last["scale"],
-                                                 last["zero_point"])
-    found.nodes[chain[0]] = replace(head, outs=rest[2].outs)
-    found.done.update(chain[1:])
+def _find_quantized(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+    def maker(tensor: Tensor, reader: int) -> int | None:
+        """The node that makes what nothing else reads; None where something else is done there."""
+        made = only(tensor, reader)
+        return None if made in found.nodes or made in found.done else made
+
+    one = quantized(graph, index, maker)
+    if one is not None:
+        found.nodes[one.first] = one.node
+        found.done.update(one.done)
+        if one.then is not None:
+            found.requantized[one.first] = one.then
 
 
 def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
@@ -216,6 +183,14 @@ def _find_guarded(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
         found.guarded.add(index)
         found.done.update(guarded.done)
         found.until[source] = max(index, found.until.get(source, -1))
+
+
+def _find_border(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
+    border = border_before(graph, index, uses)
+    if border is not None and border.node not in found.done | found.nodes.keys():
+        found.nodes[index] = with_border(found.nodes.get(index, graph.nodes[index]), border)
+        found.done.add(border.node)
+        found.until[border.x] = max(index, found.until.get(border.x, -1))
 
 
 def _find_addend(graph: Graph, found: Fusions, index: int, only: Callable) -> None:

@@ -15,6 +15,9 @@ from vkrt.work.tensor import Operand, Tensor
 # The kinds of softmax.glsl
 PLAIN, LOGARITHM, GUARDED = range(3)
 
+# Texels of a row that softmax.comp keeps in registers
+SHORT_ROW = 4
+
 
 def _sizes(x, dim, _half_to_float):
     wrap(dim, len(x))
@@ -52,7 +55,8 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
     if parts == 1:
-        cx.dispatch("softmax", params, [result], [source], rows, loops=3 * count + count // 64 + 1)
+        cx.dispatch("softmax", [*params, count <= SHORT_ROW], [result], [source], rows,
+                    loops=3 * count + count // 64 + 1)
     else:
         _staged(cx, source, result, params, parts)
 

@@ -43,7 +43,7 @@ class Depth:
     @property
     def is_trivial(self) -> bool:
         """Whether every slice of the result is made of the same one of the source."""
-        return self.kernel == self.stride == 1 and self.padding == 0
+        return self.kernel == self.stride == 1 and self.size == self.out
 
     def params(self, rows: int) -> list[int]:
         """The parameters of volume.glsl; `rows` are those of a slice of the kernel."""

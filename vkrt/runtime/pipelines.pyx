@@ -13,6 +13,7 @@ from collections import Counter
 from vkrt.device.policy import policy_of
 from vkrt.work.records import LOCAL_SIZE, Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
+from vkrt.runtime.pruning import pruned
 from vkrt.shader import catalog
 from vkrt.vk.info import usable_cores
 from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
@@ -105,7 +106,7 @@ cdef class Pipelines:
         open_cache(self.device)
         batch = PipelineBatch(self.device, len(wanted))
         for key, shader in wanted.items():
-            batch.add(self._layout(shader), self._module(shader), key[1])
+            batch.add(self._layout(shader), self._module(shader, key), key[1])
         batches.add(batch)
         self.batch, self.keys = batch, list(wanted)
         helpers = min(usable_cores() - 1, MAX_THREADS, len(wanted) - 1)
@@ -149,7 +150,7 @@ cdef class Pipelines:
         pipeline = self._find(key)
         if pipeline is None:
             open_cache(self.device)
-            pipeline = Pipeline(self._layout(shader), self._module(shader), key[1])
+            pipeline = Pipeline(self._layout(shader), self._module(shader, key), key[1])
             pipeline = self._add(key, pipeline)
         return pipeline
 
@@ -187,10 +188,11 @@ cdef class Pipelines:
         self.pipelines[key] = pipeline
         return pipeline
 
-    def _module(self, shader):
-        if shader.name not in self.modules:
-            self.modules[shader.name] = ShaderModule(self.device, bytes(shader.spirv))
-        return self.modules[shader.name]
+    def _module(self, shader, key):
+        """The code of a shader that the pipeline of a key reaches."""
+        if key not in self.modules:
+            self.modules[key] = ShaderModule(self.device, pruned(shader.spirv, key[1]))
+        return self.modules[key]
 
     def _layout(self, shader):
         check_descriptors(shader, self.device.info)

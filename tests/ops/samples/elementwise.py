@@ -281,3 +281,21 @@ SAMPLES += [
     Sample("aten._to_copy.default", [normal(3, 5).astype(np.float16), None], lambda x, _: x,
            dtype="float32", name="from half"),
 ]
+
+
+def limited(function: str, expect, bounds) -> Sample:
+    """Arithmetic and its clamp, as executorch 1.0 writes them."""
+    def both(x, y, low, high):
+        return np.clip(expect(x, y), -INF if low is None else low, INF if high is None else high)
+
+    name = "-".join(map(str, bounds))
+    return Sample(f"et_vk.binary_{function}_with_clamp.default",
+                  [normal(2, 6, 5, 7), normal(6, 1, 1, seed=1), *bounds], both, name=name)
+
+
+# Both bounds, those of a relu, one, none, and a pair that crosses: the upper one counts.
+SAMPLES += [limited(function, expect, bounds)
+            for function, expect in (("add", np.add), ("sub", np.subtract), ("mul", np.multiply),
+                                     ("div", np.divide))
+            for bounds in ((0, 0.75), (0.0, 1.797e308), (None, 0.5), (-0.5, None), (None, None),
+                           (1.0, -1.0))]

@@ -101,10 +101,14 @@ SAMPLES = [
     _grouped((1, 32), 8, 32), _grouped((1, 96), 5, 32), _grouped((1, 1, 128), 30, 64, bias=True),
     _grouped((64,), 1, 64), _grouped((1, 256), 12, 128, bias=True), _grouped((1, 512), 21, 256),
     _grouped((1, 576), 100, 32),
+    # An odd number of groups in a line.
+    _grouped((1, 192), 7, 64), _grouped((1, 384), 9, 128, bias=True), _grouped((1, 768), 5, 256),
     # Many rows, and leading dimensions.
     _grouped((2, 32), 9, 32), _grouped((7, 64), 6, 64, bias=True), _grouped((3, 5, 128), 24, 32),
     _grouped((40, 256), 20, 256), _grouped((33, 96), 17, 32, bias=True), _whole_bias(),
     _grouped((0, 32), 8, 32), _grouped((130, 64), 66, 32, bias=True),
+    _grouped((9, 192), 11, 64), _grouped((5, 384), 7, 128, bias=True), _grouped((35, 768), 13, 256),
+    _grouped((66, 64), 35, 64, bias=True), _grouped((18, 128), 67, 128), _grouped((3, 256), 1, 256),
     # Groups that are not texels of the weight; lines that are padded, and odd ones.
     _grouped((1, 48), 7, 16), _grouped((5, 20), 6, 20, bias=True), _grouped((1, 10), 3, 5),
     _grouped((2, 3, 12), 9, 4), _grouped((4, 33), 2, 11), _grouped((3, 1), 5, 1),
@@ -114,4 +118,6 @@ SAMPLES = [
     _embedding(5, 30, 10, [[4, 1, 0], [2, 2, -5]]), _embedding(7, 6, 2, [6, 1], low_first=False),
     _embedding(3, 2, 1, 2), _embedding(9, 12, 12, [], low_first=False),
     _embedding(6, 20, 5, [5, 0, 3, 1, 2], computed=True),
+    _embedding(7, 192, 64, [6, 0, 3]), _embedding(5, 384, 128, [[4, 1], [0, -1]]),
+    _embedding(3, 768, 256, 2, low_first=False), _embedding(5, 64, 64, [1, 4], computed=True),
 ]

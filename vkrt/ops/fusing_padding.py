@@ -1,0 +1,69 @@
+"""Borders of zeros right before a convolution, found in a graph.
+
+A convolution pads both ends of a dimension alike. Networks that came from TensorFlow need one
+element more at one end, so their exporters put a border of zeros around the tensor first. Kernels
+of convolutions read zeros wherever they look beyond an image, and how far they look behind its end
+follows from the sizes of the result: they take a border as the padding before it, with the same
+bits. The tensor with the border is never made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vkrt.dataclass import dataclass
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.matching import Uses, arguments
+from vkrt.ops.sizes import spread
+from vkrt.work.tensor import Tensor
+
+PAD = "aten.constant_pad_nd.default"
+CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
+
+# Places among the arguments of a convolution
+INPUT, PADDING = 0, 4
+
+
+@dataclass(frozen=True)
+class Border:
+    """A border that a convolution takes as padding.
+
+    Attributes:
+        node: the index of the node that makes it.
+        x: the tensor inside of it.
+        padding: of the convolution then, before each spatial dimension.
+    """
+
+    node: int
+    x: Tensor
+    padding: list[int]
+
+
+def border_before(graph: Graph, index: int, uses: Uses) -> Border | None:
+    """The border right before a node, if that is a convolution which can take it; or None."""
+    node = graph.nodes[index]
+    maker = uses.only(node.args[INPUT], index) if node.op in CONVOLUTIONS and node.args else None
+    if maker is None or graph.nodes[maker].op != PAD:
+        return None
+    border, conv = arguments(graph.nodes[maker]), arguments(node)
+    if border is None or conv is None or conv["transposed"]:
+        return None
+    x, value = border["self"], border["value"]
+    if value != 0 or x.dtype != node.args[INPUT].dtype or not x.numel:
+        return None
+    count = x.rank - 2
+    # Pairs begin with the last dimension.
+    pairs = list(zip(border["pad"][::2], border["pad"][1::2], strict=True))
+    if min(map(min, pairs), default=0) < 0 or any(map(any, pairs[count:])):
+        return None
+    fronts = [front for front, _ in pairs[count - 1::-1]]
+    fronts = [0] * (count - len(fronts)) + fronts
+    own = spread(conv["padding"], count, "padding", 0)
+    return Border(maker, x, [front + each for front, each in zip(fronts, own, strict=True)])
+
+
+def with_border(node: Node, border: Border) -> Node:
+    """A convolution that takes a border."""
+    args = list(node.args)
+    args[INPUT], args[PADDING] = border.x, border.padding
+    return replace(node, args=tuple(args))
