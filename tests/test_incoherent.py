@@ -79,6 +79,7 @@ def test_a_block_shows_what_was_carried_over():
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("on_host")
 def test_programs(name, weights, own, device):
     """Inputs, outputs, weights, kernels on the host, states and dynamic sizes."""
     path = MODELS / f"{name}.pte"
@@ -109,6 +110,7 @@ def test_states_begin_anew(own, device):
             program.reset_state()
 
 
+@pytest.mark.usefixtures("on_host")
 def test_profiles(device):
     """Kernels on the host between steps that are submitted one by one."""
     path = MODELS / "places.pte"

@@ -1,0 +1,161 @@
+/* A Vulkan layer that makes one driver look and behave like another device, for tests.
+ *
+ * What that device is like is in a profile (profile.c reads it). The files are by what they change:
+ * physical.c what the device says of itself, limits.c which limits it keeps, memory.c its memory,
+ * queues.c its queues and how it is lost, order.c in which order it carries out commands; layer.c
+ * finds the functions behind.
+ */
+#ifndef VKRT_HOSTILE_LAYER_H
+#define VKRT_HOSTILE_LAYER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <vulkan/vulkan.h>
+#include <vulkan/vk_layer.h>
+
+#define MAX_NAMES 64
+#define MAX_LIMITS 64
+#define MAX_FAMILIES 8
+#define MAX_FORMATS 16
+
+/* Whether host memory can be imported, or seems to be until something is submitted */
+enum imports { IMPORTS_WORK, IMPORTS_REFUSED, IMPORTS_LOST };
+
+struct limit {
+  const char* name;
+  uint64_t values[3];
+  int count;
+};
+
+struct profile {
+  char text[16384]; /* what the names point to */
+  const char* name;
+  uint32_t api_version, vendor, device, driver_id;
+  VkPhysicalDeviceType type;
+  int limit_count, extension_count, feature_count, family_count, format_count;
+  struct limit limits[MAX_LIMITS];
+  const char* extensions[MAX_NAMES];
+  const char* features[MAX_NAMES];
+  VkQueueFlags families[MAX_FAMILIES];
+  struct { VkFormat format; VkFormatFeatureFlags optimal, buffer; } formats[MAX_FORMATS];
+  VkPhysicalDeviceMemoryProperties memory; /* no types: those of the driver */
+  uint32_t buffer_types, image_types, import_types; /* bits */
+  VkDeviceSize buffer_alignment, image_alignment; /* of their memory, in bytes */
+  enum imports imports;
+  bool reorders; /* commands that no barrier keeps apart run the other way round */
+};
+
+extern struct profile profile;
+void read_profile(void);
+const struct limit* find_limit(const char* name);
+bool is_listed(const char* const* names, int count, const char* name);
+
+/* Functions behind this layer, by the lists of layer.c */
+#define INSTANCE_FUNCTIONS(X) \
+  X(DestroyInstance) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \
+  X(GetPhysicalDeviceFeatures) X(GetPhysicalDeviceFeatures2) \
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) \
+  X(GetPhysicalDeviceFormatProperties) X(GetPhysicalDeviceFormatProperties2) \
+  X(GetPhysicalDeviceImageFormatProperties) X(GetPhysicalDeviceImageFormatProperties2) \
+  X(EnumerateDeviceExtensionProperties)
+#define DEVICE_FUNCTIONS(X) \
+  X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) \
+  X(WaitForFences) X(GetFenceStatus) X(WaitSemaphores) X(SignalSemaphore) \
+  X(GetSemaphoreCounterValue) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) \
+  X(GetBufferMemoryRequirements) X(GetBufferMemoryRequirements2) \
+  X(GetImageMemoryRequirements) X(GetImageMemoryRequirements2) \
+  X(GetDeviceBufferMemoryRequirements) X(GetDeviceImageMemoryRequirements) \
+  X(GetMemoryHostPointerPropertiesEXT) X(CreateCommandPool) X(CreateBuffer) X(CreateImage) \
+  X(DestroyImage) X(BeginCommandBuffer) X(EndCommandBuffer) \
+  X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) \
+  X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) \
+  X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdClearColorImage) \
+  X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets)
+
+#define MEMBER(name) PFN_vk##name name;
+
+struct instance {
+  struct instance* next;
+  void* key;
+  VkInstance handle;
+  PFN_vkGetInstanceProcAddr lookup;
+  INSTANCE_FUNCTIONS(MEMBER)
+};
+
+/* An allocation; `shadow` is what the host sees where the memory is not coherent */
+struct memory {
+  struct memory* next;
+  VkDeviceMemory handle;
+  VkDeviceSize size;
+  uint32_t type;
+  bool imported;
+  char *real, *shadow;
+};
+
+/* The device's queues are all the driver's one queue. The loader writes the first member. */
+struct queue {
+  void* loader;
+  struct device* device;
+};
+
+/* What a submission waits for: (semaphore, value) */
+struct awaited {
+  VkSemaphore semaphore;
+  uint64_t value;
+};
+
+struct device {
+  struct device* next;
+  void* key;
+  VkDevice handle;
+  PFN_vkGetDeviceProcAddr lookup;
+  DEVICE_FUNCTIONS(MEMBER)
+  pthread_mutex_t lock, queue_lock;
+  struct memory* memories;
+  VkDeviceSize used[VK_MAX_MEMORY_HEAPS];
+  uint32_t allocations, imports;
+  VkDeviceSize atom, most;
+  uint32_t most_allocations;
+  uint32_t real_type;
+  struct queue queues[MAX_FAMILIES];
+  VkQueue real_queue;
+  long submissions, lose_at; /* 0: never */
+  bool lose_late;            /* the submission is accepted, and waiting for it fails */
+  bool lost;
+  struct awaited* awaited;
+  size_t awaited_count, awaited_room;
+  struct recording* recordings;
+  struct image* images;
+};
+
+struct instance* instance_of(const void* handle);
+struct device* device_of(const void* handle);
+
+/* Says on stderr what was done wrong; the device is lost from now on. */
+void fault(struct device* device, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Every file's functions that stand for others: NULL where it has none of that name */
+PFN_vkVoidFunction physical_function(const char* name);
+PFN_vkVoidFunction memory_function(const char* name);
+PFN_vkVoidFunction queue_function(const char* name);
+PFN_vkVoidFunction order_function(const char* name);
+PFN_vkVoidFunction limit_function(const char* name);
+
+void adapt_limits(VkPhysicalDeviceLimits* limits);
+uint64_t limit_or(const char* name, uint64_t other);
+const char* refused_feature(const VkDeviceCreateInfo* info);
+void start_memory(struct device* device, const VkPhysicalDeviceMemoryProperties* real);
+void start_queues(struct device* device);
+void close_orders(struct device* device);
+VkResult lose(struct device* device);
+
+#define FUNCTION(of, name) \
+  if (!strcmp(of, "vk" #name)) return (PFN_vkVoidFunction)hostile_##name
+/* A function that an extension had before the core */
+#define BOTH(of, name) \
+  FUNCTION(of, name); \
+  if (!strcmp(of, "vk" #name "KHR")) return (PFN_vkVoidFunction)hostile_##name
+
+#endif

@@ -1,0 +1,107 @@
+/* Limits that drivers let pass: what a program creates or binds beyond them loses the device. The
+ * validation layer knows more of them, and is not everywhere. */
+#include <string.h>
+
+#include "layer.h"
+
+static void at_most(struct device* device, const char* name, uint64_t value) {
+  uint64_t most = limit_or(name, ~0ull);
+  if (value > most)
+    fault(device, "%llu is more than %s, %llu", (unsigned long long)value, name,
+          (unsigned long long)most);
+}
+
+static void multiple(struct device* device, const char* name, uint64_t value) {
+  uint64_t unit = limit_or(name, 1);
+  if (value % unit)
+    fault(device, "offset %llu is no multiple of %s, %llu", (unsigned long long)value, name,
+          (unsigned long long)unit);
+}
+
+static VkResult VKAPI_CALL hostile_CreateDescriptorSetLayout(
+    VkDevice handle, const VkDescriptorSetLayoutCreateInfo* info,
+    const VkAllocationCallbacks* callbacks, VkDescriptorSetLayout* made) {
+  struct device* device = device_of(handle);
+  uint32_t buffers = 0, sampled = 0, images = 0;
+  for (uint32_t i = 0; i < info->bindingCount; i++) {
+    const VkDescriptorSetLayoutBinding* binding = &info->pBindings[i];
+    switch (binding->descriptorType) {
+      case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
+        buffers += binding->descriptorCount;
+        break;
+      case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+      case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+        images += binding->descriptorCount;
+        break;
+      case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+      case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+      case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+        sampled += binding->descriptorCount;
+        break;
+      default:
+        break;
+    }
+  }
+  at_most(device, "maxPerStageDescriptorStorageBuffers", buffers);
+  at_most(device, "maxPerStageDescriptorSampledImages", sampled);
+  at_most(device, "maxPerStageDescriptorStorageImages", images);
+  return device->CreateDescriptorSetLayout(handle, info, callbacks, made);
+}
+
+static VkResult VKAPI_CALL hostile_CreatePipelineLayout(VkDevice handle,
+                                                        const VkPipelineLayoutCreateInfo* info,
+                                                        const VkAllocationCallbacks* callbacks,
+                                                        VkPipelineLayout* made) {
+  struct device* device = device_of(handle);
+  for (uint32_t i = 0; i < info->pushConstantRangeCount; i++)
+    at_most(device, "maxPushConstantsSize",
+            info->pPushConstantRanges[i].offset + info->pPushConstantRanges[i].size);
+  return device->CreatePipelineLayout(handle, info, callbacks, made);
+}
+
+static uint32_t texel_bytes(VkFormat format) {
+  switch (format) {
+    case VK_FORMAT_R8G8B8A8_UINT:
+    case VK_FORMAT_R8G8B8A8_SINT:
+      return 4;
+    case VK_FORMAT_R16G16B16A16_SFLOAT:
+      return 8;
+    default:
+      return 16;
+  }
+}
+
+static VkResult VKAPI_CALL hostile_CreateBufferView(VkDevice handle,
+                                                    const VkBufferViewCreateInfo* info,
+                                                    const VkAllocationCallbacks* callbacks,
+                                                    VkBufferView* made) {
+  struct device* device = device_of(handle);
+  multiple(device, "minTexelBufferOffsetAlignment", info->offset);
+  if (info->range != VK_WHOLE_SIZE)
+    at_most(device, "maxTexelBufferElements", info->range / texel_bytes(info->format));
+  return device->CreateBufferView(handle, info, callbacks, made);
+}
+
+static void VKAPI_CALL hostile_UpdateDescriptorSets(VkDevice handle, uint32_t count,
+                                                    const VkWriteDescriptorSet* writes,
+                                                    uint32_t copies,
+                                                    const VkCopyDescriptorSet* copied) {
+  struct device* device = device_of(handle);
+  for (uint32_t i = 0; i < count; i++) {
+    if (writes[i].descriptorType != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) continue;
+    for (uint32_t n = 0; n < writes[i].descriptorCount; n++) {
+      multiple(device, "minStorageBufferOffsetAlignment", writes[i].pBufferInfo[n].offset);
+      if (writes[i].pBufferInfo[n].range != VK_WHOLE_SIZE)
+        at_most(device, "maxStorageBufferRange", writes[i].pBufferInfo[n].range);
+    }
+  }
+  device->UpdateDescriptorSets(handle, count, writes, copies, copied);
+}
+
+PFN_vkVoidFunction limit_function(const char* name) {
+  FUNCTION(name, CreateDescriptorSetLayout);
+  FUNCTION(name, CreatePipelineLayout);
+  FUNCTION(name, CreateBufferView);
+  FUNCTION(name, UpdateDescriptorSets);
+  return NULL;
+}

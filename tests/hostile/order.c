@@ -1,0 +1,386 @@
+/* The order of commands: as far as no barrier keeps them apart, the last one runs first, which every
+ * device may do. And an image whose layout changes from "undefined" is full of NaN then.
+ *
+ * What is recorded is kept, and given to the driver when the recording ends. A command runs behind
+ * another one where a barrier (or a chain of them) leads from the stage of that one to its own.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+
+#define MAX_PUSH 256
+
+enum kind { DISPATCH, COPY, FILL, UPDATE, CHANGE, RESET, STAMP };
+
+struct command {
+  enum kind kind;
+  /* The stage that it runs in, and those that barriers behind it have made wait for it */
+  VkPipelineStageFlags stage, reached;
+  uint64_t* behind; /* bits of the commands that it runs behind */
+  int waits;        /* how many of them have not run yet */
+  bool done;
+  VkPipeline pipeline;
+  VkPipelineLayout layout, push_layout;
+  VkDescriptorSet set;
+  uint32_t groups[3], push_size, word, first, count;
+  unsigned char push[MAX_PUSH];
+  VkBuffer from, to;
+  VkDeviceSize offset, size;
+  VkQueryPool queries;
+  VkPipelineStageFlagBits stamped;
+  void* data; /* of copies the regions, of changes the barriers, of updates the bytes */
+};
+
+struct recording {
+  struct recording* next;
+  VkCommandBuffer handle;
+  struct command* commands;
+  int count, room;
+  struct command state; /* what is bound */
+};
+
+struct image {
+  struct image* next;
+  VkImage handle;
+  VkFormat format;
+};
+
+static struct recording* recording_of(struct device* device, VkCommandBuffer handle) {
+  pthread_mutex_lock(&device->lock);
+  struct recording* found = device->recordings;
+  while (found && found->handle != handle) found = found->next;
+  if (!found) {
+    found = calloc(1, sizeof *found);
+    found->handle = handle;
+    found->next = device->recordings;
+    device->recordings = found;
+  }
+  pthread_mutex_unlock(&device->lock);
+  return found;
+}
+
+static void clear(struct recording* recording) {
+  for (int i = 0; i < recording->count; i++) {
+    free(recording->commands[i].behind);
+    free(recording->commands[i].data);
+  }
+  recording->count = 0;
+  memset(&recording->state, 0, sizeof recording->state);
+}
+
+static void* copied(const void* bytes, size_t size) {
+  void* copy = malloc(size ? size : 1);
+  memcpy(copy, bytes, size);
+  return copy;
+}
+
+/* What a barrier means by its stages, as those of commands */
+static VkPipelineStageFlags stages(VkPipelineStageFlags given, VkPipelineStageFlagBits all) {
+  return given & (VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | all) ? ~0u : given;
+}
+
+static struct command* append(struct recording* recording, enum kind kind,
+                              VkPipelineStageFlags stage) {
+  if (recording->count == recording->room) {
+    recording->room = 2 * recording->room + 64;
+    recording->commands =
+        realloc(recording->commands, recording->room * sizeof *recording->commands);
+  }
+  int number = recording->count++;
+  struct command* command = &recording->commands[number];
+  *command = recording->state;
+  command->kind = kind;
+  command->stage = stage;
+  command->behind = calloc(number / 64 + 1, sizeof(uint64_t));
+  for (int i = 0; i < number; i++)
+    if (recording->commands[i].reached & stage) {
+      command->behind[i / 64] |= 1ull << i % 64;
+      command->waits++;
+    }
+  return command;
+}
+
+static struct command* of_handle(VkCommandBuffer handle, enum kind kind,
+                                 VkPipelineStageFlags stage) {
+  return append(recording_of(device_of(handle), handle), kind, stage);
+}
+
+static VkResult VKAPI_CALL hostile_BeginCommandBuffer(VkCommandBuffer handle,
+                                                      const VkCommandBufferBeginInfo* info) {
+  struct device* device = device_of(handle);
+  clear(recording_of(device, handle));
+  return device->BeginCommandBuffer(handle, info);
+}
+
+static void VKAPI_CALL hostile_CmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint point,
+                                               VkPipeline pipeline) {
+  (void)point;
+  recording_of(device_of(handle), handle)->state.pipeline = pipeline;
+}
+
+static void VKAPI_CALL hostile_CmdBindDescriptorSets(
+    VkCommandBuffer handle, VkPipelineBindPoint point, VkPipelineLayout layout, uint32_t first,
+    uint32_t count, const VkDescriptorSet* sets, uint32_t offset_count, const uint32_t* offsets) {
+  struct device* device = device_of(handle);
+  struct command* state = &recording_of(device, handle)->state;
+  state->layout = layout;
+  state->set = sets[0];
+  if (first || count != 1 || offset_count)
+    fault(device, "%u sets from %u with %u offsets: the layer knows one set", count, first,
+          offset_count);
+  (void)point, (void)offsets;
+}
+
+static void VKAPI_CALL hostile_CmdPushConstants(VkCommandBuffer handle, VkPipelineLayout layout,
+                                                VkShaderStageFlags shaders, uint32_t offset,
+                                                uint32_t size, const void* bytes) {
+  struct device* device = device_of(handle);
+  struct command* state = &recording_of(device, handle)->state;
+  if (state->push_layout != layout) state->push_size = 0;
+  state->push_layout = layout;
+  if (offset + size > MAX_PUSH) {
+    fault(device, "%u bytes of push constants", offset + size);
+    return;
+  }
+  memcpy(state->push + offset, bytes, size);
+  if (state->push_size < offset + size) state->push_size = offset + size;
+  (void)shaders;
+}
+
+static void VKAPI_CALL hostile_CmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y,
+                                           uint32_t z) {
+  struct command* command = of_handle(handle, DISPATCH, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+  command->groups[0] = x, command->groups[1] = y, command->groups[2] = z;
+}
+
+static void VKAPI_CALL hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer from, VkBuffer to,
+                                             uint32_t count, const VkBufferCopy* regions) {
+  struct command* command = of_handle(handle, COPY, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  command->from = from, command->to = to, command->count = count;
+  command->data = copied(regions, count * sizeof *regions);
+}
+
+static void VKAPI_CALL hostile_CmdFillBuffer(VkCommandBuffer handle, VkBuffer to,
+                                             VkDeviceSize offset, VkDeviceSize size,
+                                             uint32_t word) {
+  struct command* command = of_handle(handle, FILL, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  command->to = to, command->offset = offset, command->size = size, command->word = word;
+}
+
+static void VKAPI_CALL hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer to,
+                                               VkDeviceSize offset, VkDeviceSize size,
+                                               const void* bytes) {
+  struct command* command = of_handle(handle, UPDATE, VK_PIPELINE_STAGE_TRANSFER_BIT);
+  command->to = to, command->offset = offset, command->size = size;
+  command->data = copied(bytes, size);
+}
+
+/* What has to do with queries stays between what was recorded before it and behind it. */
+static void VKAPI_CALL hostile_CmdResetQueryPool(VkCommandBuffer handle, VkQueryPool queries,
+                                                 uint32_t first, uint32_t count) {
+  struct recording* recording = recording_of(device_of(handle), handle);
+  for (int i = 0; i < recording->count; i++) recording->commands[i].reached = ~0u;
+  struct command* command = append(recording, RESET, ~0u);
+  command->queries = queries, command->first = first, command->count = count;
+  command->reached = ~0u;
+}
+
+static void VKAPI_CALL hostile_CmdWriteTimestamp(VkCommandBuffer handle,
+                                                 VkPipelineStageFlagBits stage,
+                                                 VkQueryPool queries, uint32_t number) {
+  struct recording* recording = recording_of(device_of(handle), handle);
+  VkPipelineStageFlags* before = malloc((recording->count + 1) * sizeof *before);
+  /* It waits for all, but makes nothing wait that did not. */
+  for (int i = 0; i < recording->count; i++) {
+    before[i] = recording->commands[i].reached;
+    recording->commands[i].reached = ~0u;
+  }
+  struct command* command = append(recording, STAMP, ~0u);
+  for (int i = 0; i + 1 < recording->count; i++) recording->commands[i].reached = before[i];
+  free(before);
+  command->stamped = stage, command->queries = queries, command->first = number;
+  command->stage = 0;
+}
+
+static void VKAPI_CALL hostile_CmdPipelineBarrier(
+    VkCommandBuffer handle, VkPipelineStageFlags from, VkPipelineStageFlags to,
+    VkDependencyFlags flags, uint32_t memory_count, const VkMemoryBarrier* memory,
+    uint32_t buffer_count, const VkBufferMemoryBarrier* buffers, uint32_t image_count,
+    const VkImageMemoryBarrier* images) {
+  struct recording* recording = recording_of(device_of(handle), handle);
+  from = stages(from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
+  to = stages(to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
+  struct command* change = NULL;
+  if (image_count) {
+    /* A command of its own: behind everything that the barrier waits for */
+    change = append(recording, CHANGE, 0);
+    change->count = image_count;
+    change->data = copied(images, image_count * sizeof *images);
+  }
+  int last = recording->count - (change != NULL);
+  for (int i = 0; i < last; i++) {
+    struct command* before = &recording->commands[i];
+    if (!((before->stage | before->reached) & from)) continue;
+    before->reached |= to;
+    if (change) {
+      change->behind[i / 64] |= 1ull << i % 64;
+      change->waits++;
+    }
+  }
+  if (change) change->reached = to;
+  (void)flags, (void)memory_count, (void)memory, (void)buffer_count, (void)buffers;
+}
+
+static void wait_for_all(struct device* device, VkCommandBuffer handle, uint32_t count,
+                         const VkImageMemoryBarrier* images) {
+  VkMemoryBarrier all = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                         .srcAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
+                         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
+  device->CmdPipelineBarrier(handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT,
+                             VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                             &all, 0, NULL, count, images);
+}
+
+static void empty_image(struct device* device, VkCommandBuffer handle,
+                        const VkImageMemoryBarrier* change) {
+  struct image* image = device->images;
+  while (image && image->handle != change->image) image = image->next;
+  if (!image || change->newLayout != VK_IMAGE_LAYOUT_GENERAL) return;
+  bool is_float = image->format == VK_FORMAT_R32G32B32A32_SFLOAT
+                  || image->format == VK_FORMAT_R16G16B16A16_SFLOAT;
+  VkClearColorValue color;
+  for (int i = 0; i < 4; i++) color.uint32[i] = is_float ? 0x7FC00000u : 0x5Au;
+  device->CmdClearColorImage(handle, change->image, VK_IMAGE_LAYOUT_GENERAL, &color, 1,
+                             &change->subresourceRange);
+}
+
+static void give(struct device* device, VkCommandBuffer handle, const struct command* c) {
+  switch (c->kind) {
+    case DISPATCH:
+      device->CmdBindPipeline(handle, VK_PIPELINE_BIND_POINT_COMPUTE, c->pipeline);
+      if (c->set)
+        device->CmdBindDescriptorSets(handle, VK_PIPELINE_BIND_POINT_COMPUTE, c->layout, 0, 1,
+                                      &c->set, 0, NULL);
+      if (c->push_size)
+        device->CmdPushConstants(handle, c->push_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                 c->push_size, c->push);
+      device->CmdDispatch(handle, c->groups[0], c->groups[1], c->groups[2]);
+      break;
+    case COPY:
+      device->CmdCopyBuffer(handle, c->from, c->to, c->count, c->data);
+      break;
+    case FILL:
+      device->CmdFillBuffer(handle, c->to, c->offset, c->size, c->word);
+      break;
+    case UPDATE:
+      device->CmdUpdateBuffer(handle, c->to, c->offset, c->size, c->data);
+      break;
+    case CHANGE:
+      wait_for_all(device, handle, c->count, c->data);
+      for (uint32_t i = 0; i < c->count; i++) {
+        const VkImageMemoryBarrier* change = (const VkImageMemoryBarrier*)c->data + i;
+        if (change->oldLayout == VK_IMAGE_LAYOUT_UNDEFINED) empty_image(device, handle, change);
+      }
+      break;
+    case RESET:
+      device->CmdResetQueryPool(handle, c->queries, c->first, c->count);
+      break;
+    case STAMP:
+      device->CmdWriteTimestamp(handle, c->stamped, c->queries, c->first);
+      break;
+  }
+  wait_for_all(device, handle, 0, NULL);
+}
+
+/* Gives the driver what was recorded: always the last command that waits for none. */
+static void give_all(struct device* device, struct recording* recording) {
+  struct command* all = recording->commands;
+  for (int left = recording->count; left; left--) {
+    int next = recording->count - 1;
+    while (all[next].done || all[next].waits) next--;
+    give(device, recording->handle, &all[next]);
+    all[next].done = true;
+    for (int i = next + 1; i < recording->count; i++)
+      all[i].waits -= all[i].behind[next / 64] >> next % 64 & 1;
+  }
+}
+
+static VkResult VKAPI_CALL hostile_EndCommandBuffer(VkCommandBuffer handle) {
+  struct device* device = device_of(handle);
+  struct recording* recording = recording_of(device, handle);
+  wait_for_all(device, handle, 0, NULL);
+  give_all(device, recording);
+  clear(recording);
+  return device->EndCommandBuffer(handle);
+}
+
+static VkResult VKAPI_CALL hostile_CreateImage(VkDevice handle, const VkImageCreateInfo* info,
+                                               const VkAllocationCallbacks* callbacks,
+                                               VkImage* made) {
+  struct device* device = device_of(handle);
+  uint32_t side = info->extent.width;
+  if (info->extent.height > side) side = info->extent.height;
+  if (info->extent.depth > side) side = info->extent.depth;
+  if (info->imageType == VK_IMAGE_TYPE_3D && side > limit_or("maxImageDimension3D", ~0u))
+    fault(device, "a side of %u is more than maxImageDimension3D", side);
+  VkImageCreateInfo changed = *info;
+  changed.usage |= VK_IMAGE_USAGE_TRANSFER_DST_BIT;
+  VkResult result = device->CreateImage(handle, &changed, callbacks, made);
+  if (result != VK_SUCCESS) return result;
+  struct image* image = calloc(1, sizeof *image);
+  image->handle = *made;
+  image->format = info->format;
+  pthread_mutex_lock(&device->lock);
+  image->next = device->images;
+  device->images = image;
+  pthread_mutex_unlock(&device->lock);
+  return result;
+}
+
+static void VKAPI_CALL hostile_DestroyImage(VkDevice handle, VkImage destroyed,
+                                            const VkAllocationCallbacks* callbacks) {
+  struct device* device = device_of(handle);
+  pthread_mutex_lock(&device->lock);
+  struct image** place = &device->images;
+  while (*place && (*place)->handle != destroyed) place = &(*place)->next;
+  struct image* found = *place;
+  if (found) *place = found->next;
+  pthread_mutex_unlock(&device->lock);
+  free(found);
+  device->DestroyImage(handle, destroyed, callbacks);
+}
+
+void close_orders(struct device* device) {
+  while (device->recordings) {
+    struct recording* recording = device->recordings;
+    device->recordings = recording->next;
+    clear(recording);
+    free(recording->commands);
+    free(recording);
+  }
+  while (device->images) {
+    struct image* image = device->images;
+    device->images = image->next;
+    free(image);
+  }
+}
+
+PFN_vkVoidFunction order_function(const char* name) {
+  if (!profile.reorders) return NULL;
+  FUNCTION(name, BeginCommandBuffer);
+  FUNCTION(name, EndCommandBuffer);
+  FUNCTION(name, CmdBindPipeline);
+  FUNCTION(name, CmdBindDescriptorSets);
+  FUNCTION(name, CmdPushConstants);
+  FUNCTION(name, CmdDispatch);
+  FUNCTION(name, CmdCopyBuffer);
+  FUNCTION(name, CmdFillBuffer);
+  FUNCTION(name, CmdUpdateBuffer);
+  FUNCTION(name, CmdResetQueryPool);
+  FUNCTION(name, CmdWriteTimestamp);
+  FUNCTION(name, CmdPipelineBarrier);
+  FUNCTION(name, CreateImage);
+  FUNCTION(name, DestroyImage);
+  return NULL;
+}

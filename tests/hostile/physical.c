@@ -1,0 +1,355 @@
+/* What the device says of itself: names, limits, features, extensions, queue families, formats. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+
+#define CORE VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2
+
+/* Features that a profile may allow: (structure of Vulkan, field). All others of the structures
+ * here are hidden, but for robustBufferAccess, which every device has. */
+#define FEATURES(X) \
+  X(16BIT_STORAGE_FEATURES, 16BitStorageFeatures, storageBuffer16BitAccess) \
+  X(16BIT_STORAGE_FEATURES, 16BitStorageFeatures, uniformAndStorageBuffer16BitAccess) \
+  X(8BIT_STORAGE_FEATURES, 8BitStorageFeatures, storageBuffer8BitAccess) \
+  X(8BIT_STORAGE_FEATURES, 8BitStorageFeatures, uniformAndStorageBuffer8BitAccess) \
+  X(SHADER_FLOAT16_INT8_FEATURES, ShaderFloat16Int8Features, shaderFloat16) \
+  X(SHADER_FLOAT16_INT8_FEATURES, ShaderFloat16Int8Features, shaderInt8) \
+  X(TIMELINE_SEMAPHORE_FEATURES, TimelineSemaphoreFeatures, timelineSemaphore) \
+  X(MAINTENANCE_4_FEATURES, Maintenance4Features, maintenance4) \
+  X(SHADER_INTEGER_DOT_PRODUCT_FEATURES, ShaderIntegerDotProductFeatures, \
+    shaderIntegerDotProduct) \
+  X(SYNCHRONIZATION_2_FEATURES, Synchronization2Features, synchronization2) \
+  X(VULKAN_1_1_FEATURES, Vulkan11Features, storageBuffer16BitAccess) \
+  X(VULKAN_1_1_FEATURES, Vulkan11Features, uniformAndStorageBuffer16BitAccess) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, storageBuffer8BitAccess) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, uniformAndStorageBuffer8BitAccess) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, shaderFloat16) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, shaderInt8) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, timelineSemaphore) \
+  X(VULKAN_1_2_FEATURES, Vulkan12Features, descriptorIndexing) \
+  X(VULKAN_1_3_FEATURES, Vulkan13Features, maintenance4) \
+  X(VULKAN_1_3_FEATURES, Vulkan13Features, synchronization2) \
+  X(VULKAN_1_3_FEATURES, Vulkan13Features, shaderIntegerDotProduct)
+#define CORE_FEATURES(X) \
+  X(robustBufferAccess) X(shaderInt16) X(shaderInt64) X(shaderFloat64) \
+  X(shaderStorageImageExtendedFormats) X(shaderStorageImageReadWithoutFormat) \
+  X(shaderStorageImageWriteWithoutFormat)
+
+struct place {
+  const char* name;
+  VkStructureType type;
+  size_t offset;
+};
+
+static const struct place places[] = {
+#define PLACE(structure, kind, field) \
+  {#field, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##structure, offsetof(VkPhysicalDevice##kind, field)},
+    FEATURES(PLACE)
+#define CORE_PLACE(field) {#field, CORE, offsetof(VkPhysicalDeviceFeatures2, features.field)},
+    CORE_FEATURES(CORE_PLACE)};
+static const size_t place_count = sizeof places / sizeof places[0];
+
+/* Structures of which everything that no profile can name is hidden, and where they end */
+static const struct {
+  VkStructureType type;
+  size_t size;
+} structures[] = {
+#define STRUCTURE(structure, kind, field) \
+  {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_##structure, \
+   offsetof(VkPhysicalDevice##kind, field) + sizeof(VkBool32)},
+    {CORE, offsetof(VkPhysicalDeviceFeatures2, features) + sizeof(VkPhysicalDeviceFeatures)},
+    STRUCTURE(16BIT_STORAGE_FEATURES, 16BitStorageFeatures, storageInputOutput16)
+    STRUCTURE(8BIT_STORAGE_FEATURES, 8BitStorageFeatures, storagePushConstant8)
+    STRUCTURE(SHADER_FLOAT16_INT8_FEATURES, ShaderFloat16Int8Features, shaderInt8)
+    STRUCTURE(TIMELINE_SEMAPHORE_FEATURES, TimelineSemaphoreFeatures, timelineSemaphore)
+    STRUCTURE(MAINTENANCE_4_FEATURES, Maintenance4Features, maintenance4)
+    STRUCTURE(SHADER_INTEGER_DOT_PRODUCT_FEATURES, ShaderIntegerDotProductFeatures,
+              shaderIntegerDotProduct)
+    STRUCTURE(SYNCHRONIZATION_2_FEATURES, Synchronization2Features, synchronization2)
+    STRUCTURE(DESCRIPTOR_INDEXING_FEATURES, DescriptorIndexingFeatures, runtimeDescriptorArray)
+    STRUCTURE(VULKAN_1_1_FEATURES, Vulkan11Features, shaderDrawParameters)
+    STRUCTURE(VULKAN_1_2_FEATURES, Vulkan12Features, subgroupBroadcastDynamicId)
+    STRUCTURE(VULKAN_1_3_FEATURES, Vulkan13Features, maintenance4)};
+
+static bool is_allowed(VkStructureType type, size_t offset) {
+  for (size_t i = 0; i < place_count; i++)
+    if (places[i].type == type && places[i].offset == offset)
+      return !strcmp(places[i].name, "robustBufferAccess")
+             || is_listed(profile.features, profile.feature_count, places[i].name);
+  return false;
+}
+
+static const char* name_of(VkStructureType type, size_t offset) {
+  for (size_t i = 0; i < place_count; i++)
+    if (places[i].type == type && places[i].offset == offset) return places[i].name;
+  return "that has no name here";
+}
+
+/* The first feature of a structure that is on and not allowed; with `hide` it is off then. */
+static const char* first_hidden(void* structure, bool hide) {
+  VkStructureType type = ((VkBaseOutStructure*)structure)->sType;
+  for (size_t i = 0; i < sizeof structures / sizeof structures[0]; i++) {
+    if (structures[i].type != type) continue;
+    for (size_t at = sizeof(VkBaseOutStructure); at < structures[i].size; at += sizeof(VkBool32)) {
+      VkBool32* value = (VkBool32*)((char*)structure + at);
+      if (!*value || is_allowed(type, at)) continue;
+      if (!hide) return name_of(type, at);
+      *value = VK_FALSE;
+    }
+  }
+  return NULL;
+}
+
+const char* refused_feature(const VkDeviceCreateInfo* info) {
+  const char* found = NULL;
+  const VkBaseInStructure* each = info->pNext;
+  for (; each && !found; each = each->pNext) found = first_hidden((void*)each, false);
+  if (info->pEnabledFeatures && !found) {
+    VkPhysicalDeviceFeatures2 core = {.sType = CORE, .features = *info->pEnabledFeatures};
+    found = first_hidden(&core, false);
+  }
+  return found;
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceFeatures2(
+    VkPhysicalDevice physical, VkPhysicalDeviceFeatures2* features) {
+  instance_of(physical)->GetPhysicalDeviceFeatures2(physical, features);
+  for (VkBaseOutStructure* each = (VkBaseOutStructure*)features; each; each = each->pNext)
+    first_hidden(each, true);
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceFeatures(VkPhysicalDevice physical,
+                                                               VkPhysicalDeviceFeatures* features) {
+  VkPhysicalDeviceFeatures2 core = {.sType = CORE};
+  hostile_GetPhysicalDeviceFeatures2(physical, &core);
+  *features = core.features;
+}
+
+/* No device can be given more than the driver really has. */
+static uint64_t adapted(const char* name, int index, uint64_t real, bool least) {
+  const struct limit* limit = find_limit(name);
+  if (!limit) return real;
+  uint64_t wanted = limit->values[index < limit->count ? index : 0];
+  return (wanted > real) == least ? wanted : real;
+}
+
+void adapt_limits(VkPhysicalDeviceLimits* l) {
+#define MOST(name) l->name = adapted(#name, 0, l->name, false);
+#define LEAST(name) l->name = adapted(#name, 0, l->name, true);
+  MOST(maxImageDimension1D) MOST(maxImageDimension2D) MOST(maxImageDimension3D)
+  MOST(maxTexelBufferElements) MOST(maxUniformBufferRange) MOST(maxStorageBufferRange)
+  MOST(maxPushConstantsSize) MOST(maxMemoryAllocationCount) MOST(maxBoundDescriptorSets)
+  MOST(maxPerStageDescriptorSamplers) MOST(maxPerStageDescriptorUniformBuffers)
+  MOST(maxPerStageDescriptorStorageBuffers) MOST(maxPerStageDescriptorSampledImages)
+  MOST(maxPerStageDescriptorStorageImages) MOST(maxPerStageResources)
+  MOST(maxDescriptorSetStorageBuffers) MOST(maxDescriptorSetSampledImages)
+  MOST(maxDescriptorSetStorageImages) MOST(maxComputeSharedMemorySize)
+  MOST(maxComputeWorkGroupInvocations)
+  LEAST(bufferImageGranularity) LEAST(minTexelBufferOffsetAlignment)
+  LEAST(minStorageBufferOffsetAlignment) LEAST(minUniformBufferOffsetAlignment)
+  LEAST(nonCoherentAtomSize)
+  for (int i = 0; i < 3; i++) {
+    l->maxComputeWorkGroupCount[i] =
+        adapted("maxComputeWorkGroupCount", i, l->maxComputeWorkGroupCount[i], false);
+    l->maxComputeWorkGroupSize[i] =
+        adapted("maxComputeWorkGroupSize", i, l->maxComputeWorkGroupSize[i], false);
+  }
+}
+
+static void adapt_properties(VkPhysicalDeviceProperties* properties) {
+  if (profile.api_version < properties->apiVersion) properties->apiVersion = profile.api_version;
+  properties->vendorID = profile.vendor;
+  properties->deviceID = profile.device;
+  properties->deviceType = profile.type;
+  strncpy(properties->deviceName, profile.name, sizeof properties->deviceName - 1);
+  memset(properties->pipelineCacheUUID, 0x56, sizeof properties->pipelineCacheUUID);
+  adapt_limits(&properties->limits);
+}
+
+static void adapt_driver(VkDriverId* id, char* name, char* text) {
+  *id = profile.driver_id;
+  strcpy(name, "hostile");
+  strcpy(text, "a layer of the tests");
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceProperties(
+    VkPhysicalDevice physical, VkPhysicalDeviceProperties* properties) {
+  instance_of(physical)->GetPhysicalDeviceProperties(physical, properties);
+  adapt_properties(properties);
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceProperties2(
+    VkPhysicalDevice physical, VkPhysicalDeviceProperties2* properties) {
+  instance_of(physical)->GetPhysicalDeviceProperties2(physical, properties);
+  adapt_properties(&properties->properties);
+  for (VkBaseOutStructure* each = properties->pNext; each; each = each->pNext) switch (each->sType) {
+      default:
+        break;
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES: {
+        VkPhysicalDeviceDriverProperties* driver = (void*)each;
+        adapt_driver(&driver->driverID, driver->driverName, driver->driverInfo);
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES: {
+        VkPhysicalDeviceVulkan12Properties* all = (void*)each;
+        adapt_driver(&all->driverID, all->driverName, all->driverInfo);
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES: {
+        VkPhysicalDeviceMaintenance3Properties* most = (void*)each;
+        most->maxMemoryAllocationSize =
+            adapted("maxMemoryAllocationSize", 0, most->maxMemoryAllocationSize, false);
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES: {
+        VkPhysicalDeviceVulkan11Properties* all = (void*)each;
+        all->maxMemoryAllocationSize =
+            adapted("maxMemoryAllocationSize", 0, all->maxMemoryAllocationSize, false);
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT: {
+        VkPhysicalDeviceExternalMemoryHostPropertiesEXT* host = (void*)each;
+        host->minImportedHostPointerAlignment = adapted(
+            "minImportedHostPointerAlignment", 0, host->minImportedHostPointerAlignment, true);
+        break;
+      }
+    }
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceMemoryProperties(
+    VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties* memory) {
+  instance_of(physical)->GetPhysicalDeviceMemoryProperties(physical, memory);
+  if (profile.memory.memoryTypeCount) *memory = profile.memory;
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceMemoryProperties2(
+    VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2* memory) {
+  hostile_GetPhysicalDeviceMemoryProperties(physical, &memory->memoryProperties);
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceQueueFamilyProperties(
+    VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties* families) {
+  uint32_t one = 1;
+  VkQueueFamilyProperties real;
+  instance_of(physical)->GetPhysicalDeviceQueueFamilyProperties(physical, &one, &real);
+  uint32_t number = profile.family_count;
+  if (families) {
+    if (*count < number) number = *count;
+    for (uint32_t i = 0; i < number; i++) {
+      families[i] = real;
+      families[i].queueCount = 1;
+      families[i].queueFlags = profile.families[i];
+      families[i].timestampValidBits = limit_or("timestampValidBits", real.timestampValidBits);
+    }
+  }
+  *count = number;
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceQueueFamilyProperties2(
+    VkPhysicalDevice physical, uint32_t* count, VkQueueFamilyProperties2* families) {
+  VkQueueFamilyProperties plain[MAX_FAMILIES];
+  uint32_t number = MAX_FAMILIES;
+  hostile_GetPhysicalDeviceQueueFamilyProperties(physical, &number, plain);
+  if (families && *count < number) number = *count;
+  for (uint32_t i = 0; families && i < number; i++) families[i].queueFamilyProperties = plain[i];
+  *count = number;
+}
+
+static void adapt_format(VkFormat format, VkFormatProperties* properties) {
+  for (int i = 0; i < profile.format_count; i++) {
+    if (profile.formats[i].format != format) continue;
+    properties->linearTilingFeatures &= profile.formats[i].optimal;
+    properties->optimalTilingFeatures &= profile.formats[i].optimal;
+    properties->bufferFeatures &= profile.formats[i].buffer;
+  }
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceFormatProperties(
+    VkPhysicalDevice physical, VkFormat format, VkFormatProperties* properties) {
+  instance_of(physical)->GetPhysicalDeviceFormatProperties(physical, format, properties);
+  adapt_format(format, properties);
+}
+
+static void VKAPI_CALL hostile_GetPhysicalDeviceFormatProperties2(
+    VkPhysicalDevice physical, VkFormat format, VkFormatProperties2* properties) {
+  instance_of(physical)->GetPhysicalDeviceFormatProperties2(physical, format, properties);
+  adapt_format(format, &properties->formatProperties);
+  for (VkBaseOutStructure* each = properties->pNext; each; each = each->pNext) {
+    if (each->sType != VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3) continue;
+    VkFormatProperties3* wide = (void*)each;
+    wide->linearTilingFeatures &= properties->formatProperties.linearTilingFeatures;
+    wide->optimalTilingFeatures &= properties->formatProperties.optimalTilingFeatures;
+    wide->bufferFeatures &= properties->formatProperties.bufferFeatures;
+  }
+}
+
+static uint32_t side(const char* name, uint32_t real) { return adapted(name, 0, real, false); }
+
+static void adapt_extent(VkImageType type, VkExtent3D* most) {
+  const char* name = type == VK_IMAGE_TYPE_3D   ? "maxImageDimension3D"
+                     : type == VK_IMAGE_TYPE_2D ? "maxImageDimension2D"
+                                                : "maxImageDimension1D";
+  most->width = side(name, most->width);
+  if (type != VK_IMAGE_TYPE_1D) most->height = side(name, most->height);
+  if (type == VK_IMAGE_TYPE_3D) most->depth = side(name, most->depth);
+}
+
+static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties(
+    VkPhysicalDevice physical, VkFormat format, VkImageType type, VkImageTiling tiling,
+    VkImageUsageFlags usage, VkImageCreateFlags flags, VkImageFormatProperties* properties) {
+  VkResult result = instance_of(physical)->GetPhysicalDeviceImageFormatProperties(
+      physical, format, type, tiling, usage, flags, properties);
+  if (result == VK_SUCCESS) adapt_extent(type, &properties->maxExtent);
+  return result;
+}
+
+static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties2(
+    VkPhysicalDevice physical, const VkPhysicalDeviceImageFormatInfo2* info,
+    VkImageFormatProperties2* properties) {
+  VkResult result = instance_of(physical)->GetPhysicalDeviceImageFormatProperties2(physical, info,
+                                                                                   properties);
+  if (result == VK_SUCCESS) adapt_extent(info->type, &properties->imageFormatProperties.maxExtent);
+  return result;
+}
+
+static VkResult VKAPI_CALL hostile_EnumerateDeviceExtensionProperties(
+    VkPhysicalDevice physical, const char* layer, uint32_t* count,
+    VkExtensionProperties* properties) {
+  struct instance* instance = instance_of(physical);
+  if (layer) {
+    *count = 0;
+    return VK_SUCCESS;
+  }
+  uint32_t number = 0, kept = 0;
+  VkResult result = instance->EnumerateDeviceExtensionProperties(physical, NULL, &number, NULL);
+  if (result != VK_SUCCESS) return result;
+  VkExtensionProperties* real = calloc(number + 1, sizeof *real);
+  result = instance->EnumerateDeviceExtensionProperties(physical, NULL, &number, real);
+  for (uint32_t i = 0; i < number && result == VK_SUCCESS; i++) {
+    if (!is_listed(profile.extensions, profile.extension_count, real[i].extensionName)) continue;
+    if (properties && kept == *count) result = VK_INCOMPLETE;
+    else if (properties) properties[kept++] = real[i];
+    else kept++;
+  }
+  free(real);
+  *count = kept;
+  return result;
+}
+
+PFN_vkVoidFunction physical_function(const char* name) {
+  BOTH(name, GetPhysicalDeviceFeatures2);
+  FUNCTION(name, GetPhysicalDeviceFeatures);
+  BOTH(name, GetPhysicalDeviceProperties2);
+  FUNCTION(name, GetPhysicalDeviceProperties);
+  BOTH(name, GetPhysicalDeviceMemoryProperties2);
+  FUNCTION(name, GetPhysicalDeviceMemoryProperties);
+  BOTH(name, GetPhysicalDeviceQueueFamilyProperties2);
+  FUNCTION(name, GetPhysicalDeviceQueueFamilyProperties);
+  BOTH(name, GetPhysicalDeviceFormatProperties2);
+  FUNCTION(name, GetPhysicalDeviceFormatProperties);
+  BOTH(name, GetPhysicalDeviceImageFormatProperties2);
+  FUNCTION(name, GetPhysicalDeviceImageFormatProperties);
+  FUNCTION(name, EnumerateDeviceExtensionProperties);
+  return NULL;
+}

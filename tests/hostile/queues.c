@@ -1,0 +1,188 @@
+/* The device's queues, all of them the driver's one, and how the device is lost: at the submission
+ * that VKRT_HOSTILE_LOSE_AT counts (from 1, of each device), or with host memory imported where the
+ * profile says so. With VKRT_HOSTILE_LOSE_LATE=1 that submission seems to succeed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+
+/* So long, in nanoseconds, work of before may take until it is let go by force */
+#define PATIENCE 200000000ull
+
+void start_queues(struct device* device) {
+  const char* at = getenv("VKRT_HOSTILE_LOSE_AT");
+  const char* late = getenv("VKRT_HOSTILE_LOSE_LATE");
+  device->lose_at = at ? atol(at) : 0;
+  device->lose_late = late && !strcmp(late, "1");
+  device->GetDeviceQueue(device->handle, 0, 0, &device->real_queue);
+  for (int i = 0; i < MAX_FAMILIES; i++) {
+    device->queues[i].loader = device->key;
+    device->queues[i].device = device;
+  }
+}
+
+static void VKAPI_CALL hostile_GetDeviceQueue(VkDevice handle, uint32_t family,
+                                                    uint32_t index, VkQueue* queue) {
+  (void)index;
+  *queue = (VkQueue)&device_of(handle)->queues[family];
+}
+
+static void VKAPI_CALL hostile_GetDeviceQueue2(VkDevice handle, const VkDeviceQueueInfo2* info,
+                                                     VkQueue* queue) {
+  hostile_GetDeviceQueue(handle, info->queueFamilyIndex, info->queueIndex, queue);
+}
+
+static struct device* of_queue(VkQueue queue) { return ((struct queue*)queue)->device; }
+
+/* Keeps what a submission waits for: (with the lock of the queues) */
+static void note_waits(struct device* device, const VkSubmitInfo* info) {
+  const VkBaseInStructure* each = info->pNext;
+  while (each && each->sType != VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO) each = each->pNext;
+  const VkTimelineSemaphoreSubmitInfo* values = (const void*)each;
+  for (uint32_t i = 0; values && i < info->waitSemaphoreCount; i++) {
+    if (device->awaited_count == device->awaited_room) {
+      device->awaited_room = 2 * device->awaited_room + 64;
+      device->awaited = realloc(device->awaited, device->awaited_room * sizeof *device->awaited);
+    }
+    device->awaited[device->awaited_count++] =
+        (struct awaited){info->pWaitSemaphores[i], values->pWaitSemaphoreValues[i]};
+  }
+}
+
+/* Work of before ends, so that everything may be destroyed: what it waits for comes by force. */
+VkResult lose(struct device* device) {
+  device->lost = true;
+  for (size_t i = 0; i < device->awaited_count; i++) {
+    struct awaited* a = &device->awaited[i];
+    VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
+                                .pSemaphores = &a->semaphore, .pValues = &a->value};
+    VkSemaphoreSignalInfo raise = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                   .semaphore = a->semaphore, .value = a->value};
+    if (device->WaitSemaphores(device->handle, &wait, PATIENCE) == VK_TIMEOUT)
+      device->SignalSemaphore(device->handle, &raise);
+  }
+  device->awaited_count = 0;
+  device->QueueWaitIdle(device->real_queue);
+  return VK_ERROR_DEVICE_LOST;
+}
+
+static VkResult VKAPI_CALL hostile_QueueSubmit(VkQueue queue, uint32_t count,
+                                                     const VkSubmitInfo* infos, VkFence fence) {
+  struct device* device = of_queue(queue);
+  pthread_mutex_lock(&device->queue_lock);
+  VkResult result = VK_SUCCESS;
+  device->submissions++;
+  if (device->lost) {
+    result = VK_ERROR_DEVICE_LOST;
+  } else if (device->submissions == device->lose_at
+             || (device->imports && profile.imports == IMPORTS_LOST)) {
+    result = lose(device);
+    if (device->lose_late) result = VK_SUCCESS;
+  } else {
+    for (uint32_t i = 0; i < count; i++) note_waits(device, &infos[i]);
+    result = device->QueueSubmit(device->real_queue, count, infos, fence);
+  }
+  pthread_mutex_unlock(&device->queue_lock);
+  return result;
+}
+
+static VkResult VKAPI_CALL hostile_QueueWaitIdle(VkQueue queue) {
+  struct device* device = of_queue(queue);
+  if (device->lost) return VK_ERROR_DEVICE_LOST;
+  pthread_mutex_lock(&device->queue_lock);
+  VkResult result = device->QueueWaitIdle(device->real_queue);
+  pthread_mutex_unlock(&device->queue_lock);
+  return result;
+}
+
+/* What a wait says that may have been under way when the device was lost */
+static VkResult ended(struct device* device, VkResult result) {
+  return device->lost ? VK_ERROR_DEVICE_LOST : result;
+}
+
+static VkResult VKAPI_CALL hostile_DeviceWaitIdle(VkDevice handle) {
+  struct device* device = device_of(handle);
+  return device->lost ? VK_ERROR_DEVICE_LOST : ended(device, device->DeviceWaitIdle(handle));
+}
+
+/* Waits in slices: the device may be lost meanwhile, and no fence of it be signaled. */
+static VkResult VKAPI_CALL hostile_WaitForFences(VkDevice handle, uint32_t count,
+                                                       const VkFence* fences, VkBool32 all,
+                                                       uint64_t timeout) {
+  struct device* device = device_of(handle);
+  for (;;) {
+    if (device->lost) return VK_ERROR_DEVICE_LOST;
+    uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
+    VkResult result = device->WaitForFences(handle, count, fences, all, slice);
+    timeout -= slice;
+    if (result != VK_TIMEOUT || !timeout) return ended(device, result);
+  }
+}
+
+static VkResult VKAPI_CALL hostile_GetFenceStatus(VkDevice handle, VkFence fence) {
+  struct device* device = device_of(handle);
+  return device->lost ? VK_ERROR_DEVICE_LOST : device->GetFenceStatus(handle, fence);
+}
+
+static VkResult VKAPI_CALL hostile_WaitSemaphores(VkDevice handle,
+                                                        const VkSemaphoreWaitInfo* info,
+                                                        uint64_t timeout) {
+  struct device* device = device_of(handle);
+  for (;;) {
+    if (device->lost) return VK_ERROR_DEVICE_LOST;
+    uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
+    VkResult result = device->WaitSemaphores(handle, info, slice);
+    timeout -= slice;
+    if (result != VK_TIMEOUT || !timeout) return ended(device, result);
+  }
+}
+
+static VkResult VKAPI_CALL hostile_SignalSemaphore(VkDevice handle,
+                                                         const VkSemaphoreSignalInfo* info) {
+  struct device* device = device_of(handle);
+  return device->lost ? VK_SUCCESS : device->SignalSemaphore(handle, info);
+}
+
+static VkResult VKAPI_CALL hostile_GetSemaphoreCounterValue(VkDevice handle,
+                                                                  VkSemaphore semaphore,
+                                                                  uint64_t* value) {
+  struct device* device = device_of(handle);
+  VkResult result = device->GetSemaphoreCounterValue(handle, semaphore, value);
+  return ended(device, result);
+}
+
+/* All families are the driver's one. */
+static VkResult VKAPI_CALL hostile_CreateCommandPool(VkDevice handle,
+                                                           const VkCommandPoolCreateInfo* info,
+                                                           const VkAllocationCallbacks* callbacks,
+                                                           VkCommandPool* made) {
+  VkCommandPoolCreateInfo changed = *info;
+  changed.queueFamilyIndex = 0;
+  return device_of(handle)->CreateCommandPool(handle, &changed, callbacks, made);
+}
+
+static VkResult VKAPI_CALL hostile_CreateBuffer(VkDevice handle,
+                                                      const VkBufferCreateInfo* info,
+                                                      const VkAllocationCallbacks* callbacks,
+                                                      VkBuffer* made) {
+  VkBufferCreateInfo changed = *info;
+  changed.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  changed.queueFamilyIndexCount = 0;
+  return device_of(handle)->CreateBuffer(handle, &changed, callbacks, made);
+}
+
+PFN_vkVoidFunction queue_function(const char* name) {
+  FUNCTION(name, GetDeviceQueue);
+  FUNCTION(name, GetDeviceQueue2);
+  FUNCTION(name, QueueSubmit);
+  FUNCTION(name, QueueWaitIdle);
+  FUNCTION(name, DeviceWaitIdle);
+  FUNCTION(name, WaitForFences);
+  FUNCTION(name, GetFenceStatus);
+  BOTH(name, WaitSemaphores);
+  BOTH(name, SignalSemaphore);
+  BOTH(name, GetSemaphoreCounterValue);
+  FUNCTION(name, CreateCommandPool);
+  FUNCTION(name, CreateBuffer);
+  return NULL;
+}

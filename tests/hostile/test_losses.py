@@ -1,0 +1,33 @@
+"""A device that is lost, at any submission: clear errors for all of its programs, everything can be
+closed, nothing is left, and a device that is opened then works."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hostile_device import environment_of
+from support import in_turn, run_python
+
+# Kernels on the host, staged weights, a state; weights that a thread uploads, by both ways
+PROGRAMS = [("places", {}, "intel"), ("conv_mix", {"weights": "copy"}, "minimum"),
+            ("buffers", {}, "mali"), ("unet_small", {"weights": "stream"}, "intel"),
+            ("unet_small", {"weights": "stream"}, "amd")]
+CASES = [(*program, late) for program in PROGRAMS for late in ("0", "1")]
+
+
+# Not marked `driver`: it is the layer that loses the device.
+@pytest.mark.parametrize(("name", "options", "profile", "late"), in_turn(CASES))
+def test_lost_at_any_submission(name, options, profile, late, monkeypatch):
+    """With `late` the submission succeeds, and the wait for it fails."""
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    printed = run_python("""
+        import sys
+        from hostile.losses import lose_everywhere
+        from support import sorting_on_host
+        with sorting_on_host():
+            lose_everywhere(*sys.argv[1:])
+        """, name, json.dumps(options), late, **environment_of(profile))
+    result = json.loads(printed.splitlines()[-1])
+    assert result["losses"] >= 4
+    assert result["faults"] == []

@@ -1,0 +1,52 @@
+"""The layer shows the driver as each profile describes a device, and programs run on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hostile_device import environment_of, nbytes, profile_names, read_profile
+from support import in_turn, run_python
+
+
+def run(name: str, **limits: Any) -> dict[str, Any]:
+    """What `programs.run_all` says on a device."""
+    return json.loads(run_python("from hostile.programs import run_all; run_all()",
+                                 **environment_of(name, **limits)).splitlines()[-1])
+
+
+# Not marked `driver`: one driver has to do.
+@pytest.mark.parametrize("name", in_turn(profile_names()))
+def test_programs_run_on_what_a_profile_describes(name, monkeypatch):
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    profile, found = read_profile(name), run(name)
+    assert found["faults"] == []
+    assert found["name"] == profile["name"] and found["type"] == profile["type"]
+    assert found["memory_types"] == profile["memory_types"]
+    assert [heap["size"] for heap in found["heaps"]] == [nbytes(heap["size"])
+                                                         for heap in profile["heaps"]]
+    assert set(found["extensions"]) <= set(profile["extensions"])
+    assert found["features"]["timeline"] is ("timelineSemaphore" in profile["features"])
+    for limit in ("maxTexelBufferElements", "maxStorageBufferRange",
+                  "maxPerStageDescriptorStorageBuffers", "maxComputeWorkGroupInvocations"):
+        assert found["limits"][limit] <= nbytes(profile["limits"][limit])
+    assert found["limits"]["nonCoherentAtomSize"] >= profile["limits"]["nonCoherentAtomSize"]
+
+
+def test_blocks_are_no_larger_than_the_device_allocates(monkeypatch):
+    """Weights get several blocks, and activations that need a larger one are refused."""
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    faults = run("minimum", maxMemoryAllocationSize=40_000)["faults"]
+    # Between the buffers and the images of an arena there are granularities of 128 KiB.
+    assert all(fault.startswith("unet_small") or "texture3d" in fault for fault in faults)
+    assert faults and all("UnsupportedError" in fault and "at most 40,000 bytes at once" in fault
+                          for fault in faults)
+
+
+@pytest.mark.parametrize("limits", [{"maxTexelBufferElements": 512},
+                                    {"maxImageDimension3D": 20}])
+def test_sizes_beyond_views_and_images(limits, monkeypatch):
+    """Small programs reach these limits: tensors beyond them are read another way."""
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    assert run("minimum", **limits)["faults"] == []
