@@ -31,6 +31,7 @@ COMMANDS = {
     "generate": "write text with a language model",
     "bench": "measure loading and running programs",
     "pack": "save packed weights, so that loads need not pack them",
+    "doctor": "what a device is like, and whether it computes right",
     "tune": "measure what is best on a driver, by which kernels are chosen",
 }
 

@@ -160,7 +160,7 @@ class Bench:
             if not self.on_cpu:
                 profile = method.profile(inputs, repeat=self.runs)
                 return sum(step.seconds for step in profile.steps if step.flops) / CHAIN
-            compute = method._ready(Shape.of(graph, inputs), None).compute
+            compute = method._ready(Shape.of(graph, inputs), None, inputs).compute
             taken = []
             for _ in range(self.runs):
                 # Without the copies of inputs and outputs that `execute` makes as well.

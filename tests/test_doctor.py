@@ -1,0 +1,59 @@
+"""`vkrt doctor`: what it says of a device, and that a wrong result is one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from vkrt.cli import selftest
+from vkrt.cli.main import main
+from vkrt.errors import DeviceLostError
+
+pytestmark = pytest.mark.driver
+FEW = selftest.PROGRAMS[:2]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(selftest, "PROGRAMS", FEW)
+
+
+def test_every_family_computes_right(device, capsys):
+    found = list(selftest.run(device))
+    assert len(found) == 6 * len(selftest.PROGRAMS)
+    assert not [finding for finding in found if finding.wrong or finding.message]
+
+
+@pytest.mark.usefixtures("few")
+def test_what_is_said(capsys):
+    assert main(["doctor", "--quick", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["limits"]["maxPushConstantsSize"] >= 128 and report["row"]["file"]
+    assert set(report["weights"]) == {"map", "direct", "staged", "stream"}
+    assert len(report["selftest"]) == 6 * len(FEW) and not report["wrong"]
+    assert main(["doctor", "--quick"]) == 0
+    said = capsys.readouterr().out
+    assert report["device"]["name"] in said and "12 programs, none wrong" in said
+
+
+def test_a_wrong_result_fails(monkeypatch, capsys):
+    unary, binary = FEW
+    wrong = replace(binary, compute=lambda x, y: x + y + 1e-3)
+    monkeypatch.setattr(selftest, "PROGRAMS", (unary, wrong))
+    assert main(["doctor", "--quick"]) == 1
+    said = capsys.readouterr().out
+    assert "WRONG     binary in float32, texel: relative error" in said
+    assert "WRONG     unary" not in said
+
+
+@pytest.mark.usefixtures("few")
+def test_a_device_that_is_lost_ends_it(monkeypatch, capsys):
+    def lost(*arguments):
+        raise DeviceLostError("gone", call="vkQueueSubmit")
+
+    monkeypatch.setattr(selftest, "_result", lost)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "the test ended: DeviceLostError" in said and "ceiling" not in said
