@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 VALIDATES = os.environ.get("VKRT_VALIDATION") == "1"
 LAYER = "VK_LAYER_KHRONOS_validation"
+SYNCHRONIZATION = "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"
 
 
 class Host:
@@ -25,13 +27,14 @@ class Host:
         self.vk = vk = pytest.importorskip(
             "vulkan", reason="the PyPI package vulkan is not installed")
         self.messages: list[str] = []
+        self._made: list[HostBuffer] = []
+        self._semaphores: list[Any] = []
         application = vk.VkApplicationInfo(
             pApplicationName="host", applicationVersion=0, pEngineName="", engineVersion=0,
             apiVersion=vk.VK_MAKE_VERSION(*version, 0))
         layers, extensions = ([LAYER], ["VK_EXT_debug_utils"]) if VALIDATES else ([], [])
         if VALIDATES:
-            os.environ["VK_LAYER_ENABLES"] = (
-                "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+            os.environ["VK_LAYER_ENABLES"] = SYNCHRONIZATION
         self.instance = vk.vkCreateInstance(
             vk.VkInstanceCreateInfo(pApplicationInfo=application, ppEnabledLayerNames=layers,
                                     ppEnabledExtensionNames=extensions), None)
@@ -71,14 +74,95 @@ class Host:
             messageType=vk.VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
             pfnUserCallback=told), None)
 
+    def buffer(self, nbytes: int, usage: int = 0) -> HostBuffer:
+        """A buffer that kernels can use, in memory that the host sees; closed with the host."""
+        made = HostBuffer(self, nbytes, usage)
+        self._made.append(made)
+        return made
+
+    def release(self, buffer: HostBuffer) -> None:
+        """Destroys a buffer now."""
+        self._made.remove(buffer)
+        buffer.close()
+
+    def semaphore(self, timeline: bool = False) -> Any:
+        """A VkSemaphore, timelines from 0 on; closed with the host."""
+        vk = self.vk
+        kind = vk.VkSemaphoreTypeCreateInfo(
+            semaphoreType=vk.VK_SEMAPHORE_TYPE_TIMELINE, initialValue=0) if timeline else None
+        made = vk.vkCreateSemaphore(self.device, vk.VkSemaphoreCreateInfo(pNext=kind), None)
+        self._semaphores.append(made)
+        return made
+
+    def submit(self, wait: Any = None, signal: Any = None) -> None:
+        """Submits nothing, behind one binary semaphore and before another, and waits for it."""
+        vk = self.vk
+        fence = vk.vkCreateFence(self.device, vk.VkFenceCreateInfo(), None)
+        vk.vkQueueSubmit(self.queue, 1, [vk.VkSubmitInfo(
+            pWaitSemaphores=[wait] if wait else [], waitSemaphoreCount=1 if wait else 0,
+            pWaitDstStageMask=[vk.VK_PIPELINE_STAGE_ALL_COMMANDS_BIT] if wait else [],
+            pSignalSemaphores=[signal] if signal else [])], fence)
+        vk.vkWaitForFences(self.device, 1, [fence], vk.VK_TRUE, 10**10)
+        vk.vkDestroyFence(self.device, fence, None)
+
+    def value(self, semaphore: Any) -> int:
+        """What a timeline semaphore has reached."""
+        get = self.vk.vkGetDeviceProcAddr(self.device, "vkGetSemaphoreCounterValueKHR")
+        return get(self.device, semaphore)
+
+    def signal(self, semaphore: Any, value: int) -> None:
+        """Raises a timeline semaphore from the host."""
+        vk = self.vk
+        vk.vkGetDeviceProcAddr(self.device, "vkSignalSemaphoreKHR")(
+            self.device, vk.VkSemaphoreSignalInfo(semaphore=semaphore, value=value))
+
     def close(self) -> None:
         vk = self.vk
+        for made in self._made:
+            made.close()
+        for semaphore in self._semaphores:
+            vk.vkDestroySemaphore(self.device, semaphore, None)
         vk.vkDeviceWaitIdle(self.device)
         vk.vkDestroyDevice(self.device, None)
         if self._messenger is not None:
             vk.vkGetInstanceProcAddr(self.instance, "vkDestroyDebugUtilsMessengerEXT")(
                 self.instance, self._messenger, None)
         vk.vkDestroyInstance(self.instance, None)
+
+
+class HostBuffer:
+    """A VkBuffer of a host, in coherent memory that it has mapped. Made by `Host.buffer`.
+
+    Attributes:
+        handle: the VkBuffer, as the package `vulkan` has it.
+        bytes: its memory, an array of uint8.
+    """
+
+    def __init__(self, host: Host, nbytes: int, usage: int = 0):
+        self._host = host
+        vk, device = host.vk, host.device
+        usage = usage or (
+            vk.VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | vk.VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT
+            | vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT)
+        self.handle = vk.vkCreateBuffer(device, vk.VkBufferCreateInfo(
+            size=nbytes, usage=usage, sharingMode=vk.VK_SHARING_MODE_EXCLUSIVE), None)
+        needs = vk.vkGetBufferMemoryRequirements(device, self.handle)
+        # The array of types is a part of this, and goes with it.
+        has = vk.vkGetPhysicalDeviceMemoryProperties(host.physical)
+        wanted = (vk.VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+                  | vk.VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+        suits = next(i for i in range(32) if needs.memoryTypeBits >> i & 1
+                     and has.memoryTypes[i].propertyFlags & wanted == wanted)
+        self._memory = vk.vkAllocateMemory(device, vk.VkMemoryAllocateInfo(
+            allocationSize=needs.size, memoryTypeIndex=suits), None)
+        vk.vkBindBufferMemory(device, self.handle, self._memory, 0)
+        self.bytes = np.frombuffer(vk.vkMapMemory(device, self._memory, 0, nbytes, 0), np.uint8)
+
+    def close(self) -> None:
+        vk, device = self._host.vk, self._host.device
+        vk.vkUnmapMemory(device, self._memory)
+        vk.vkDestroyBuffer(device, self.handle, None)
+        vk.vkFreeMemory(device, self._memory, None)
 
 
 @contextmanager

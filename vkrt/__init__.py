@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
+    from vkrt.method.run import Run
     from vkrt.method.states import State
     from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
     from vkrt.text.tokenizer import Tokenizer
     from vkrt.vk.device import Device, devices
     from vkrt.vk.info import DeviceInfo
+    from vkrt.work.lending import DeviceBuffer, Semaphore
 
 __all__ = [
     "CancelledError",
     "Device",
+    "DeviceBuffer",
     "DeviceInfo",
     "DeviceLostError",
     "DeviceMemoryError",
@@ -62,7 +65,9 @@ __all__ = [
     "ProfileStep",
     "Program",
     "Requirements",
+    "Run",
     "Sampler",
+    "Semaphore",
     "State",
     "StateError",
     "Tokenizer",
@@ -84,6 +89,7 @@ _LAZY = {
     "vkrt.method.arguments": ("MethodMetadata",),
     "vkrt.method.method": ("Method",),
     "vkrt.method.profile": ("Profile", "ProfileStep"),
+    "vkrt.method.run": ("Run",),
     "vkrt.method.states": ("State",),
     "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),
@@ -95,6 +101,7 @@ _LAZY = {
     "vkrt.text.tokenizer": ("Tokenizer",),
     "vkrt.vk.device": ("Device", "devices"),
     "vkrt.vk.info": ("DeviceInfo",),
+    "vkrt.work.lending": ("DeviceBuffer", "Semaphore"),
 }
 
 extensions.install()

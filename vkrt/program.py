@@ -22,6 +22,7 @@ from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.method import Method
 from vkrt.method.prepare import prepare
 from vkrt.method.profile import Profile
+from vkrt.method.run import Run
 from vkrt.method.states import State
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels, mutated
@@ -32,6 +33,7 @@ from vkrt.report.memory import MemoryReport
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
+from vkrt.work.lending import Semaphore
 from vkrt.work.records import WorkList
 
 if TYPE_CHECKING:
@@ -227,13 +229,14 @@ class Program:
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",
-            out: Sequence[np.ndarray] | None = None, state: State | None = None) -> list[Any]:
+            out: Sequence[Any] | None = None, state: State | None = None) -> list[Any]:
         """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
 
         Args:
             inputs: one per input of the method, of exactly its dtype and of its sizes or, in
                 dynamic dimensions, less.
-            out: arrays to write the outputs to, of the sizes they have at these inputs.
+            out: arrays to write the outputs to, of the sizes they have at these inputs. Inputs and
+                outputs may be `DeviceBuffer`s, too, see `run_async`.
             state: one of `new_state`, of this method; by default its first.
 
         Returns:
@@ -246,6 +249,41 @@ class Program:
                 program was loaded.
         """
         return self.load_method(method).execute(inputs, out, state)
+
+    def run_async(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
+                  state: State | None = None, wait: Sequence[Semaphore] = (),
+                  signal: Sequence[Semaphore] = ()) -> Run:
+        """Begins a run and returns once the device has it, see `Method.start`.
+
+        Inputs and outputs may be `DeviceBuffer`s of a host that has made the device itself (see
+        `Device.adopt`): kernels then read and write these where they can, and nothing passes
+        through the CPU. Runs of several methods and programs are in progress side by side; the next
+        call of the same method waits for the run before.
+
+        Args:
+            inputs, out: as for `run`, or `DeviceBuffer`s.
+            state: as for `run`.
+            wait: the host's semaphores that the device waits for first.
+            signal: those that it signals when the run is done.
+
+        Returns:
+            A `Run`: `result()` waits and returns what `run` does; `await` does so in a coroutine.
+
+        Raises:
+            As `run`; what goes wrong later `Run.result` raises.
+        """
+        return self.load_method(method).start(inputs, out, state, wait, signal)
+
+    def release_buffers(self) -> None:
+        """Forgets all `DeviceBuffer`s that runs were given, so that the host may destroy them.
+
+        Waits for runs in progress.
+        """
+        self._check_process()
+        with self._lock:
+            methods = list(self._methods.values())
+        for loaded in methods:
+            loaded.release_buffers()
 
     def cancel(self, method: str = "forward") -> None:
         """Ends the run of a method that another thread is at, see `Method.cancel`."""

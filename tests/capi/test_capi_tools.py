@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 import wave
@@ -9,8 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_hosts import build, environment, needs_compiler, run
+from c_hosts import WARNINGS, build, environment, flags, needs_compiler, run
+from host_device import LAYER, SYNCHRONIZATION, VALIDATES
 from support import MODELS, QUICK, need_model
+
+import vkrt
 
 HOSTS = Path(__file__).parent.parent.parent / "tools" / "hosts"
 pytestmark = [pytest.mark.driver, needs_compiler]
@@ -77,6 +82,46 @@ def test_picture_refuses_other_files(tmp_path):
     done = subprocess.run([host("picture", tmp_path), MODELS / "superres_small.pte", path],
                           capture_output=True, text=True, env=environment())
     assert done.returncode == 1 and "not a binary PPM of 22 x 18 pixels" in done.stderr
+
+
+def build_renderer(tmp_path):
+    """The host in C++, with its shaders; skips where something to build it is missing."""
+    compiler, glslc = shutil.which("c++"), shutil.which("glslc")
+    if compiler is None or glslc is None:
+        pytest.skip("no C++ compiler, or no glslc")
+    for shader in ("pattern", "measure"):
+        subprocess.run([glslc, "-mfmt=c", HOSTS / f"{shader}.comp", "-o",
+                        tmp_path / f"{shader}.inc"], check=True)
+    made = tmp_path / "renderer"
+    # A brace with the first field is Vulkan's idiom.
+    done = subprocess.run(
+        [compiler, "-std=c++11", *WARNINGS, "-Wno-missing-field-initializers",
+         HOSTS / "renderer.cpp", "-o", made, f"-I{tmp_path}", *flags(), "-lvulkan"],
+        text=True, capture_output=True)
+    if "vulkan/vulkan.h" in done.stderr or "-lvulkan" in done.stderr:
+        pytest.skip("no headers, or no library, of Vulkan")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def test_renderer(tmp_path):
+    """Pictures that stay on the host's device: what its shaders measure is what vkrt gives for the
+    same pictures as arrays, and nothing is copied."""
+    layers = {"VK_INSTANCE_LAYERS": LAYER, "VK_LAYER_ENABLES": SYNCHRONIZATION} if VALIDATES else {}
+    said = run(build_renderer(tmp_path), MODELS / "superres_small.pte", 3, **layers).splitlines()
+    expected = []
+    with vkrt.load(MODELS / "superres_small.pte") as program:
+        sizes = program.metadata().inputs[0].sizes
+        for frame in range(3):
+            numbers = (np.arange(np.prod(sizes)) * 7919 + frame * 104729) % 256
+            y, = program.run((numbers / 255).astype(np.float32).reshape(sizes))
+            expected.append((y.min(), y.max(), y.mean()))
+    # A layer that finds something prints it here.
+    found = [re.fullmatch(r"frame \d: (\S+) to (\S+), mean (\S+), 0 bytes copied", line)
+             for line in said]
+    assert all(found) and len(found) == 3, said
+    np.testing.assert_allclose([[float(word) for word in line.groups()] for line in found],
+                               expected, atol=2e-5)
 
 
 def test_nothing_stays_behind(tmp_path):

@@ -7,14 +7,15 @@ gives it back. `table` is a capsule with their addresses.
 
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy
 
 from vkrt.capi.table cimport (
-    VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_device_info, vkrt_failure,
+    VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_buffer, vkrt_device_info, vkrt_failure,
     vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program,
-    vkrt_progress, vkrt_requirements, vkrt_state, vkrt_table, vkrt_tensor, vkrt_tensor_info,
+    vkrt_progress, vkrt_requirements, vkrt_semaphore, vkrt_state, vkrt_submission, vkrt_table,
+    vkrt_tensor, vkrt_tensor_info,
 )
 
 from vkrt.capi import arrays, loading
@@ -26,6 +27,7 @@ from vkrt.capi.handles import (
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.report import debug
+from vkrt.work.lending import DeviceBuffer, Semaphore
 
 cdef extern from "Python.h":
     enum:
@@ -330,15 +332,20 @@ cdef int output_get(vkrt_failure* failure, vkrt_program program, const char* met
 
 # Running
 
+cdef tuple sizes_of(int rank, const int64_t* sizes, str label):
+    """The host's sizes of a tensor."""
+    if not 0 <= rank <= arrays.MAX_RANK:
+        raise InputError(f"{label}: rank {rank} is not 0 to {arrays.MAX_RANK}")
+    return tuple([sizes[dim] for dim in range(rank)])
+
+
 cdef object input_of(const vkrt_tensor* tensor, info, size_t index):
     """An input as an array over the caller's memory."""
     label = f"input {index}"
     dtype = arrays.dtype_of(tensor.dtype, label)
     sizes = ()
     if dtype is not None:
-        if not 0 <= tensor.rank <= arrays.MAX_RANK:
-            raise InputError(f"{label}: rank {tensor.rank} is not 0 to {arrays.MAX_RANK}")
-        sizes = tuple([tensor.sizes[dim] for dim in range(tensor.rank)])
+        sizes = sizes_of(tensor.rank, tensor.sizes, label)
     return arrays.input_array(memory_at(tensor.data, tensor.nbytes, PyBUF_READ), dtype, sizes, info,
                               label)
 
@@ -381,6 +388,61 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
             loaded.execute(given, out, state_of(loaded, <size_t>state))
         except ValueError as error:
             raise as_closed(error)
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+# Runs on buffers of the host's device
+
+cdef list buffers_at(const vkrt_buffer* array, size_t number, str name):
+    cdef size_t index
+    if number:
+        need(array, name)
+    return [DeviceBuffer(array[index].buffer, array[index].nbytes, array[index].offset,
+                         sizes_of(array[index].rank, array[index].sizes, f"{name}[{index}]")
+                         if array[index].has_sizes else None)
+            for index in range(number)]
+
+
+cdef list semaphores_at(const vkrt_semaphore* array, size_t number, str name):
+    cdef size_t index
+    if number:
+        need(array, name)
+    return [Semaphore(array[index].semaphore,
+                      array[index].value if array[index].is_timeline else None)
+            for index in range(number)]
+
+
+cdef int submit(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
+                const vkrt_submission* submission, uint64_t* copied) noexcept with gil:
+    try:
+        from vkrt.capi import lending
+
+        copied[0] = lending.submit(
+            <size_t>program, text_at(method), <size_t>state,
+            buffers_at(submission.inputs, submission.input_count, "inputs"),
+            buffers_at(submission.outputs, submission.output_count, "outputs"),
+            semaphores_at(submission.waits, submission.wait_count, "waits"),
+            semaphores_at(submission.signals, submission.signal_count, "signals"))
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int wait(vkrt_failure* failure, vkrt_program program, const char* method) noexcept with gil:
+    try:
+        from vkrt.capi import lending
+
+        lending.wait(<size_t>program, text_at(method))
+    except BaseException as error:
+        return failed(failure, error)
+    return VKRT_OK
+
+
+cdef int release_buffers(vkrt_failure* failure, vkrt_program program) noexcept with gil:
+    try:
+        programs.get(<size_t>program).release_buffers()
     except BaseException as error:
         return failed(failure, error)
     return VKRT_OK
@@ -490,6 +552,9 @@ functions.method_get = method_get
 functions.input_get = input_get
 functions.output_get = output_get
 functions.run = run
+functions.submit = submit
+functions.wait = wait
+functions.release_buffers = release_buffers
 functions.cancel = cancel
 functions.state_new = state_new
 functions.state_close = state_close

@@ -187,6 +187,30 @@ int vkrt_run(vkrt_program program, const char *method, vkrt_state state, const v
     CALL(run, program, method, state, inputs, input_count, outputs, output_count);
 }
 
+int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
+                const vkrt_submission *submission, uint64_t *copied) {
+    vkrt_submission mine;
+    uint64_t nbytes = 0;
+    int code;
+    const vkrt_table *found;
+    memset(&mine, 0, sizeof mine);
+    if (!has_size(submission))
+        return fail("vkrt_submission: " NO_SIZE);
+    if (!take_struct(&mine, sizeof mine, submission))
+        return fail("vkrt_submission: fields are set that this version does not have");
+    found = vkrt_find_table(&failure);
+    if (found == NULL)
+        return failure.code;
+    code = found->submit(&failure, program, method, state, &mine, &nbytes);
+    if (copied != NULL)
+        *copied = nbytes;
+    return code;
+}
+
+int vkrt_wait(vkrt_program program, const char *method) { CALL(wait, program, method); }
+
+int vkrt_release_buffers(vkrt_program program) { CALL(release_buffers, program); }
+
 int vkrt_cancel(vkrt_program program, const char *method) { CALL(cancel, program, method); }
 
 int vkrt_state_new(vkrt_program program, const char *method, vkrt_state *state) {

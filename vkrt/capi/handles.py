@@ -11,6 +11,7 @@ from vkrt.capi.codes import ClosedError
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.method.method import Method
+from vkrt.method.run import Run
 from vkrt.method.states import State
 from vkrt.program import Program
 
@@ -75,6 +76,8 @@ class OpenState:
 
 programs: Handles[Program] = Handles("program")
 states: Handles[OpenState] = Handles("state")
+# The run of a program's method that was submitted last
+runs: dict[tuple[int, str], Run] = {}
 
 
 def method_of(program: Program, name: str | None) -> Method:
@@ -118,6 +121,8 @@ def close_program(number: int) -> None:
     program = programs.take(number)
     if program is not None:
         states.drop(lambda opened: opened.program == number)
+        for begun in [key for key in runs if key[0] == number]:
+            runs.pop(begun, None)
         program.close()
 
 

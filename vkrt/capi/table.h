@@ -6,7 +6,7 @@
 
 #define VKRT_TABLE_NAME "vkrt.capi._capi.table"
 /* Counts changes of the struct: the library and the module have to be of one build. */
-#define VKRT_TABLE_VERSION 2
+#define VKRT_TABLE_VERSION 3
 
 /* The last error of a thread. */
 typedef struct vkrt_failure {
@@ -35,6 +35,10 @@ typedef struct vkrt_table {
     int (*output_get)(vkrt_failure *, vkrt_program, const char *method, size_t, vkrt_tensor_info *);
     int (*run)(vkrt_failure *, vkrt_program, const char *method, vkrt_state,
                const vkrt_tensor *inputs, size_t, vkrt_tensor *outputs, size_t);
+    int (*submit)(vkrt_failure *, vkrt_program, const char *method, vkrt_state,
+                  const vkrt_submission *, uint64_t *copied);
+    int (*wait)(vkrt_failure *, vkrt_program, const char *method);
+    int (*release_buffers)(vkrt_failure *, vkrt_program);
     int (*cancel)(vkrt_failure *, vkrt_program, const char *method);
     int (*state_new)(vkrt_failure *, vkrt_program, const char *method, vkrt_state *);
     int (*state_close)(vkrt_failure *, vkrt_state);

@@ -88,6 +88,26 @@ cdef extern from "table.h" nogil:
         int32_t dtype
         int32_t rank
         int64_t sizes[VKRT_MAX_RANK]
+    struct vkrt_buffer:
+        uint64_t buffer
+        uint64_t offset
+        uint64_t nbytes
+        int32_t has_sizes
+        int32_t rank
+        int64_t sizes[VKRT_MAX_RANK]
+    struct vkrt_semaphore:
+        uint64_t semaphore
+        uint64_t value
+        int32_t is_timeline
+    struct vkrt_submission:
+        const vkrt_buffer* inputs
+        size_t input_count
+        const vkrt_buffer* outputs
+        size_t output_count
+        const vkrt_semaphore* waits
+        size_t wait_count
+        const vkrt_semaphore* signals
+        size_t signal_count
     struct vkrt_memory:
         uint64_t planned_peak
         uint64_t measured_peak
@@ -122,6 +142,10 @@ cdef extern from "table.h" nogil:
                           vkrt_tensor_info*) noexcept nogil
         int (*run)(vkrt_failure*, vkrt_program, const char*, vkrt_state, const vkrt_tensor*, size_t,
                    vkrt_tensor*, size_t) noexcept nogil
+        int (*submit)(vkrt_failure*, vkrt_program, const char*, vkrt_state, const vkrt_submission*,
+                      uint64_t*) noexcept nogil
+        int (*wait)(vkrt_failure*, vkrt_program, const char*) noexcept nogil
+        int (*release_buffers)(vkrt_failure*, vkrt_program) noexcept nogil
         int (*cancel)(vkrt_failure*, vkrt_program, const char*) noexcept nogil
         int (*state_new)(vkrt_failure*, vkrt_program, const char*, vkrt_state*) noexcept nogil
         int (*state_close)(vkrt_failure*, vkrt_state) noexcept nogil

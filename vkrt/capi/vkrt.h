@@ -263,6 +263,56 @@ VKRT_API int vkrt_run(vkrt_program program, const char *method, vkrt_state state
  * given; the next call waits for that. */
 VKRT_API int vkrt_cancel(vkrt_program program, const char *method);
 
+/* ---- Runs on buffers of the host's own device ---- */
+
+/* A part of a VkBuffer on `vkrt_options.host_device`, which holds an input or an output: contiguous
+ * elements of the declared dtype, which may not have 64 bits. The buffer is used by the queue's
+ * family (or by several: VK_SHARING_MODE_CONCURRENT) and has the usages STORAGE_BUFFER,
+ * UNIFORM_TEXEL_BUFFER, TRANSFER_SRC and TRANSFER_DST. It stays alive until `vkrt_release_buffers`
+ * or `vkrt_close`. */
+typedef struct vkrt_buffer {
+    uint64_t buffer; /* the VkBuffer */
+    uint64_t offset; /* a multiple of 256 for use in place; otherwise the device copies */
+    uint64_t nbytes; /* of an output, those behind the tensor up to a multiple of 16 are written too */
+    int32_t has_sizes; /* 0: those that the method declares; else `rank` and `sizes` say */
+    int32_t rank;
+    int64_t sizes[VKRT_MAX_RANK];
+} vkrt_buffer;
+
+typedef struct vkrt_semaphore {
+    uint64_t semaphore; /* the VkSemaphore */
+    uint64_t value;     /* of a timeline, what is waited for or signaled */
+    int32_t is_timeline;
+} vkrt_semaphore;
+
+typedef struct vkrt_submission {
+    size_t size;
+    const vkrt_buffer *inputs;
+    size_t input_count;
+    const vkrt_buffer *outputs;
+    size_t output_count;
+    const vkrt_semaphore *waits; /* before anything of the run */
+    size_t wait_count;
+    const vkrt_semaphore *signals; /* behind all of it, also where the run fails */
+    size_t signal_count;
+} vkrt_submission;
+
+/* Begins a run, and returns when the device has it: the device waits, reads inputs, writes outputs
+ * and signals, and nothing passes through the host's memory. `copied` (or null) says how many bytes
+ * the device copies, because its kernels cannot use a buffer in place. What the structs point to is
+ * not needed after the call; the next call for the method waits for the run.
+ *
+ * Where the host has a part in a run (kernels on the host, streamed weights), a thread of vkrt's does
+ * that; if then a binary semaphore is signaled, the call returns when the run is over. */
+VKRT_API int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
+                         const vkrt_submission *submission, uint64_t *copied);
+
+/* Waits for the run that was submitted last, and says what went wrong in it. */
+VKRT_API int vkrt_wait(vkrt_program program, const char *method);
+
+/* Forgets the buffers of all submissions, which may then be destroyed; waits for runs in progress. */
+VKRT_API int vkrt_release_buffers(vkrt_program program);
+
 /* ---- States: what a method keeps from run to run ---- */
 
 /* One more, with the initial values. */

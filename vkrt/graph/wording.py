@@ -10,6 +10,9 @@ ORIGINS = {
                                  "do it: q * cos + rotate_half(q) * sin",
     "et_vk.apply_rotary_emb_interleaved": "a rotary embedding: x times complex frequencies, real "
                                           "and imaginary parts side by side",
+    "et_vk.add_q8ta_q8ta_q8to": "a sum of 8-bit tensors",
+    "et_vk.binary_": "arithmetic of two tensors and the clamp, relu or hardtanh behind it",
+    "et_vk.conv2d_q8ta_q8csw": "a convolution with 8-bit weights and input",
     "et_vk.conv_with_clamp": "a convolution and the clamp, relu or hardtanh behind it",
     "et_vk.embedding_q4gsw": "an embedding with 4-bit weights",
     "et_vk.linear_dq8ca_q4gsw": "a linear layer with 4-bit weights in groups, its input quantized "

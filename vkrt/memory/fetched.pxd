@@ -11,5 +11,8 @@ cdef class FetchedSource(Source):
     cdef Py_ssize_t number
     cdef object constant
     cdef Py_buffer view
+    # Held while a constant is fetched, read or given back
+    cdef object lock
+    cdef int copy_alone(self, size_t offset, size_t nbytes, char* place) except -1
     cdef int bring(self, Py_ssize_t number) except -1
     cdef int drop(self) except -1

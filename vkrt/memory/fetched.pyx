@@ -7,6 +7,8 @@ is read, and given back with its last byte or when another one is read. Weights 
 order of the constants, so each is fetched once.
 """
 
+import threading
+
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from libc.string cimport memcpy
 
@@ -36,6 +38,7 @@ cdef class FetchedSource(Source):
         self.is_fetched = True
         self.keys, self.places = [], {}
         self.number = -1
+        self.lock = threading.Lock()
 
     def place(self, str key):
         """Where the first byte of a constant is; it has `SPACE` bytes from there on."""
@@ -46,6 +49,11 @@ cdef class FetchedSource(Source):
         return self.places[key] << SHIFT
 
     cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1:
+        # `fetch` is Python: while it runs, another thread of the reader may come here.
+        with self.lock:
+            return self.copy_alone(offset, nbytes, place)
+
+    cdef int copy_alone(self, size_t offset, size_t nbytes, char* place) except -1:
         cdef Py_ssize_t number = <Py_ssize_t>(offset >> SHIFT)
         cdef size_t start = offset - (<size_t>number << SHIFT)
         self._check_open()

@@ -13,7 +13,8 @@ from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
 from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.work.tensor import DEVICE_DTYPES, Tensor
+from vkrt.work.lending import DeviceBuffer
+from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,12 +155,14 @@ def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str,
 
 def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
     """The argument as a contiguous array of the input's dtype, and of sizes that it takes; an empty
-    one for None.
+    one for None. Buffers of the host's stay such.
 
     Raises:
         InputError: naming the input, what it expects and what it got.
     """
     label = f"input {index} '{info.name}'"
+    if isinstance(value, DeviceBuffer):
+        return _check_buffer(value, info, label)
     if info.fixed or isinstance(value, NUMBER_TYPES):
         return _check_number(value, info, label)
     array = as_array(value, label)
@@ -172,6 +175,22 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
                 return _contiguous(array)
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
     return _contiguous(array)
+
+
+def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
+    """A buffer of the host's that can stand for a tensor, with its sizes."""
+    if info.fixed or info.dtype in DEVICE_DTYPES or info.dtype == "none":
+        raise InputError(f"{label}: expected {info}, which a DeviceBuffer cannot hold: numbers and "
+                         "tensors of 64-bit elements are passed as arrays")
+    sizes = info.sizes if buffer.sizes is None else tuple(buffer.sizes)
+    if len(sizes) != len(info.sizes) or _wrong_dimension(sizes, info):
+        raise InputError(f"{label}: expected {info}, got a DeviceBuffer of sizes {list(sizes)}"
+                         f"{_wrong_dimension(sizes, info)}")
+    needed = math.prod(sizes) * itemsize(info.dtype)
+    if buffer.nbytes < needed:
+        raise InputError(f"{label}: expected a VkBuffer with {needed:,} bytes for {info}, got "
+                         f"{buffer}")
+    return replace(buffer, sizes=sizes)
 
 
 # What a caller may pass for an input that is a number, and not for another tensor
@@ -224,6 +243,8 @@ def check_output(array: Any, info: TensorInfo, index: int,
         sizes: that the output has in this call; by default the bounds.
     """
     wanted = info if sizes is None else replace(info, sizes=sizes, dynamic_dims=())
+    if isinstance(array, DeviceBuffer):
+        return _check_buffer(array, wanted, f"out {index} '{info.name}'")
     if isinstance(array, HostMemory) and (array.dtype, array.shape) == (wanted.dtype, wanted.sizes):
         return array  # type: ignore[return-value]
     if not isinstance(array, np.ndarray) or str(array.dtype) != wanted.dtype \
@@ -247,7 +268,7 @@ def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],
         InputError: an integer of 64 bits that a kernel reads does not fit into the 32 it has there.
     """
     for index, (array, operand) in enumerate(zip(arrays, operands, strict=True)):
-        if operand is None:
+        if operand is None or isinstance(array, DeviceBuffer):
             continue
         if isinstance(array, HostMemory):
             compute.write_input(index, array.view)
@@ -266,7 +287,10 @@ def _narrowed(array: np.ndarray, dtype: str, index: int) -> np.ndarray:
 
 
 def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
-    """Copies the memory of an output to an array of its dtype and sizes."""
+    """Copies the memory of an output to an array of its dtype and sizes; a buffer of the host's has
+    it already."""
+    if isinstance(result, DeviceBuffer):
+        return
     narrow = DEVICE_DTYPES.get(str(result.dtype))
     if isinstance(result, HostMemory):
         compute.read_output(index, result.view)

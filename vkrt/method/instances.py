@@ -8,6 +8,7 @@ of the method. The sizes run lately are kept: one of them costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from vkrt.ops.resolving import resolve
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.state_memory import StateMemory
+from vkrt.work.lending import DeviceBuffer, Lending, Semaphore
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -68,8 +70,26 @@ class Shape:
                          *map(str, self.values)))
 
 
+@dataclass(frozen=True)
+class Lent:
+    """The host's buffers of a call.
+
+    Attributes:
+        inputs, outputs: (number, buffer).
+    """
+
+    inputs: tuple[tuple[int, DeviceBuffer], ...] = ()
+    outputs: tuple[tuple[int, DeviceBuffer], ...] = ()
+
+    def __bool__(self):
+        return bool(self.inputs or self.outputs)
+
+
 def _value(read: Read, arrays: Sequence[np.ndarray]) -> int:
     array = arrays[read.input]
+    if isinstance(array, DeviceBuffer):
+        raise InputError(f"input {read.input}: what it holds decides sizes or places, which vkrt "
+                         "has to know before it runs; pass an array")
     if read.element >= array.size:
         raise InputError(f"input {read.input}: element {read.element} of it decides sizes, it has "
                          f"{array.size}")
@@ -85,21 +105,41 @@ class Instance:
         compute: runs it.
         state: what the method keeps from run to run.
         limits: what inputs may hold where kernels go by it.
+        lent: the host's buffers that it is recorded with.
+        lending: how it uses them.
     """
 
     prepared: Prepared
     compute: ComputeGraph
     state: StateMemory
     limits: tuple[Limit, ...] = ()
+    lent: Lent = Lent()
+    lending: Lending = Lending()
 
-    def run(self, run_kernel: Callable[..., Any]) -> None:
+    def run(self, run_kernel: Callable[..., Any], waits: Sequence[Semaphore] = (),
+            signals: Sequence[Semaphore] = ()) -> None:
         """Runs it once; see `ComputeGraph.run`.
 
         A run that fails in the middle of changing its state says so there. One that is interrupted
         does not, where the device finishes it.
         """
+        with self._watching():
+            self.compute.run(run_kernel, waits, signals)
+
+    def start(self, waits: Sequence[Semaphore], signals: Sequence[Semaphore]) -> None:
+        """Submits a run, see `ComputeGraph.start`; `finish` waits for it."""
+        with self._watching():
+            self.compute.start(waits, signals)
+
+    def finish(self) -> None:
+        """Waits for a run that was started."""
+        with self._watching():
+            self.compute.settle()
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
         try:
-            self.compute.run(run_kernel)
+            yield
         except BaseException as error:
             if self.changes_early and (isinstance(error, VulkanError)
                                        or not self.compute.is_one_submission):
@@ -157,10 +197,10 @@ class Instances:
         """Those that are kept, the one that was not run for longest first."""
         return iter([instance for _, instance in self._kept])
 
-    def get(self, shape: Shape, state: StateMemory) -> Instance | None:
-        """The instance of a shape and a state, if it is kept."""
+    def get(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance | None:
+        """The instance of a shape, a state and the host's buffers, if it is kept."""
         for entry in reversed(self._kept):
-            if entry[0] == shape and entry[1].state is state:
+            if entry[0] == shape and entry[1].state is state and entry[1].lent == lent:
                 if entry is not self._kept[-1]:
                     self._kept = (*(other for other in self._kept if other is not entry), entry)
                 return entry[1]
@@ -170,18 +210,18 @@ class Instances:
         """An instance of a shape over any state, if one is kept."""
         return next((instance for kept, instance in self._kept if kept == shape), None)
 
-    def drop(self, state: StateMemory) -> None:
-        """Lets go of the instances of a state."""
+    def drop(self, goes: Callable[[Instance], bool]) -> None:
+        """Lets go of the instances for which `goes` is true."""
         for instance in self:
-            if instance.state is state:
-                instance.compute.unbind()
-        self._kept = tuple(entry for entry in self._kept if entry[1].state is not state)
+            if goes(instance):
+                instance.compute.close()
+        self._kept = tuple(entry for entry in self._kept if not goes(entry[1]))
 
     def add(self, shape: Shape, instance: Instance) -> None:
         """Keeps an instance that is not kept yet; the one that was not run for longest goes where
         there are many."""
         for _, oldest in self._kept[:-(KEPT - 1)]:
-            oldest.compute.unbind()
+            oldest.compute.close()
         self._kept = (*self._kept[-(KEPT - 1):], (shape, instance))
 
     def bind(self, instance: Instance) -> bool:
@@ -205,7 +245,7 @@ class Instances:
                 error.breakdown = instance.prepared.plan.summary()
                 raise
         instance.compute.bind(self._weights, instance.state,
-                              self.arena.blocks(instance.prepared.plan))
+                              self.arena.blocks(instance.prepared.plan), instance.lending)
         return True
 
     def settle(self) -> None:
@@ -220,6 +260,7 @@ class Instances:
 
     def close(self) -> None:
         """Releases all of them and the arena; idempotent."""
-        self.unbind()
+        for instance in self:
+            instance.compute.close()
         self._kept = ()
         self.arena.release()

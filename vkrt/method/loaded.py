@@ -16,12 +16,13 @@ from typing import Any
 from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
-from vkrt.method.instances import Instance, Instances, Shape
+from vkrt.method.instances import Instance, Instances, Lent, Shape
 from vkrt.method.prepare import Prepared, prepare, prepare_sizes, prepare_weights
 from vkrt.method.states import is_zero
 from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
+from vkrt.plan.lending import lend
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
@@ -32,6 +33,7 @@ from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
+from vkrt.work.lending import Lending
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant
 
@@ -111,7 +113,7 @@ class Loaded:
         weights.prepare()
         shape = Shape.of_graph(prepared.graph, self.graph.reads)
         self.state = self._own(self._new_memory())
-        instance = self._instance(shape, prepared, self.state)
+        instance = self._instance(shape, prepared, self.state, Lent())
         self._pipelines.save()
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
@@ -167,37 +169,40 @@ class Loaded:
 
     # Sizes
 
-    def ready(self, shape: Shape, state: StateMemory) -> Instance:
-        """The instance of a shape and a state, ready to run. See `Method.execute` for what is
-        raised."""
+    def ready(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
+        """The instance of a shape, a state and the host's buffers, ready to run. See
+        `Method.execute` for what is raised."""
         self.instances.settle()
         if state.torn:
             raise StateError("a run that failed has left what the method keeps from run to run "
                              "half changed; call reset_state() or load_state()")
-        instance = self.instances.get(shape, state) or self._new(shape, state)
+        instance = self.instances.get(shape, state, lent) or self._new(shape, state, lent)
         if self.instances.bind(instance):
             plan = instance.prepared.plan
             self.report.shape(str(shape), plan.run_bytes - plan.state_bytes,
                               self.instances.arena.nbytes, self.allocator)
         return instance
 
-    def _new(self, shape: Shape, state: StateMemory) -> Instance:
-        """The instance of a shape that was not run lately, or not over this state."""
+    def _new(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
+        """The instance of a shape that was not run lately, or not over this state or buffers."""
         known = self.instances.of_shape(shape)
-        return (self._instance(shape, known.prepared, state) if known is not None
-                else self._new_sizes(shape, state))
+        prepared = known.prepared if known is not None else self._sizes(shape)
+        return self._instance(shape, prepared, state, lent)
 
-    def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory) -> Instance:
+    def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory,
+                  lent: Lent) -> Instance:
         """A new instance, its pipelines created."""
         compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
         compute.prepare()
         self._pipelines.drop_modules()
-        instance = Instance(prepared, compute, state, limits(prepared.graph))
+        lending = (lend(prepared.work, dict(lent.inputs), dict(lent.outputs)) if lent
+                   else Lending())
+        instance = Instance(prepared, compute, state, limits(prepared.graph), lent, lending)
         self.instances.add(shape, instance)
         return instance
 
-    def _new_sizes(self, shape: Shape, state: StateMemory) -> Instance:
-        """The instance of sizes that are new, or were not run for long."""
+    def _sizes(self, shape: Shape) -> Prepared:
+        """What sizes that are new, or were not run for long, come to."""
         base = self.prepared.base
         graph = shape.resolve(self.graph)
         work = lower(graph, base.target, base)
@@ -208,7 +213,7 @@ class Loaded:
         debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.run_bytes:,} bytes of "
                      "activations")
         self._expect(shape, prepared)
-        return self._instance(shape, prepared, state)
+        return prepared
 
     def _expect(self, shape: Shape, prepared: Prepared) -> None:
         """Corrects the prediction where sizes need more than those of which it was made."""
@@ -281,7 +286,7 @@ class Loaded:
     def close_state(self, state: StateMemory) -> None:
         """Releases a state that `new_state` made."""
         self.instances.settle()
-        self.instances.drop(state)
+        self.instances.drop(lambda instance: instance.state is state)
         self._owned = [thing for thing in self._owned if thing is not state]
         if not state.closed:
             self.report.further_state(-state.nbytes, self.allocator)

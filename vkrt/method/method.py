@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from vkrt.errors import InputError
+from vkrt.errors import InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.method.arguments import (
     check_count,
@@ -17,9 +17,10 @@ from vkrt.method.arguments import (
     read_output,
     write_inputs,
 )
-from vkrt.method.instances import Instance, Shape
+from vkrt.method.instances import Instance, Lent, Shape
 from vkrt.method.loaded import Loaded
 from vkrt.method.profile import Profile, summarize, takes_timestamps
+from vkrt.method.run import Run
 from vkrt.method.states import State, arrays_of, bytes_of
 from vkrt.ops.host import run as host
 from vkrt.packed.sidecar import Sidecar
@@ -30,6 +31,7 @@ from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk import interruption
 from vkrt.vk.memory import Allocator
+from vkrt.work.lending import DeviceBuffer, Semaphore
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
 
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 else:
     from vkrt.late import numpy as np
 
-# Where outputs go: arrays, or what makes them for their sizes
-Out = Sequence["np.ndarray"] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
+# Where outputs go: arrays and buffers of the host's, or what makes arrays for their sizes
+Out = Sequence[Any] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
 class Method:
@@ -73,6 +75,8 @@ class Method:
         # Guards `_runner`, the thread that runs the method, which `cancel` reads
         self._runner_lock = threading.Lock()
         self._runner: int | None = None
+        # What ends the run that the device was left with, see `start`
+        self._in_flight: Callable[[], None] | None = None
         self._closed = False
         self._has_run = False
         self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
@@ -91,7 +95,7 @@ class Method:
     # Running
 
     def execute(self, inputs: Sequence[Any], out: Out = None, state: State | None = None,
-                ) -> list[Any]:
+                waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> list[Any]:
         """Runs the method once.
 
         Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
@@ -100,16 +104,20 @@ class Method:
 
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
-                dimensions, less (see `metadata`); numbers and None where the inputs are such.
-            out: arrays to write the outputs to, of the sizes they have at these inputs; new ones
-                by default. Or a function that makes them: it is called with these sizes, in the
-                order of the outputs, before anything runs. In the place of a number it may return
-                anything, of which an array is written to.
+                dimensions, less (see `metadata`); numbers and None where the inputs are such;
+                `DeviceBuffer`s of the host's.
+            out: arrays, or `DeviceBuffer`s, to write the outputs to, of the sizes they have at
+                these inputs; new arrays by default. Or a function that makes the arrays: it is
+                called with these sizes, in the order of the outputs, before anything runs. In the
+                place of a number it may return anything, of which an array is written to.
             state: one of `new_state`, which the run reads and changes; by default the method's
                 first.
+            waits, signals: the host's semaphores that the device waits for before the run, and
+                signals behind it, also where the run fails or is interrupted.
 
         Returns:
-            The outputs as numpy arrays (numbers and None where the method returns such).
+            The outputs as numpy arrays (numbers and None where the method returns such, and the
+            host's buffers in the places where `out` has them).
 
         Raises:
             InputError: the arguments do not fit, or their sizes do not fit together.
@@ -120,29 +128,112 @@ class Method:
             VulkanError: the device failed; DeviceLostError means the program must be loaded again
                 (ForkedError, one of those: after a fork, in the child).
         """
+        arrays, shape = self._call(inputs)
+        with self._lock:
+            instance, results = self._begin(arrays, shape, out, state)
+            with self._running():
+                instance.run(host.run_kernel, waits, signals)
+            self._collect(instance, results)
+        return results
+
+    def start(self, inputs: Sequence[Any], out: Out = None, state: State | None = None,
+              waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> Run:
+        """Begins a run, and returns when the device has it.
+
+        The next call of the method waits for it. Where the host has to do something in the middle
+        of a run (kernels in numpy, streamed weights), a thread does that; but if a binary semaphore
+        is signaled, for which nobody may wait before it is submitted, the run is over when this
+        returns.
+
+        Args: as for `execute`, which says what is raised, too.
+        """
+        arrays, shape = self._call(inputs)
+        with self._lock:
+            instance, results = self._begin(arrays, shape, out, state)
+            copied = instance.lending.copied_bytes
+            if instance.compute.is_on_device:
+                instance.start(waits, signals)
+                run = Run(copied, lambda: self._is_done(run, instance), self._finish)
+                self._in_flight = lambda: self._end(run, instance, results)
+                return run
+        run = Run(copied)
+        at_once = any(semaphore.value is None for semaphore in signals)
+
+        def carry_out() -> None:
+            try:
+                run.set(self.execute(arrays, out, state, waits, signals))
+            except BaseException as error:
+                run.fail(error)
+                if at_once:
+                    raise
+
+        if at_once:
+            carry_out()
+        else:
+            threading.Thread(target=carry_out, name=f"vkrt {self.metadata.name}",
+                             daemon=True).start()
+        return run
+
+    def _call(self, inputs: Sequence[Any]) -> tuple[list[Any], Shape]:
+        """The arguments, checked, and what they come to."""
         self._device.check_process()
         arrays = self._arrays(inputs)
-        shape = Shape.of(self.graph, arrays)
-        with self._lock:
-            if not self._has_run:
-                self.report.stopwatch.start()
-                self.report.growth.took("rest")
-            instance = self._ready(shape, state)
-            instance.check(arrays)
-            results = self._results(out, instance)
-            write_inputs(instance.compute, arrays, instance.prepared.work.inputs)
-            with self._running():
-                instance.run(host.run_kernel)
-            for index, value in enumerate(instance.prepared.graph.outputs):
-                if isinstance(value, Tensor):
-                    read_output(instance.compute, index, results[index])
-                elif isinstance(results[index], np.ndarray):
-                    results[index][...] = value
-            if not self._has_run:
-                self._has_run = True
-                self.report.stopwatch.mark("first run")
-                self._loaded.phase("end of execute")
-        return results
+        return arrays, Shape.of(self.graph, arrays)
+
+    def _begin(self, arrays: Sequence[Any], shape: Shape, out: Out, state: State | None,
+               ) -> tuple[Instance, list[Any]]:
+        """The instance of a call, its inputs written, and where its outputs will go."""
+        if not self._has_run:
+            self.report.stopwatch.start()
+            self.report.growth.took("rest")
+        instance = self._ready(shape, state, arrays, out)
+        instance.check(arrays)
+        results = self._results(out, instance)
+        write_inputs(instance.compute, arrays, instance.prepared.work.inputs)
+        return instance, results
+
+    def _collect(self, instance: Instance, results: list[Any]) -> None:
+        """Brings the outputs of a run that is over to where they go."""
+        for index, value in enumerate(instance.prepared.graph.outputs):
+            if isinstance(value, Tensor):
+                read_output(instance.compute, index, results[index])
+            elif isinstance(results[index], np.ndarray):
+                results[index][...] = value
+        if not self._has_run:
+            self._has_run = True
+            self.report.stopwatch.mark("first run")
+            self._loaded.phase("end of execute")
+
+    def _is_done(self, run: Run, instance: Instance) -> bool:
+        """Whether the device is done with a run that was begun, as far as that can be told at once:
+        another call may be waiting for it."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return run.ended or instance.compute.is_done()
+        finally:
+            self._lock.release()
+
+    def _finish(self, run: Run) -> None:
+        """Waits for a run that was begun, unless another call has done so."""
+        with self._lock, self._running():
+            if not run.ended:
+                self._settle()
+
+    def _settle(self) -> None:
+        """Waits for the run that the device was left with, if there is one."""
+        if self._in_flight is not None:
+            self._in_flight()
+
+    def _end(self, run: Run, instance: Instance, results: list[Any]) -> None:
+        try:
+            instance.finish()
+            self._collect(instance, results)
+        except VulkanError as error:
+            run.fail(error)
+        else:
+            run.set(results)
+        self._in_flight = None
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -156,6 +247,13 @@ class Method:
             with self._runner_lock:
                 self._runner = None
                 interruption.forget(thread)
+
+    def release_buffers(self) -> None:
+        """Forgets the buffers of the host's that runs were given: it may destroy them. Waits for a
+        run in progress."""
+        with self._open() as loaded:
+            loaded.instances.settle()
+            loaded.instances.drop(lambda instance: bool(instance.lent))
 
     def cancel(self) -> None:
         """Ends the run that another thread is at, which gets CancelledError within a tenth of a
@@ -182,6 +280,7 @@ class Method:
             return
         with self._lock:
             if not self._closed:
+                self._settle()
                 self._loaded.close_state(state.memory)
 
     def reset_state(self, state: State | None = None) -> None:
@@ -239,6 +338,7 @@ class Method:
         with self._lock:
             if self._closed:
                 raise ValueError(f"method '{self.metadata.name}' is closed")
+            self._settle()
             yield self._loaded
 
     def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
@@ -265,11 +365,15 @@ class Method:
         arrays = self._arrays(inputs)
         shape = Shape.of(self.graph, arrays)
         with self._lock:
-            instance = self._ready(shape, None)
+            instance = self._ready(shape, None, arrays)
             instance.check(arrays)
             compute, operands = instance.compute, instance.prepared.work.inputs
-            runs = compute.profile(lambda: write_inputs(compute, arrays, operands),
-                                   host.run_kernel, timestamps, repeat + 1)
+
+            def write() -> None:
+                write_inputs(compute, arrays, operands)
+                compute.copy_in()
+
+            runs = compute.profile(write, host.run_kernel, timestamps, repeat + 1)
         return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 
@@ -279,11 +383,14 @@ class Method:
         return [check_input(value, info, index)
                 for index, (value, info) in enumerate(zip(inputs, infos))]
 
-    def _ready(self, shape: Shape, state: State | None) -> Instance:
-        """The instance of a shape and a state, ready to run."""
+    def _ready(self, shape: Shape, state: State | None, arrays: Sequence[Any],
+               out: Out = None) -> Instance:
+        """The instance of a shape, a state and the host's buffers, ready to run."""
         if self._closed:
             raise ValueError(f"method '{self.metadata.name}' is closed")
-        return self._loaded.ready(shape, self._memory(self._loaded, state))
+        self._settle()
+        lent = Lent(_buffers(arrays), () if out is None or callable(out) else _buffers(out))
+        return self._loaded.ready(shape, self._memory(self._loaded, state), lent)
 
     def _results(self, out: Out, instance: Instance) -> list[Any]:
         infos, values = self.metadata.outputs, instance.prepared.graph.outputs
@@ -312,5 +419,12 @@ class Method:
             self._loaded.abandon()
             return
         with self._lock:
+            self._settle()
             self._closed = True
             self._loaded.close()
+
+
+def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:
+    """Those of the arguments that are buffers of the host's, by their numbers."""
+    return tuple((number, value) for number, value in enumerate(values)
+                 if isinstance(value, DeviceBuffer))

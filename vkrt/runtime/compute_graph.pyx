@@ -11,21 +11,20 @@
 A method with dynamic shapes has several: one for each of the sizes it was run at lately.
 """
 
+from contextlib import suppress
 from time import perf_counter
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
-)
 from libc.stdint cimport uint32_t
-from libc.string cimport memcpy, memset
 
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
 from vkrt.plan.barriers import barriers, transitions
+from vkrt.work.lending import Lending
 from vkrt.work.records import Dispatch, HostCall, Move
 from vkrt.shader import catalog
 
+from vkrt.runtime.handover cimport Handover
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times, on_one_line
@@ -35,7 +34,8 @@ from vkrt.runtime.state_memory cimport StateMemory
 from vkrt.runtime.streaming cimport Streamer
 from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.command cimport CommandBuffer, CommandPool
+from vkrt.vk.batch cimport SemaphoreList, submit_batch
+from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
@@ -64,6 +64,7 @@ cdef class ComputeGraph:
     cdef DescriptorPool sets
     cdef CommandPool pool
     cdef Submission submission
+    cdef Handover handover
     cdef list sections
     # Whether a branch that is not taken can be left out: what waits in the host's memory comes and
     # goes there too
@@ -101,13 +102,14 @@ cdef class ComputeGraph:
             else:
                 self.steps.append((step, None, None))
 
-    def bind(self, weights, StateMemory state not None, blocks):
+    def bind(self, weights, StateMemory state not None, blocks, lending=Lending()):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
             weights: the `Weights` that have the storages of this work list's weights.
             state: what it keeps from run to run.
             blocks: the memory of the plan's blocks of activations, by their index.
+            lending: the host's buffers that stand for inputs and outputs.
 
         Raises:
             VulkanError: nothing is left bound.
@@ -125,6 +127,8 @@ cdef class ComputeGraph:
                 places = self.plan.blocks[index].places
                 self.resources.create([place.storage for place in places])
                 self.resources.bind(places, block)
+            self.handover = Handover(self.device, lending)
+            self.handover.place(self.resources)
             self._encode()
         except BaseException:
             self.unbind()
@@ -142,9 +146,9 @@ cdef class ComputeGraph:
         try:
             if self.device.inherited:
                 pass  # the run is the parent's
-            elif self.streamer is not None:
-                self.streamer.rest()
             else:
+                if self.streamer is not None:
+                    self.streamer.rest()
                 self.submission.settle()
         finally:
             if not self._is_at_work():
@@ -173,17 +177,30 @@ cdef class ComputeGraph:
             self._close_leftovers()
         self.bound = False
         commands = [commands for commands, _ in self.sections]
-        for thing in (*commands, self.pool, self.submission, self.sets, self.resources):
+        for thing in (*commands, self.handover, self.pool, self.submission, self.sets,
+                      self.resources):
             if thing is not None:
                 thing.close()
         self.sections = []
         self.pool = self.submission = self.sets = self.resources = self.streamer = None
+        self.handover = None
         self.weights = self.state = None
+
+    def close(self):
+        """Releases everything; idempotent. Whoever still holds the graph, such as the traceback of
+        a run that failed, holds nothing of the device then."""
+        self.unbind()
+        self.steps = []
 
     @property
     def is_one_submission(self):
         """Whether the device finishes a run that the host does not wait for to its end."""
         return len(self.sections) <= 1 and self.streamer is None
+
+    @property
+    def is_on_device(self):
+        """Whether a run needs the host for nothing but submitting it."""
+        return self.is_one_submission and not any(host for _, host in self.sections)
 
     def _encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
@@ -197,6 +214,7 @@ cdef class ComputeGraph:
             write_set(self.sets, index, shader, (*step.writes, *step.reads), self.resources)
             index += 1
         self._record(self.plan.sections, self.sections, None)
+        self.handover.record(self.pool, self.resources)
 
     def _record(self, bounds, list sections, TimestampQueries queries):
         """Records the steps into command buffers.
@@ -255,23 +273,84 @@ cdef class ComputeGraph:
         """Copies a contiguous array of the staging dtype to an input's memory."""
         operand = self.work.inputs[index]
         if operand is not None:
-            _copy_in(self.resources, operand, array)
+            self.resources.copy_in(operand, array)
 
     def read_output(self, int index, array):
         """Copies an output's memory to a contiguous, writable array of the staging dtype."""
-        _copy_out(self.resources, self.work.outputs[index], array)
+        self.resources.copy_out(self.work.outputs[index], array)
 
-    def run(self, run_kernel):
+    def run(self, run_kernel, waits=(), signals=()):
         """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels.
 
         A signal's handler that raises (Ctrl-C) ends it at once. The device goes on with the section
         it is at: `settle` comes before inputs are written again.
+
+        Args:
+            waits, signals: `vkrt.work.lending.Semaphore`s. Whatever happens, the latter are
+                signaled, unless the device has failed.
         """
+        cdef SemaphoreList before = self._semaphores(waits)
+        cdef SemaphoreList after = self._semaphores(signals)
         try:
+            self.handover.begin(before)
             self._run(self.sections, run_kernel, self.skips)
+            if after is not None or self.handover.copy_out is not None:
+                self._hand_back(after)
+                after = None
+                self.submission.settle()
         except BaseException:
-            self._keep()
+            self._leave(after, self.handover.copy_in is not None)
             raise
+
+    def start(self, waits, signals):
+        """Submits a run of which everything is on the device, and returns: `settle` waits for it.
+
+        Args: as for `run`.
+        """
+        cdef SemaphoreList before = self._semaphores(waits)
+        cdef SemaphoreList after = self._semaphores(signals)
+        cdef CommandBuffer commands
+        try:
+            self.handover.begin(before)
+            for commands, _ in self.sections:
+                with nogil:
+                    submit_batch(self.device, commands, None, None, None)
+            self._hand_back(after)
+            after = None
+            self._keep()
+        except BaseException:
+            self._leave(after, True)
+            raise
+
+    cdef SemaphoreList _semaphores(self, semaphores):
+        """Those of a run; None for none, as in most runs."""
+        return SemaphoreList(self.device, semaphores) if semaphores else None
+
+    cdef int _hand_back(self, SemaphoreList signals) except -1:
+        """Submits what comes behind a run."""
+        self.handover.end(signals, self.submission.fence)
+        self.submission.pending = True
+        return 0
+
+    cdef int _leave(self, SemaphoreList signals, bint has_no_fence) except -1:
+        """Leaves a run that has failed or was interrupted to the device.
+
+        Args:
+            signals: those that are not submitted yet, if any: nobody is to wait for them in vain.
+            has_no_fence: whether something may have been submitted with none behind it.
+        """
+        cdef Fence fence = None if self.submission.pending else self.submission.fence
+        if signals is not None or has_no_fence and fence is not None:
+            with suppress(VulkanError):
+                with nogil:
+                    submit_batch(self.device, None, None, signals, fence)
+                self.submission.pending = True
+        return self._keep()
+
+    def copy_in(self):
+        """Copies what the device copies of lent inputs, and waits for that."""
+        if self.handover.copy_in is not None:
+            self.submission.run(self.handover.copy_in)
 
     def _run(self, sections, run_kernel, bint skips):
         """Args:
@@ -291,8 +370,8 @@ cdef class ComputeGraph:
         """Whether the device may be, on a run that is over for the host."""
         if self.device.inherited:
             return False
-        if self.streamer is not None:
-            return self.streamer.broken
+        if self.streamer is not None and self.streamer.broken:
+            return True
         return self.submission is not None and self.submission.pending
 
     cdef int _keep(self) except -1:
@@ -356,40 +435,3 @@ cdef class ComputeGraph:
             if not self.unfinished:
                 self._close_leftovers()
         return runs
-
-
-cdef int _copy_in(Resources resources, operand, array) except -1:
-    cdef Py_buffer data
-    cdef void* target = resources.host_address(operand)
-    cdef size_t limit = operand.nbytes
-    PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
-    try:
-        if <size_t>data.len > limit:
-            raise ValueError(f"{data.len} bytes for an operand of {limit}")
-        if data.len:
-            # Nothing that the device has written is alive in this memory between two runs.
-            with nogil:
-                memcpy(target, data.buf, data.len)
-            # The rest of the last texel is padding, which kernels take to be zero.
-            memset(<char*>target + data.len, 0, limit - data.len)
-            resources.flush(operand)
-    finally:
-        PyBuffer_Release(&data)
-    return 0
-
-
-cdef int _copy_out(Resources resources, operand, array) except -1:
-    cdef Py_buffer data
-    cdef void* source = resources.host_address(operand)
-    cdef size_t limit = operand.nbytes
-    PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
-    try:
-        if <size_t>data.len > limit:
-            raise ValueError(f"{data.len} bytes of an operand of {limit}")
-        if data.len:
-            resources.invalidate(operand)
-            with nogil:
-                memcpy(data.buf, source, data.len)
-    finally:
-        PyBuffer_Release(&data)
-    return 0

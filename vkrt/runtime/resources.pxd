@@ -26,3 +26,6 @@ cdef class Resources:
     # wrote one
     cdef int invalidate(self, operand) except -1
     cdef int flush(self, operand) except -1
+    # Between the memory of a raw operand and a contiguous array
+    cdef int copy_in(self, operand, array) except -1
+    cdef int copy_out(self, operand, array) except -1

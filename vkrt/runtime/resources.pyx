@@ -4,9 +4,14 @@
 from vkrt.device.policy import policy_of
 from vkrt.work.tensor import MIN_BYTES
 from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
+from vkrt.vk.memory_types import hidden_types
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
 
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
@@ -39,7 +44,14 @@ def requirements_of(Device device):
     Returns a function: storage -> (size, alignment, memory type bits).
     """
     cdef bint odd = policy_of(device.info).odd_sizes
+    # Where memory is shared the host writes and reads every buffer, but no image: one that cannot
+    # lie where the host sees it must not take a buffer along.
+    hidden = hidden_types(device.info.memory_types) if device.unified else 0
     known = {}
+
+    def of_buffer(nbytes, shared):
+        size, alignment, bits = buffer_requirements(device, nbytes, BUFFER_USAGE, shared)
+        return size, alignment, bits & ~hidden or bits
 
     def requirements(storage):
         # A weight may come to lie in the pool, see `Resources.allow_uploads`.
@@ -48,8 +60,7 @@ def requirements_of(Device device):
         if key not in known:
             known[key] = (image_requirements(device, storage.extents, TEXEL_FORMATS[storage.dtype],
                                              IMAGE_USAGE) if storage.is_image else
-                          buffer_requirements(device, _buffer_bytes(storage, odd), BUFFER_USAGE,
-                                              shared))
+                          of_buffer(_buffer_bytes(storage, odd), shared))
         return known[key]
     return requirements
 
@@ -179,6 +190,41 @@ cdef class Resources:
         cdef Buffer buffer = self.handles[operand.storage.id]
         if not buffer.block.coherent:
             buffer.block.flush(buffer.offset + <uint64_t>operand.offset, operand.nbytes)
+        return 0
+
+    cdef int copy_in(self, operand, array) except -1:
+        cdef Py_buffer data
+        cdef void* target = self.host_address(operand)
+        cdef size_t limit = operand.nbytes
+        PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
+        try:
+            if <size_t>data.len > limit:
+                raise ValueError(f"{data.len} bytes for an operand of {limit}")
+            if data.len:
+                # Nothing that the device has written is alive in this memory between two runs.
+                with nogil:
+                    memcpy(target, data.buf, data.len)
+                # The rest of the last texel is padding, which kernels take to be zero.
+                memset(<char*>target + data.len, 0, limit - data.len)
+                self.flush(operand)
+        finally:
+            PyBuffer_Release(&data)
+        return 0
+
+    cdef int copy_out(self, operand, array) except -1:
+        cdef Py_buffer data
+        cdef void* source = self.host_address(operand)
+        cdef size_t limit = operand.nbytes
+        PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
+        try:
+            if <size_t>data.len > limit:
+                raise ValueError(f"{data.len} bytes of an operand of {limit}")
+            if data.len:
+                self.invalidate(operand)
+                with nogil:
+                    memcpy(data.buf, source, data.len)
+        finally:
+            PyBuffer_Release(&data)
         return 0
 
     def close(self):

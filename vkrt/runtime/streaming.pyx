@@ -19,6 +19,7 @@ once; the next one, or whoever releases what it used, then waits until the devic
 """
 
 import threading
+from contextlib import suppress
 
 from libc.stdint cimport uint64_t
 
@@ -28,7 +29,7 @@ from vkrt.vk.device cimport Device
 from vkrt.vk.interruption cimport check_interruption
 from vkrt.vk.timeline_semaphore cimport TimelineSemaphore, submit_in_order
 
-from vkrt.errors import CancelledError, VkrtError
+from vkrt.errors import CancelledError, DeviceLostError, VkrtError
 
 # So often, in nanoseconds, a wait for the device looks whether it should go on.
 cdef uint64_t PATIENCE = 50_000_000
@@ -311,7 +312,8 @@ cdef class Streamer:
         try:
             # Unless the device has failed, whoever closes has called `rest` before.
             if self.broken:
-                self._come_to_rest()
+                with suppress(DeviceLostError):  # a device that is lost is at rest
+                    self._come_to_rest()
                 self.broken = False
         finally:
             self.uploader.close()

@@ -8,8 +8,11 @@ caller raises it by one when `upload` returns, else copies raise it to what `upl
 `settle()`, which waits for all copies.
 """
 
+from contextlib import suppress
+
 from libc.stdint cimport uint64_t
 
+from vkrt.errors import DeviceLostError
 from vkrt.plan.uploads import SLOTS, pieces_of
 from vkrt.memory.reader import Transfer as make_transfer
 from vkrt.runtime.formats import BUFFER_USAGE
@@ -192,7 +195,8 @@ cdef class StagingUploader(Uploader):
     def close(self):
         """Waits for the copies and releases everything; idempotent."""
         if self.owned and self.submitted:
-            self.settle()
+            with suppress(DeviceLostError):  # of a device that is lost nothing is under way
+                self.settle()
         for thing in reversed(self.owned):
             thing.close()
         self.owned = []

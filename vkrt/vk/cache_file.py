@@ -158,9 +158,25 @@ def put(path: str, *parts: bytes) -> bool:
     return True
 
 
+def _sweep(folder: str) -> None:
+    """Removes what processes that were killed had not finished writing."""
+    for name in os.listdir(folder or os.curdir):
+        writer = name.startswith(".") and name.rpartition("-")[0].rpartition(f"{_SUFFIX}-")[2]
+        if writer and writer.isdigit():
+            try:
+                os.kill(int(writer), 0)
+            except ProcessLookupError:
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(folder, name))
+            except OSError:
+                pass  # somebody else's
+
+
 def prune(folder: str, keep: str, max_bytes: int = MAX_FOLDER_BYTES) -> None:
-    """Removes the files written longest ago, all but `keep`, until `max_bytes` are left."""
+    """Removes the files written longest ago, all but `keep`, until `max_bytes` are left, and what
+    was never finished."""
     try:
+        _sweep(folder)
         with os.scandir(folder or os.curdir) as entries:
             found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries
                      if entry.name.endswith(_SUFFIX) and entry.name != os.path.basename(keep)]

@@ -7,7 +7,6 @@ when the last child is closed.
 """
 
 import os
-import sys
 from dataclasses import replace
 
 cimport cython
@@ -36,6 +35,7 @@ from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.memory_types import reads_slowly, shares_memory
 from vkrt.vk.physical import feature_names
+from vkrt.work.handles import address_of
 
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
@@ -77,24 +77,6 @@ def choose(found, selector):
         names = ", ".join(f"{info.index}: {info.name}" for _, info in found)
         raise InputError(f"no Vulkan device {selector!r}; there are {names}")
     return matching[0]
-
-
-def address_of(handle, str name):
-    """The value of a handle: an int, a ctypes pointer or a cffi pointer."""
-    if isinstance(handle, int):
-        value = handle
-    elif hasattr(handle, "value"):
-        value = handle.value
-    elif "_cffi_backend" in sys.modules:
-        try:
-            value = int(sys.modules["_cffi_backend"].FFI().cast("uintptr_t", handle))
-        except TypeError:
-            raise InputError(f"{name}: expected a handle, got {handle!r}") from None
-    else:
-        raise InputError(f"{name}: expected a handle, got {handle!r}")
-    if not value:
-        raise InputError(f"{name}: the handle is null")
-    return value
 
 
 def check_fork(info):

@@ -59,6 +59,11 @@ def suitable_types(types: Types, type_bits: int, purpose: str, unified: bool) ->
     return found
 
 
+def hidden_types(types: Types) -> int:
+    """The memory types that the host does not see, one bit each."""
+    return sum(1 << index for index, (_, names) in enumerate(types) if "host_visible" not in names)
+
+
 def shares_memory(types: Types) -> bool:
     """Whether the host sees memory of the device's own kind."""
     return any({"device_local", "host_visible"} <= set(names) for _, names in types)

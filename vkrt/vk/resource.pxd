@@ -27,6 +27,7 @@ cdef class Resource:
 @cython.final
 cdef class Buffer(Resource):
     cdef VkBuffer handle
+    cdef bint lent
     cdef readonly uint64_t size
 
 

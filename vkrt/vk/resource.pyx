@@ -78,16 +78,24 @@ cdef class Buffer(Resource):
         usage: VkBufferUsageFlags.
         imported: its memory will be the host's, see `vkrt.vk.imported.HostImport`.
         shared: the queue for copies uses it as well.
+        lent: the handle, as a number, of a buffer that the host has made and bound to memory, and
+            destroys itself; 0 for a new one.
     """
 
     def __cinit__(self, Device device not None, uint64_t size, uint32_t usage,
-                  bint imported=False, bint shared=False):
+                  bint imported=False, bint shared=False, size_t lent=0):
         cdef uint32_t[2] families
         cdef VkBufferCreateInfo info
         cdef VkExternalMemoryBufferCreateInfo external
         cdef VkBuffer handle = NULL
         if size == 0:
             raise ValueError("a buffer needs at least one byte")
+        if lent:
+            self.device = device
+            self.size = size
+            self.handle = <VkBuffer>lent
+            self.lent = self.bound = True
+            return
         device.retain()
         self.device = device
         self.size = size
@@ -125,6 +133,8 @@ cdef class Buffer(Resource):
         self.handle = NULL
         self.block = None
         self.bound = False
+        if self.lent:
+            return
         self.device.vk.vkDestroyBuffer(self.device.handle, handle, NULL)
         self.device.destroyed(BUFFER)
 

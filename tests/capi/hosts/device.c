@@ -87,6 +87,37 @@ static int make_device(vkrt_host_device *host) {
     return 1;
 }
 
+/* What is refused; tools/hosts/renderer.cpp shows what is not. */
+static void test_submissions(vkrt_program program) {
+    vkrt_submission run = {0};
+    vkrt_buffer in = {0}, out = {0};
+    uint64_t copied = 1;
+    EXPECT(vkrt_submit(program, NULL, NULL, NULL, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "sizeof") != NULL);
+    run.size = sizeof run;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, &copied) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "expected 1 inputs") != NULL && copied == 0);
+    run.input_count = run.output_count = 1;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT); /* null pointers */
+    run.inputs = &in;
+    run.outputs = &out;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "null") != NULL);
+    in.buffer = out.buffer = 1;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "0 bytes") != NULL);
+    in.nbytes = out.nbytes = 3;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "360 bytes") != NULL);
+    in.has_sizes = 1;
+    in.rank = VKRT_MAX_RANK + 1;
+    EXPECT(vkrt_submit(program, NULL, NULL, &run, NULL) == VKRT_ERROR_INPUT);
+    EXPECT(strstr(vkrt_last_error_text(), "rank 17") != NULL);
+    EXPECT(vkrt_wait(program, NULL) == VKRT_OK); /* nothing was submitted */
+    EXPECT(vkrt_release_buffers(program) == VKRT_OK);
+}
+
 static void test_runs(const char *path, vkrt_host_device *host) {
     static float x[3 * 30], y[3 * 10];
     vkrt_tensor in = {0}, out = {0};
@@ -117,7 +148,9 @@ static void test_runs(const char *path, vkrt_host_device *host) {
     lock.taken = 0;
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_OK);
     EXPECT(lock.taken == 1 && !lock.held);
+    test_submissions(program);
     EXPECT(vkrt_close(program) == VKRT_OK);
+    EXPECT(vkrt_wait(program, NULL) == VKRT_ERROR_CLOSED);
     EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == before);
     printf("runs %g\n", y[0]);
 }

@@ -1,0 +1,426 @@
+"""Buffers of the host's as inputs and outputs, its semaphores, and runs that are not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from host_device import open_host
+from support import MODELS, RUN_STORAGES, in_turn
+
+import vkrt
+from vkrt import DeviceBuffer, InputError, Semaphore
+from vkrt.errors import CancelledError, StateError
+from vkrt.ops.host import run as host_kernels
+from vkrt.ops.lowering import lower
+from vkrt.plan.lending import lend
+from vkrt.program import Description
+from vkrt.vk import live_objects
+from vkrt.vk.device import Device
+from vkrt.work.target import Target
+
+driver = pytest.mark.driver
+SUPERRES = MODELS / "superres_small.pte"
+BRANCHES = MODELS / "branches.pte"
+TIMELINE = "timelineSemaphore"
+GUARD = 0xa5
+# Programs whose inputs and outputs all can be buffers
+NAMES = ["superres_small", "mlp", "mlp-fp16", "conv_mix", "elementwise", "pools", "conv-dyn",
+         "between-dyn", "cases/attention"]
+
+
+@contextmanager
+def host_and_device(**options):
+    with open_host(TIMELINE) as host, \
+            Device.adopt(*host.handles, 0, features=[TIMELINE], **options) as device:
+        yield host, device
+
+
+def arrays_of(program, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype)
+            for info in program.metadata().inputs]
+
+
+class Lent:
+    """Buffers of a host for arrays, with guards around them.
+
+    Attributes:
+        buffers: `DeviceBuffer`s.
+    """
+
+    def __init__(self, host, arrays, offset=256, room=16):
+        self.offset = offset
+        self.arrays = arrays
+        # Of outputs, the last texel belongs to the buffer.
+        self.sizes = [math.ceil(array.nbytes / room) * room for array in arrays]
+        self.hosts = [host.buffer(offset + size + 256) for size in self.sizes]
+        for buffer in self.hosts:
+            buffer.bytes[:] = GUARD
+        self.buffers = [DeviceBuffer(buffer.handle, size, offset, array.shape)
+                        for buffer, size, array in zip(self.hosts, self.sizes, arrays)]
+
+    def fill(self):
+        for buffer, array in zip(self.hosts, self.arrays):
+            buffer.bytes[self.offset:self.offset + array.nbytes] = array.view(np.uint8).ravel()
+
+    def check(self):
+        """They hold the arrays, and nothing beside was written."""
+        for buffer, size, array in zip(self.hosts, self.sizes, self.arrays):
+            end = self.offset + array.nbytes
+            held = buffer.bytes[self.offset:end].view(array.dtype)
+            assert np.array_equal(held.reshape(array.shape), array)
+            assert (buffer.bytes[:self.offset] == GUARD).all()
+            assert (buffer.bytes[self.offset + size:] == GUARD).all()
+
+
+# What is lent, without a device
+
+
+@pytest.fixture(scope="module")
+def superres():
+    description = Description(SUPERRES)
+    yield lower(description.graph("forward"), Target())
+    description.close()
+
+
+def places(work, **changes):
+    """How one buffer for the input and one for the output are used."""
+    x = DeviceBuffer(1, **{"nbytes": 1 << 20, **changes})
+    y = DeviceBuffer(2, **{"nbytes": 1 << 20, **changes})
+    found = lend(work, {0: x}, {0: y})
+    return len(found.in_place), len(found.copies_in), len(found.copies_out)
+
+
+def test_whole_storages_at_an_alignment_are_used_in_place(superres):
+    assert places(superres) == (2, 0, 0)
+    assert places(superres, offset=512) == (2, 0, 0)
+    assert places(superres, offset=16) == (0, 1, 1)
+
+
+def test_padding_of_the_hosts_is_not_taken_for_zeros():
+    description = Description(MODELS / "mlp.pte")
+    work = lower(description.graph("forward"), Target())
+    description.close()
+    # 360 bytes end in the middle of a texel.
+    found = lend(work, {0: DeviceBuffer(1, 368)}, {})
+    assert [copy.nbytes for copy in found.copies_in] == [360]
+
+
+def test_an_input_that_is_written_over_is_copied():
+    description = Description(MODELS / "cases" / "attention.pte")
+    work = lower(description.graph("forward"), Target())
+    description.close()
+    written = {operand.storage.id for step in work.steps for operand in step.writes}
+    inputs = {number: DeviceBuffer(number + 1, 1 << 20) for number in range(len(work.inputs))}
+    found = lend(work, inputs, {})
+    assert any(copy.operand.storage.id in written for copy in found.copies_in)
+    assert not any(storage in written for storage, _ in found.in_place)
+
+
+def test_a_buffer_has_room_for_its_tensor(superres):
+    with pytest.raises(InputError, match=r"input 0: expected a DeviceBuffer of 4,752 bytes"):
+        places(superres, nbytes=4751)
+
+
+# On a device
+
+
+@driver
+@pytest.mark.parametrize("name", in_turn(NAMES))
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+def test_the_same_bits_as_with_arrays(name, storage):
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        for offset in (256, 4):
+            given, made = Lent(host, inputs, offset), Lent(host, expected, offset)
+            given.fill()
+            for _ in range(2):
+                run = program.run_async(*given.buffers, out=made.buffers)
+                assert run.result() == made.buffers
+                given.check()
+                made.check()
+            assert offset == 256 or run.copied_bytes == sum(
+                array.nbytes for array in (*inputs, *expected))
+            # Buffers and arrays, mixed
+            result, = program.run(*given.buffers)[:1]
+            assert np.array_equal(result, expected[0])
+        assert program.memory.measured_peak <= program.memory.planned_peak
+
+
+@driver
+def test_nothing_is_copied_where_buffers_fit():
+    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+        inputs = arrays_of(program)
+        steps = [row.kernel for row in program.profile(*inputs, repeat=1).steps]
+        given, made = Lent(host, inputs), Lent(host, program.run(*inputs))
+        given.fill()
+        run = program.run_async(*given.buffers, out=made.buffers)
+        run.result()
+        assert run.copied_bytes == 0
+        made.check()
+        assert [row.kernel for row in program.profile(*given.buffers, repeat=1).steps] == steps
+
+
+@driver
+def test_buffers_take_turns_and_go():
+    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+        for seed in range(3):
+            inputs = arrays_of(program, seed)
+            given, made = Lent(host, inputs), Lent(host, program.run(*inputs))
+            given.fill()
+            program.run(*given.buffers, out=made.buffers)
+            made.check()
+            program.release_buffers()
+            for buffer in (*given.hosts, *made.hosts):
+                host.release(buffer)
+
+
+@driver
+def test_sizes_of_a_call():
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / "conv-dyn.pte", device) as program:
+        for sizes in ((1, 3, 12, 20), (1, 3, 30, 40)):
+            x = np.random.default_rng(1).uniform(-1, 1, sizes).astype(np.float32)
+            expected = program.run(x)
+            given, made = Lent(host, [x]), Lent(host, expected)
+            given.fill()
+            program.run(*given.buffers, out=made.buffers)
+            made.check()
+
+
+# Semaphores
+
+
+@driver
+def test_binary_semaphores():
+    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        before, after = host.semaphore(), host.semaphore()
+        for offset in (256, 4):
+            given, made = Lent(host, inputs, offset), Lent(host, expected, offset)
+            given.fill()
+            host.submit(signal=before)
+            program.run_async(*given.buffers, out=made.buffers, wait=[Semaphore(before)],
+                              signal=[Semaphore(after)])
+            host.submit(wait=after)
+            made.check()
+
+
+@driver
+@pytest.mark.parametrize("options", [{}, {"weights": "stream"}])
+def test_timelines(options):
+    with host_and_device() as (host, device), \
+            vkrt.load(SUPERRES, device, **options) as program:
+        inputs = arrays_of(program)
+        given, made = Lent(host, inputs), Lent(host, program.run(*inputs))
+        line = host.semaphore(timeline=True)
+        run = program.run_async(*given.buffers, out=made.buffers, wait=[Semaphore(line, 1)],
+                                signal=[Semaphore(line, 2)])
+        with pytest.raises(TimeoutError):
+            run.result(0.05)
+        assert not run.done() and host.value(line) == 0
+        given.fill()
+        host.signal(line, 1)
+        run.result(60)
+        assert run.done() and host.value(line) == 2
+        made.check()
+
+
+@driver
+def test_binary_semaphores_where_the_host_has_a_part():
+    """Nobody may wait for one before it is submitted, and a part of the run comes later."""
+    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+        *choices, x = arrays_of(program)
+        given, made = Lent(host, [x]), Lent(host, program.run(*choices, x))
+        given.fill()
+        after = host.semaphore()
+        run = program.run_async(*choices, *given.buffers, out=made.buffers,
+                                signal=[Semaphore(after)])
+        assert run.done()
+        host.submit(wait=after)
+        made.check()
+
+
+@driver
+def test_a_run_that_fails_signals_all_the_same(monkeypatch):
+    def fails(*arguments):
+        raise ArithmeticError("no")
+
+    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+        *choices, x = arrays_of(program)
+        expected = program.run(*choices, x)
+        line = host.semaphore(timeline=True)
+        given = Lent(host, [x], 4)
+        given.fill()
+        with monkeypatch.context() as patch:
+            patch.setattr(host_kernels, "run_kernel", fails)
+            run = program.run_async(*choices, *given.buffers, signal=[Semaphore(line, 1)])
+            with pytest.raises(ArithmeticError):
+                run.result(60)
+        host.submit()
+        assert host.value(line) == 1
+        for result, wanted in zip(program.run(*choices, *given.buffers), expected):
+            assert np.array_equal(result, wanted)
+
+
+@driver
+def test_timelines_take_the_feature():
+    with open_host(TIMELINE) as host, Device.adopt(*host.handles, 0) as device, \
+            vkrt.load(SUPERRES, device) as program:
+        line = host.semaphore(timeline=True)
+        inputs = arrays_of(program)
+        with pytest.raises(vkrt.UnsupportedError, match="timelineSemaphore"):
+            program.run_async(*inputs, signal=[Semaphore(line, 1)])
+        program.run(*inputs)
+
+
+# Runs that are not waited for
+
+
+@driver
+@pytest.mark.parametrize("options", [{}, {"weights": "stream"}])
+def test_the_next_call_leaves_the_results_of_the_run_before(options, device):
+    with vkrt.load(SUPERRES, device, **options) as program:
+        inputs = [arrays_of(program, seed) for seed in range(4)]
+        expected = [program.run(*each) for each in inputs]
+        runs = [program.run_async(*each) for each in inputs]
+        for run, wanted in zip(reversed(runs), reversed(expected)):
+            assert np.array_equal(run.result()[0], wanted[0])
+        assert all(run.done() for run in runs)
+
+
+@driver
+def test_closing_waits_and_keeps_the_results(device):
+    with vkrt.load(SUPERRES, device) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        run = program.run_async(*inputs)
+    assert np.array_equal(run.result(0)[0], expected[0])
+
+
+@driver
+def test_programs_side_by_side_and_in_coroutines(device):
+    with vkrt.load(SUPERRES, device) as one, vkrt.load(MODELS / "mlp.pte", device) as other:
+        inputs = arrays_of(one), arrays_of(other)
+        expected = one.run(*inputs[0]), other.run(*inputs[1])
+
+        async def both():
+            first, second = one.run_async(*inputs[0]), other.run_async(*inputs[1])
+            return await asyncio.gather(wait(first), wait(second))
+
+        async def wait(run):
+            return await run
+
+        for found, wanted in zip(asyncio.run(both()), expected):
+            assert np.array_equal(found[0], wanted[0])
+
+
+@driver
+def test_states_follow_the_runs(device):
+    with np.load(MODELS / "buffers.npz") as archive:
+        steps = [(archive[f"step{k}_in0"], archive[f"step{k}_out0"]) for k in range(4)]
+    with vkrt.load(MODELS / "buffers.pte", device) as program, program.new_state() as other:
+        runs = []
+        for x, expected in steps:
+            runs += [(program.run_async(x, state=state), expected) for state in (None, other)]
+        saved = program.save_state()
+        for run, expected in runs:
+            np.testing.assert_allclose(run.result()[0], expected, rtol=1e-5, atol=1e-6)
+        for name, value in other.save().items():
+            assert np.array_equal(value, saved[name])
+
+
+@driver
+def test_a_run_is_cancelled():
+    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        line = host.semaphore(timeline=True)
+        run = program.run_async(*inputs, wait=[Semaphore(line, 1)])
+        failed = []
+
+        def wait():
+            try:
+                run.result()
+            except CancelledError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while thread.is_alive():
+            program.cancel()
+            thread.join(0.01)
+        assert failed and not run.done()
+        host.signal(line, 1)
+        # The device went on with it.
+        assert np.array_equal(run.result(60)[0], expected[0])
+
+
+# What is refused
+
+
+@driver
+def test_what_cannot_be_a_buffer():
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / "places.pte", device) as program:
+        inputs = arrays_of(program)
+        buffer = DeviceBuffer(host.buffer(4096).handle, 4096)
+        with pytest.raises(InputError, match=r"input 2 .*int64.* passed as arrays"):
+            program.run(*inputs[:2], buffer)
+        with pytest.raises(InputError, match=r"input 0 .*sizes \[7\]"):
+            program.run(DeviceBuffer(buffer.handle, 4096, 0, (7,)), *inputs[1:])
+        with pytest.raises(InputError, match=r"input 1 .*with 160 bytes"):
+            program.run(inputs[0], DeviceBuffer(buffer.handle, 159), inputs[2])
+        outs = [None] * len(program.metadata().outputs)
+        with pytest.raises(InputError, match=r"out 0: expected a DeviceBuffer of"):
+            program.run(*inputs, out=[DeviceBuffer(buffer.handle, 16), *outs[1:]])
+    with pytest.raises(InputError, match="null"):
+        DeviceBuffer(0, 16)
+    for nbytes, offset in ((0, 0), (16, -4)):
+        with pytest.raises(InputError, match=f"{nbytes} bytes at {offset} are no part"):
+            DeviceBuffer(1, nbytes, offset)
+
+
+@driver
+def test_values_that_decide_sizes_are_arrays():
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / "kept_attention.pte", device) as program:
+        infos = program.metadata().inputs
+        buffer = DeviceBuffer(host.buffer(1 << 16).handle, 1 << 16)
+        with pytest.raises(InputError, match="pass"):
+            program.run(*[buffer] * len(infos))
+
+
+@driver
+def test_a_state_that_is_torn_refuses_further_runs(device):
+    with vkrt.load(MODELS / "buffers.pte", device) as program:
+        method = program.load_method("forward")
+        method._loaded.state.torn = True
+        with pytest.raises(StateError):
+            program.run_async(np.zeros((1, 6), np.float32))
+
+
+@driver
+def test_an_error_that_is_kept_holds_nothing_of_the_device(monkeypatch):
+    """The host destroys its device after the program is closed, whoever still has the error."""
+    def fails(*arguments):
+        raise ArithmeticError("no")
+
+    with host_and_device() as (_, device):
+        before = live_objects()
+        program = vkrt.load(BRANCHES, device)
+        inputs = arrays_of(program)
+        with monkeypatch.context() as patch, pytest.raises(ArithmeticError) as kept:
+            patch.setattr(host_kernels, "run_kernel", fails)
+            program.run(*inputs)
+        assert kept.value.__traceback__ is not None
+        program.close()
+        assert live_objects() == before

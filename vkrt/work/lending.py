@@ -1,0 +1,100 @@
+"""Lending: buffers of the host that stand for inputs and outputs of a run, and the semaphores that
+order the run among what else the host does on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.dataclass import dataclass
+from vkrt.errors import InputError
+from vkrt.work.handles import address_of
+from vkrt.work.tensor import Operand
+
+
+@dataclass(frozen=True)
+class DeviceBuffer:
+    """A part of a VkBuffer of the host's, in the place of an array that is an input or an output.
+
+    The buffer is of the program's device, bound to memory, and used by the queue family that the
+    program runs on (or created for concurrent use). It has the usages
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, _UNIFORM_TEXEL_BUFFER_BIT, _TRANSFER_SRC_BIT and
+    _TRANSFER_DST_BIT. It stays alive until `Program.release_buffers` or `Program.close`.
+
+    The elements are contiguous, in row-major order, of the tensor's dtype. Those of int64 and
+    float64 have 32 bits on the device: such tensors are passed as arrays.
+
+    Attributes:
+        handle: the VkBuffer: a number, or what the PyPI package `vulkan` has.
+        nbytes: bytes of the part, at least those of the tensor. Of an output, those behind the
+            tensor, up to the next multiple of 16, may be written too.
+        offset: where the part begins, in bytes. Kernels use it in place if that is a multiple of
+            256 (or of what the device asks for), else the device copies.
+        sizes: of the tensor; None for those that the method declares.
+    """
+
+    handle: Any
+    nbytes: int
+    offset: int = 0
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "handle", address_of(self.handle, "DeviceBuffer"))
+        if self.offset < 0 or self.nbytes < 1:
+            raise InputError(f"DeviceBuffer: {self.nbytes} bytes at {self.offset} are no part of a "
+                             "buffer")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, once they are known."""
+        return self.sizes or ()
+
+
+@dataclass(frozen=True)
+class Semaphore:
+    """A semaphore of the host's, which a run waits for or signals.
+
+    Attributes:
+        handle: the VkSemaphore, as that of a `DeviceBuffer`.
+        value: of a timeline semaphore, what is waited for or signaled; None for a binary one.
+    """
+
+    handle: Any
+    value: int | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "handle", address_of(self.handle, "Semaphore"))
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What the device copies between an operand and a buffer of the host's.
+
+    Attributes:
+        operand: raw.
+        buffer: from or to which.
+        nbytes: of the tensor, without padding.
+    """
+
+    operand: Operand
+    buffer: DeviceBuffer
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Lending:
+    """How a run uses buffers of the host's; see `vkrt.plan.lending`.
+
+    Attributes:
+        in_place: (storage, buffer) where kernels read and write the buffer itself.
+        copies_in: before the run.
+        copies_out: after it.
+    """
+
+    in_place: tuple[tuple[int, DeviceBuffer], ...] = ()
+    copies_in: tuple[Copy, ...] = ()
+    copies_out: tuple[Copy, ...] = ()
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that the device copies in every run."""
+        return sum(copy.nbytes for copy in (*self.copies_in, *self.copies_out))
