@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,15 @@ MODELS = Path(__file__).parent / "models"
 NOT_HERE = "not in VKRT_MODELS: "
 
 
-# "full": everything. "turn": tests of operators take turns, by the seed. "quick", for further
-# drivers: so do other cases. "shared": quick, and runs with and without validation share the tests.
+# "full": everything. "turn": tests of operators and programs take turns, by the seed. "quick", for
+# further drivers: so do other cases. "shared": quick. At "turn" and "shared" runs with and without
+# validation share the tests of drivers.
 DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
 QUICK = DEPTH in ("quick", "shared")
 SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
 # Which of the runs of tools/test this is: each has turns of its own.
-RUN = QUICK * (1 + (os.environ.get("VKRT_VALIDATION") == "1"))
+FURTHER = 1  # without validation
+RUN = QUICK * (FURTHER + (os.environ.get("VKRT_VALIDATION") == "1"))
 
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -35,14 +39,14 @@ RUN_STORAGES = STORAGES if DEPTH == "full" else (STORAGES[(SEED + RUN) % 3],)
 
 
 def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:
-    """Each case with every storage; where tests are quick, with one of them in turn."""
-    return [(case, storage) for number, case in enumerate(cases, SEED) for storage in STORAGES
-            if not QUICK or storage == STORAGES[number % 3]]
+    """Each case with every storage, or with one of them in turn."""
+    return [(case, storage) for number, case in enumerate(cases, SEED + RUN)
+            for storage in STORAGES if DEPTH == "full" or storage == STORAGES[number % 3]]
 
 
-def in_turn(cases: Iterable[Any]) -> list[Any]:
-    """The cases, or every second one in turn."""
-    return list(cases) if DEPTH == "full" else list(cases)[(SEED + RUN) % 2::2]
+def in_turn(cases: Iterable[Any], every: int = 2) -> list[Any]:
+    """The cases, or every so many'th one in turn."""
+    return list(cases) if DEPTH == "full" else list(cases)[(SEED + RUN) % every::every]
 
 
 def model_folders() -> list[Path]:
@@ -95,6 +99,20 @@ def outside(work: Any) -> list[str]:
             if not fits:
                 found.append(f"{record}: {operand}")
     return found
+
+
+@contextmanager
+def sorting_on_host() -> Iterator[None]:
+    """Sorts and running sums of any size are done by numpy, in methods that are loaded within."""
+    from vkrt.ops.registry import kernels
+
+    names = ("aten::cumsum.out", "aten::sort.values")
+    before = {name: kernels()[name] for name in names}
+    kernels().update({name: replace(before[name], suits=lambda _args: False) for name in names})
+    try:
+        yield
+    finally:
+        kernels().update(before)
 
 
 def run_python(code: str, *arguments: str, **environment: str) -> str:

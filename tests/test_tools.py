@@ -57,6 +57,7 @@ NOT_RUN = {
     "setup-python": "installs packages",
     "setup-system": "installs packages",
     "test": "runs these tests",
+    "wheels": "installs packages and builds everything anew",
 }
 
 

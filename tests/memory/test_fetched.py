@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ class Lender:
 
     def fetch(self, key):
         self.events.append(f"+{key}")
+        time.sleep(0.001)  # another thread has its turn
         return Lent(self, key, self.arrays[key])
 
 

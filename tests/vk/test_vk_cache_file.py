@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
+import textwrap
+import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from vkrt.errors import InputError
@@ -119,3 +124,34 @@ def test_old_files_go(tmp_path):
 def test_nothing_to_save():
     assert not cache_file.has_pipelines(data_of(CARD, b""))
     assert cache_file.has_pipelines(data_of(CARD))
+
+
+# Writes one of two caches after the other, and says when the first is there.
+WRITER = """
+    import sys
+    from vkrt.vk import cache_file
+    card = cache_file.Identity(0x1234, 7, 99, bytes(range(16)))
+    one, other = (bytes.fromhex(sys.argv[2]) + byte * (1 << 20) for byte in (b"a", b"b"))
+    while True:
+        assert cache_file.write(sys.argv[1], card, one)
+        print("written", flush=True)
+        one, other = other, one
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_process_that_is_killed_leaves_a_whole_file(seed, tmp_path):
+    path = tmp_path / "cache.vkpipelines"
+    header = data_of(CARD, b"")
+    for pause in np.random.default_rng(seed).uniform(0, 0.02, 3):
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), path,
+                                  header.hex()], stdout=subprocess.PIPE)
+        assert child.stdout.readline()
+        time.sleep(pause)
+        child.kill()
+        child.communicate()
+        assert cache_file.read(path, CARD) in [header + byte * (1 << 20) for byte in (b"a", b"b")]
+    # What they had not finished goes with the next write.
+    assert cache_file.write(path, CARD, header + b"c")
+    assert cache_file.read(path, CARD) == header + b"c"
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

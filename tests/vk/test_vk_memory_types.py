@@ -8,7 +8,13 @@ from vk_bench import DEVICE, READBACK, STAGING
 from vkrt.errors import DeviceMemoryError
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
-from vkrt.vk.memory_types import ANY_TYPE, reads_slowly, shares_memory, suitable_types
+from vkrt.vk.memory_types import (
+    ANY_TYPE,
+    hidden_types,
+    reads_slowly,
+    shares_memory,
+    suitable_types,
+)
 from vkrt.vk.pretence import pretend
 
 LOCAL, VISIBLE, COHERENT, CACHED = "device_local", "host_visible", "host_coherent", "host_cached"
@@ -46,6 +52,11 @@ def test_only_types_of_the_bits():
     assert suitable_types(CARD, 0, "device", False) == []
     # An image that the host does not see may lie where the host sees nothing.
     assert suitable_types(APU, 0b0001, "device", True) == [0]
+
+
+@pytest.mark.parametrize(("types", "hidden"), [(CPU, 0), (CARD, 0b1), (PHONE, 0b100)])
+def test_types_that_the_host_does_not_see(types, hidden):
+    assert hidden_types(types) == hidden
 
 
 @pytest.mark.parametrize(("types", "shares", "slowly"), [
