@@ -5,7 +5,8 @@
 
 Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
 out1, ... of the quantized module in eager PyTorch, which dequantizes, computes in float32 and
-quantizes again at every step. Weights and inputs are random with a fixed seed.
+quantizes again at every step, and exact_out0, exact_out1, ... for which the sums of its layers were
+exact. Weights and inputs are random with a fixed seed.
 
 Needs Python 3.10 to 3.12 with
 
@@ -15,7 +16,7 @@ Needs Python 3.10 to 3.12 with
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import export, run_tool
+from exporting import export, run_eager, run_tool
 
 
 class Pictures(nn.Module):
@@ -76,9 +77,34 @@ def quantize(module, x):
     return quantized
 
 
+class Exact(torch.fx.Interpreter):
+    """Runs a quantized module with layers that add in float64 and round the sum to float32.
+
+    In float32 a sum depends on its order, which PyTorch chooses by the processor. Where it lies
+    near the middle between two steps of the output's scale, the order decides which one it becomes.
+    """
+
+    def run_node(self, node):
+        aten = torch.ops.aten
+        if node.target not in (aten.conv2d.default, aten.conv_transpose2d.input,
+                               aten.linear.default):
+            return super().run_node(node)
+        arguments, _ = self.fetch_args_kwargs_from_env(node)
+        return node.target(*(value.double() if isinstance(value, torch.Tensor) else value
+                             for value in arguments)).float()
+
+
+def export_quantized(module, *inputs):
+    """The program of the quantized module, and the arrays beside it."""
+    quantized = quantize(module, *inputs)
+    pte, arrays = export(quantized, inputs)
+    exact = run_eager(Exact(quantized).run, inputs)
+    return pte, arrays | {f"exact_out{i}": output for i, output in enumerate(exact)}
+
+
 def make(name):
     module, x = PROGRAMS[name]()
-    return export(quantize(module, x), (x,))
+    return export_quantized(module, x)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@
 
 Each program NETWORK-base.pte, or NETWORK-fp16.pte, gets a .npz with the inputs in0.. and the
 outputs out0.. of eager PyTorch in float32.  NETWORK-q8.pte has weights and activations of 8 bits,
-and the outputs are those of the quantized module.  Weights are random with a fixed seed; batch
-norms get the statistics of random input, so that the numbers keep their size.
+and the outputs are those of the quantized module (exact_out0.. with exact sums).  Weights are
+random with a fixed seed; batch norms get the statistics of random input, so that the numbers keep
+their size.
 ``tools/check/results.py`` runs the programs and compares.
 
 Needs Python 3.10 to 3.12 with
@@ -20,7 +21,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from exporting import export, run_tool
-from quantized import quantize
+from quantized import export_quantized
 
 
 class Unet(nn.Module):
@@ -266,7 +267,7 @@ def make(name):
         calm(module)
     calibrate(module, inputs)
     if dtype == "q8":
-        module = quantize(module, *inputs)
+        return export_quantized(module, *inputs)
     return export(module, inputs, force_fp16=dtype == "fp16")
 
 
