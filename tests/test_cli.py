@@ -39,6 +39,13 @@ def test_info(capsys):
     code, out, _ = run(capsys, "info", MLP, "--json")
     data = json.loads(out)["methods"]["forward"]
     assert data["peak"] >= data["weights"] + data["activations"] > 0
+    # Equal kinds of layers share one.
+    assert 0 < data["pipelines"] < data["dispatches"]
+    assert "compile_ms" not in data
+    _, out, _ = run(capsys, "info", MLP, "--json", "--compile")
+    compiled = json.loads(out)["methods"]["forward"]
+    assert compiled["pipelines"] == data["pipelines"]
+    assert compiled["compile_cpu_ms"] > 0
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
@@ -201,7 +208,7 @@ def test_info_says_what_runs_on_the_host(capsys, on_host):
     lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
              and " x " in line]
     assert lines == ["aten::cumsum.out on the host", "aten::sort.values on the host"]
-    assert "dispatches, 2 kernels on the host" in out
+    assert " pipelines, 2 kernels on the host" in out
     assert len(data["kernels"]) > 2
     assert "on the host" not in run(capsys, "info", str(MODELS / "toy.pte"))[1]
 

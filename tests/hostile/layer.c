@@ -129,6 +129,7 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   instance->GetPhysicalDeviceMemoryProperties(physical, &real);
   start_memory(device, &real);
   start_queues(device);
+  start_pipelines(device, physical);
   pthread_mutex_lock(&lists);
   device->next = devices;
   devices = device;
@@ -149,6 +150,7 @@ static void VKAPI_CALL hostile_DestroyDevice(VkDevice handle,
   pthread_mutex_unlock(&lists);
   device->DestroyDevice(handle, callbacks);
   close_orders(device);
+  close_pipelines(device);
   free(device->awaited);
   free(device);
 }
@@ -163,6 +165,7 @@ static PFN_vkVoidFunction of_device(const char* name) {
   if (!found) found = queue_function(name);
   if (!found) found = order_function(name);
   if (!found) found = limit_function(name);
+  if (!found) found = pipeline_function(name);
   return found;
 }
 

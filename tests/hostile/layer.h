@@ -2,8 +2,8 @@
  *
  * What that device is like is in a profile (profile.c reads it). The files are by what they change:
  * physical.c what the device says of itself, limits.c which limits it keeps, memory.c its memory,
- * queues.c its queues and how it is lost, order.c in which order it carries out commands; layer.c
- * finds the functions behind.
+ * queues.c its queues and how it is lost, order.c in which order it carries out commands,
+ * pipelines.c its cache of them; layer.c finds the functions behind.
  */
 #ifndef VKRT_HOSTILE_LAYER_H
 #define VKRT_HOSTILE_LAYER_H
@@ -72,7 +72,8 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) \
   X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) \
   X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdClearColorImage) \
-  X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets)
+  X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets) \
+  X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines)
 
 #define MEMBER(name) PFN_vk##name name;
 
@@ -128,6 +129,9 @@ struct device {
   size_t awaited_count, awaited_room;
   struct recording* recordings;
   struct image* images;
+  struct module* modules;
+  VkPhysicalDeviceProperties properties;
+  long compiled, found; /* pipelines, and those that a cache had */
 };
 
 struct instance* instance_of(const void* handle);
@@ -142,6 +146,7 @@ PFN_vkVoidFunction memory_function(const char* name);
 PFN_vkVoidFunction queue_function(const char* name);
 PFN_vkVoidFunction order_function(const char* name);
 PFN_vkVoidFunction limit_function(const char* name);
+PFN_vkVoidFunction pipeline_function(const char* name);
 
 void adapt_limits(VkPhysicalDeviceLimits* limits);
 uint64_t limit_or(const char* name, uint64_t other);
@@ -149,6 +154,8 @@ const char* refused_feature(const VkDeviceCreateInfo* info);
 void start_memory(struct device* device, const VkPhysicalDeviceMemoryProperties* real);
 void start_queues(struct device* device);
 void close_orders(struct device* device);
+void start_pipelines(struct device* device, VkPhysicalDevice physical);
+void close_pipelines(struct device* device);
 VkResult lose(struct device* device);
 
 #define FUNCTION(of, name) \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,9 @@ from vkrt.ops.registry import operator
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
+from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
+from vkrt.work.records import WorkList
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify", action="store_true",
                         help="also read all constants and compare them with their names, which are "
                              "the sha256 of their bytes (default: no)")
+    parser.add_argument("--compile", action="store_true",
+                        help="also create the pipelines and say how long that takes, without those "
+                             "that prepare weights; what is in the driver's cache takes no time "
+                             "(default: no)")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
@@ -36,7 +43,8 @@ def execute(options: argparse.Namespace) -> int:
     description = Description(options.model, options.data_path)
     try:
         methods = {name: describe(description, name, common.device_of(options),
-                                  common.load_options(options), options.memory_budget is not None)
+                                  common.load_options(options), options.memory_budget is not None,
+                                  options.compile)
                    for name in description.method_names}
     finally:
         description.close()
@@ -50,13 +58,14 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
-             smallest: bool) -> dict[str, Any]:
+             smallest: bool, compiles: bool = False) -> dict[str, Any]:
     """The figures of a method, in bytes and counts, for JSON; of one that computes nothing its
     values alone.
 
     Args:
         selector: of the device, see `vkrt.load`.
         smallest: also finds the smallest memory budget.
+        compiles: also creates the pipelines.
     """
     graph = description.graph(name)
     if graph.is_constant:
@@ -82,6 +91,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
                      "activations_in_file": graph.file_arena, "notes": work.notes}
             data |= _figures(plan)
+            data |= _pipelines(device, work, options, compiles)
             if smallest:
                 options = replace(options, memory_budget=SMALLEST)
                 data["smallest_budget"] = description.predict(name, device, options)[1].peak_bytes
@@ -99,6 +109,24 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
             "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,
             "streamed": stream.bytes_per_run if stream else 0,
             "lookahead": stream.lookahead if stream else 0}
+
+
+def _pipelines(device: Device, work: WorkList, options: LoadOptions,
+               compiles: bool) -> dict[str, Any]:
+    """How many pipelines the dispatches have, and the milliseconds that creating them takes."""
+    pipelines = Pipelines(device, options.specialize)
+    try:
+        figures: dict[str, float] = {"pipelines": len(pipelines.missing(work))}
+        if compiles:
+            wall, cpu = time.perf_counter(), time.process_time()
+            pipelines.begin(work)
+            pipelines.finish()
+            figures |= {"compile_ms": (time.perf_counter() - wall) * 1e3,
+                        "compile_cpu_ms": (time.process_time() - cpu) * 1e3}
+            pipelines.save()
+        return figures
+    finally:
+        pipelines.close()
 
 
 def text(name: str, data: dict[str, Any]) -> str:
@@ -138,6 +166,9 @@ def text(name: str, data: dict[str, Any]) -> str:
 def _steps(data: dict[str, Any]) -> str:
     """What a run consists of."""
     count = data["dispatches"]
-    text = f"{count:,} dispatch" + ("" if count == 1 else "es")
+    text = (f"{count:,} dispatch" + ("" if count == 1 else "es")
+            + f" of {counted(data['pipelines'], 'pipeline')}")
+    if "compile_ms" in data:
+        text += f" ({data['compile_ms']:.0f} ms to create, {data['compile_cpu_ms']:.0f} ms of CPU)"
     on_host = sum(data["kernels_on_host"].values())
     return f"{text}, {counted(on_host, 'kernel')} on the host" if on_host else text

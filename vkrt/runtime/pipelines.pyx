@@ -83,12 +83,8 @@ cdef class Pipelines:
             device.shared = Shared()
         self.shared = device.shared
 
-    def begin(self, work):
-        """Begins to create the pipelines of a work list, in threads.
-
-        Any error shows in the first `get`.
-        """
-        cdef PipelineBatch batch
+    def missing(self, work):
+        """What a work list needs that no program on the device has yet: key -> shader."""
         wanted = {}
         shaders = catalog()
         steps = [step for step in work.steps if isinstance(step, Dispatch)]
@@ -101,6 +97,15 @@ cdef class Pipelines:
             key = self._key(shader, step.params, step.constants, False)
             if key not in wanted and self._find(key) is None:
                 wanted[key] = shader
+        return wanted
+
+    def begin(self, work):
+        """Begins to create the pipelines of a work list, in threads.
+
+        Any error shows in the first `get`.
+        """
+        cdef PipelineBatch batch
+        wanted = self.missing(work)
         if not wanted:
             return
         open_cache(self.device)
