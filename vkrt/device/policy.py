@@ -87,6 +87,8 @@ class Policy:
         unlimited_from: the first version of the driver without that limit; () where none is known.
         maps_files: whether it reads the pages of files that are imported where they are; elsewhere
             that is tried before it is relied on (`vkrt.runtime.map_trial`).
+        submission_seconds: methods are submitted in parts of so much expected time, where a
+            watchdog or the system's own drawing would suffer from longer ones; None: in one.
     """
 
     storage: str
@@ -100,6 +102,7 @@ class Policy:
     loop_limit: int | None
     unlimited_from: tuple[int, ...]
     maps_files: bool
+    submission_seconds: float | None
 
     def loop_limit_of(self, driver_info: str) -> int | None:
         """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
@@ -126,7 +129,8 @@ def policy_from(row: Row) -> Policy:
             **ceiling, why="the best of large products, measured on " + fields["measured"]),
         loop_limit=fields["loop_limit"],
         unlimited_from=tuple(map(int, version.split("."))) if version else (),
-        maps_files=fields["maps_files"])
+        maps_files=fields["maps_files"],
+        submission_seconds=fields["submission_seconds"])
 
 
 _override: Policy | None = None

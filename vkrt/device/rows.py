@@ -75,6 +75,7 @@ FIELDS: dict[str, Any] = {
     "unlimited_from": _or_null(("a version such as \"25.0\"", lambda value: (
         isinstance(value, str) and bool(re.fullmatch(r"\d+(\.\d+)*", value))))),
     "maps_files": FLAG,
+    "submission_seconds": _or_null(NUMBER),
     "measured": TEXT,
     "why": ("an object of texts", lambda value: (
         isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))),

@@ -24,6 +24,7 @@ from vkrt.plan.placement import Placement, Placements, placements_of
 from vkrt.plan.plan import MemoryPlan, plan
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
+from vkrt.plan.submissions import Watchdog
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
@@ -292,10 +293,12 @@ class _Planner:
         self.granularity = device.info.limits["bufferImageGranularity"]
         self.requirements = requirements_of(device)
         self.options = options
+        policy = policy_of(device.info)
+        self.watchdog = (Watchdog(policy.submission_seconds, policy.speed)
+                         if policy.submission_seconds else None)
         self.budget: Budget | None = None
         if options.has_budget:
-            self.budget = Budget(options.budget, options.stream_lookahead,
-                                 policy_of(device.info).speed)
+            self.budget = Budget(options.budget, options.stream_lookahead, policy.speed)
 
     def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
         """The work list and its plan; activations are spilled where nothing else is enough."""
@@ -346,7 +349,7 @@ class _Planner:
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
                     unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
-                    max_block_bytes=self.max_block_bytes)
+                    max_block_bytes=self.max_block_bytes, watchdog=self.watchdog)
 
     def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
                  ) -> tuple[WorkList, tuple[str, ...]]:

@@ -38,7 +38,8 @@ from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import Batch, chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.plan.stream.records import StreamPlan
-from vkrt.work.records import HostCall, WorkList
+from vkrt.plan.submissions import Watchdog, sections_of
+from vkrt.work.records import WorkList
 from vkrt.work.tensor import Storage
 
 DEFAULT_CHUNK = 8 << 20
@@ -165,7 +166,8 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
          order: str = "lazy", chunk: int = DEFAULT_CHUNK, unified: bool = True,
          granularity: int = 1, block_bytes: int = BLOCK_BYTES,
          placements: Placements | None = None, budget: Budget | None = None,
-         reads_slowly: bool = False, max_block_bytes: int = UNLIMITED) -> MemoryPlan:
+         reads_slowly: bool = False, max_block_bytes: int = UNLIMITED,
+         watchdog: Watchdog | None = None) -> MemoryPlan:
     """Places every storage of a work list.
 
     Args:
@@ -181,6 +183,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         budget: the most that may be allocated; weights that do not fit are streamed.
         reads_slowly: the host reads that memory past its cache, so outputs lie in other memory.
         max_block_bytes: bytes of the largest block that the device allocates.
+        watchdog: what ends long submissions; those of streamed weights are cut where they wait.
 
     Raises:
         InputError: the budget is too small, unknown order, or sizes that are not positive.
@@ -240,7 +243,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
                          f"({weight_bytes:,} of weights, {staging:,} of staging)")
     measured = [packing for block, packing in zip(arena, packings) if block.kind == "activation"]
     sections = ([(s.first, s.end) for s in found.stream.sections] if found.stream
-                else sections_of(work))
+                else sections_of(work, watchdog))
     blocks = (*weights, *pool, *states, *arena)
     _check_sizes(work, blocks, {"staging": staging, "uploads": found.upload_bytes}, max_block_bytes)
     return MemoryPlan(
@@ -285,15 +288,3 @@ def _pool(work: WorkList, requirements: Requirements, found: Fit) -> list[Block]
                    for i, offset in sorted(found.stream.offsets.items()))
     return [Block("pool", found.stream.pool_bytes, found.stream.alignment,
                   found.stream.type_bits, places)]
-
-
-def sections_of(work: WorkList) -> list[tuple[int, int]]:
-    """(first step, end) of what is submitted at once: a host call is the last step of a section."""
-    result, first = [], 0
-    for index, step in enumerate(work.steps):
-        if isinstance(step, HostCall):
-            result.append((first, index + 1))
-            first = index + 1
-    if first < len(work.steps):
-        result.append((first, len(work.steps)))
-    return result

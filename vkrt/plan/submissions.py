@@ -1,0 +1,48 @@
+"""Which steps are submitted together: all of them as far as the host has no part in between, and no
+more than a device's watchdog lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vkrt.dataclass import dataclass
+from vkrt.device.policy import Speed
+from vkrt.plan.stream.cost import cost_of
+from vkrt.work.records import HostCall, WorkList
+
+
+@dataclass(frozen=True)
+class Watchdog:
+    """What ends the submissions of a device that take too long.
+
+    Attributes:
+        seconds: that a submission is to take at most, by what is expected of its steps.
+        speed: of the driver, for that.
+    """
+
+    seconds: float
+    speed: Speed
+
+
+def sections_of(work: WorkList, watchdog: Watchdog | None = None) -> list[tuple[int, int]]:
+    """(first step, end) of what is submitted at once.
+
+    A host call is the last step of a section. A step that takes longer than a watchdog allows is a
+    section of its own.
+    """
+    return list(_cut(work, watchdog))
+
+
+def _cut(work: WorkList, watchdog: Watchdog | None) -> Iterator[tuple[int, int]]:
+    seconds = cost_of(work, watchdog.speed).step_seconds if watchdog else ()
+    first, taken = 0, 0.0
+    for index, step in enumerate(work.steps):
+        if watchdog and first < index and taken + seconds[index] > watchdog.seconds:
+            yield first, index
+            first, taken = index, 0.0
+        taken += seconds[index] if watchdog else 0
+        if isinstance(step, HostCall):
+            yield first, index + 1
+            first, taken = index + 1, 0.0
+    if first < len(work.steps):
+        yield first, len(work.steps)
