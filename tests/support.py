@@ -104,15 +104,16 @@ def outside(work: Any) -> list[str]:
 @contextmanager
 def sorting_on_host() -> Iterator[None]:
     """Sorts and running sums of any size are done by numpy, in methods that are loaded within."""
-    from vkrt.ops.registry import kernels
+    from vkrt.ops import registry
 
     names = ("aten::cumsum.out", "aten::sort.values")
-    before = {name: kernels()[name] for name in names}
-    kernels().update({name: replace(before[name], suits=lambda _args: False) for name in names})
+    before = {name: registry.kernels()[name] for name in names}
+    registry._KERNELS.update({name: replace(kernel, suits=lambda _args: False)
+                              for name, kernel in before.items()})
     try:
         yield
     finally:
-        kernels().update(before)
+        registry._KERNELS.update(before)
 
 
 def run_python(code: str, *arguments: str, **environment: str) -> str:

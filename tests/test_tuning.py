@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ from vkrt.shader import catalog
 from vkrt.work.target import LONG, Target
 from vkrt.work.tuning import Tuning
 
-PACKAGE = sorted(rows.PACKAGE.glob("*.json"))
+PACKAGE = sorted(Path(rows.PACKAGE).glob("*.json"))
 LAVAPIPE, SWIFTSHADER, OTHER = 13, 10, 12345
 
 
@@ -29,11 +30,12 @@ def info(driver_id: int, name: str = "a device") -> SimpleNamespace:
 def own(tmp_path, monkeypatch):
     """Writes files of rows into the user's folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    rows.user_folder().mkdir(parents=True)
+    folder = Path(rows.user_folder())
+    folder.mkdir(parents=True)
 
     def write(name, fields):
         text = fields if isinstance(fields, str) else json.dumps(fields)
-        (rows.user_folder() / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
         rows.rows.cache_clear()
 
     rows.rows.cache_clear()
@@ -58,7 +60,7 @@ def test_rows_are_complete(path):
 def test_drivers_that_nobody_measured():
     """Few pipelines, and nothing that a driver with a row needs."""
     made = policy.policy_of(info(OTHER))
-    assert made == policy.policy_from(rows.read(rows.PACKAGE / "default.json"))
+    assert made == policy.policy_from(rows.read(Path(rows.PACKAGE) / "default.json"))
     assert not made.specialize and not made.maps_files and not made.winograd
     assert made.loop_limit is made.max_texels is made.ceiling is None
 
@@ -161,7 +163,7 @@ def test_command(device, few, own, capsys, tmp_path):
     copy = tmp_path / "copies" / "row.json"
     assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
-    written = rows.user_folder() / tune.file_name(device.info)
+    written = Path(rows.user_folder()) / tune.file_name(device.info)
     assert rows.read(written).fields == rows.read(copy).fields == fields
     assert fields["driver_id"] == device.info.driver_id and device.info.name in fields["measured"]
     assert fields["tiles"]["1x4"] == 8.0 and before.storage == "texel"
@@ -175,7 +177,7 @@ def test_command(device, few, own, capsys, tmp_path):
 @pytest.mark.driver
 def test_the_first_row_of_a_driver(device, few, monkeypatch):
     """Its speed is made of what was measured; nothing else of default.json's reasons is its own."""
-    default = rows.read(rows.PACKAGE / "default.json")
+    default = rows.read(Path(rows.PACKAGE) / "default.json")
     monkeypatch.setattr(tune, "row_of", lambda *device: default)
     row = tune.tune(tune.Bench(device, 1))
     assert set(row) | {"device"} == set(rows.FIELDS)

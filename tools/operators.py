@@ -1,4 +1,5 @@
-"""Writes the list of supported operators into vkrt/ops/README.md, from the registry itself.
+"""Writes the list of supported operators into vkrt/ops/README.md, from the registry itself, and
+vkrt/ops/families.py, which says in which module each of them is declared.
 
     python tools/operators.py --write    rewrites the lists
     python tools/operators.py --check    exits 1 if they are out of date
@@ -7,9 +8,17 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 README = Path(__file__).parent.parent / "vkrt" / "ops" / "README.md"
+FAMILIES = README.with_name("families.py")
+HEAD = '''\
+"""Which modules of this package declare which operators, and which portable kernels.
+
+Written by `tools/operators.py --write`, for `vkrt.ops.registry`.
+"""
+'''
 BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 
@@ -31,6 +40,22 @@ def listing() -> str:
             f"{names(on_host)}\n")
 
 
+def families() -> str:
+    """The module's text."""
+    from vkrt.ops.registry import declaring
+
+    text = HEAD
+    for name, modules in declaring().items():
+        text += f"\n{name} = {{\n"
+        for module, names in sorted(modules.items()):
+            lines = textwrap.wrap(" ".join(names), 86, break_long_words=False,
+                                  break_on_hyphens=False)
+            words = "\n".join([f'        "{line} "' for line in lines])
+            text += f'    "{module}": (\n{words}),\n'
+        text += "}\n"
+    return text
+
+
 def main() -> int:
     if sys.argv[1:] not in (["--write"], ["--check"]):
         print(__doc__)
@@ -40,10 +65,13 @@ def main() -> int:
     tail = rest.split(END)[1]
     new = head + BEGIN + listing() + END + tail
     if "--check" in sys.argv:
-        if new != text:
-            print("vkrt/ops/README.md: the lists are out of date; run tools/operators.py --write")
-        return int(new != text)
+        differs = new != text or FAMILIES.read_text(encoding="utf-8") != families()
+        if differs:
+            print("vkrt/ops/README.md or families.py: the lists are out of date; run "
+                  "tools/operators.py --write")
+        return int(differs)
     README.write_text(new, encoding="utf-8")
+    FAMILIES.write_text(families(), encoding="utf-8")
     return 0
 
 

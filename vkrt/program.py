@@ -365,10 +365,6 @@ class Program:
         with self._lock:
             self._release()
 
-    def take_device(self) -> None:
-        """Makes the device the program's own, which closes it: nobody else has it."""
-        self._owns_device = True
-
     def _release(self) -> None:
         self._closed = True
         for method in self._methods.values():

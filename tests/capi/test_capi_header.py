@@ -89,6 +89,36 @@ def test_a_bug_says_where_it_is():
     assert "test_capi_header.py:" in codes.text_of(caught.value)
 
 
+def test_programs_share_a_device_that_a_host_describes_alike():
+    """It is adopted once, and closed behind the last of them."""
+    from vkrt.capi import sharing
+
+    class Device:
+        closed = 0
+
+        def close(self):
+            self.closed += 1
+
+    made = []
+
+    def adopt():
+        made.append(Device())
+        return made[-1]
+
+    first, second, other = (sharing.take(key, adopt) for key in ("a", "a", "b"))
+    assert first is second and other is not first and len(made) == 2
+    sharing.keep(-1, first)
+    sharing.give_back(second)
+    assert not made[0].closed
+    sharing.closed(-1)
+    sharing.closed(-1)
+    assert made[0].closed == 1
+    sharing.give_back(other)
+    assert sharing.take("a", adopt) is not first and len(made) == 3
+    sharing.give_back(sharing._adopted["a"])
+    assert not sharing._adopted and not sharing._of_programs
+
+
 @needs_compiler
 def test_pkg_config_says_the_same(tmp_path):
     if shutil.which("pkg-config") is None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
 from c_hosts import CC, build, environment, needs_compiler, run
 from support import MODELS, run_python
 
-import vkrt
 from vkrt.capi.config import LIBRARY, folder
 
 HOSTS = Path(__file__).parent / "hosts"
-CAPI = Path(__file__).parent.parent.parent / "vkrt" / "capi"
 pytestmark = [pytest.mark.driver, needs_compiler]
 
 
@@ -88,23 +85,3 @@ def test_a_sub_interpreter_is_refused(kind):
         assert said.startswith("1 called from a sub-interpreter")
     else:
         assert said.split()[0] in "01"
-
-
-@pytest.mark.parametrize("name, programs", [
-    ("sources", ["mlp.pte"]), ("calls", ["conv-dyn.pte", "buffers.pte"])])
-def test_sanitizers_find_nothing(name, programs, tmp_path):
-    """In the library's own C, which is compiled together with the host for this. What Python and
-    drivers keep to the end of the process is no leak of the library's."""
-    sources = [str(CAPI / file) for file in ("calls.c", "home.c", "python.c")]
-    options = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g",
-               "-D_GNU_SOURCE", f'-DVKRT_VERSION="{vkrt.__version__}"',
-               f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"',
-               f"-I{CAPI}", f"-I{sysconfig.get_paths()['include']}", "-ldl", "-lpthread"]
-    probe = tmp_path / "probe.c"
-    probe.write_text("#include <Python.h>\nint main(void) { return 0; }\n")
-    if subprocess.run([CC, str(probe), "-o", str(tmp_path / "probe"), *options],
-                      capture_output=True).returncode:
-        pytest.skip("no sanitizers, or no headers of Python")
-    made = tmp_path / name
-    subprocess.run([CC, str(HOSTS / f"{name}.c"), *sources, "-o", str(made), *options], check=True)
-    run(made, *(MODELS / program for program in programs), ASAN_OPTIONS="detect_leaks=0")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import samples, variants
-from support import outside
+from support import outside, run_python
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
@@ -65,6 +65,38 @@ def test_every_operator_has_a_sample():
 def test_every_sample_is_of_an_operator():
     unknown = {sample.op for sample in samples()} - set(supported())
     assert not unknown, f"samples of operators that vkrt does not declare: {sorted(unknown)}"
+
+
+def test_operators_are_declared_where_the_list_of_families_says():
+    """So that importing that module alone is enough; and asking for one imports no more."""
+    said = run_python("""
+        import sys
+        from vkrt.ops import families, registry
+
+        found = {"OPERATORS": {}, "KERNELS": {}}
+
+        def now():
+            # The module that is being imported
+            frame = sys._getframe()
+            while frame.f_code.co_name != "<module>":
+                frame = frame.f_back
+            return frame.f_globals["__name__"].removeprefix("vkrt.ops.")
+
+        class Watched(dict):
+            def __init__(self, which):
+                self.which = which
+            def __setitem__(self, name, value):
+                found[self.which][name] = now()
+                super().__setitem__(name, value)
+
+        assert not registry._DECLARED and not registry._KERNELS
+        registry._DECLARED, registry._KERNELS = Watched("OPERATORS"), Watched("KERNELS")
+        registry.operator("aten.linear.default")
+        print("vkrt.ops.pooling" in sys.modules)
+        registry.operators()
+        print(all(found[which] == registry._modules(which) for which in found))
+    """)
+    assert said.split() == ["False", "True"]
 
 
 def test_every_shader_is_used():

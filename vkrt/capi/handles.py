@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from vkrt.capi import sharing
 from vkrt.capi.codes import ClosedError
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
@@ -124,6 +125,7 @@ def close_program(number: int) -> None:
         for begun in [key for key in runs if key[0] == number]:
             runs.pop(begun, None)
         program.close()
+        sharing.closed(number)
 
 
 def new_state(program: int, method: str | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from vkrt.capi.sharing import Adopted, take
 from vkrt.errors import InputError
 from vkrt.requirements import Requirements, required_features
 from vkrt.vk.device import Device
@@ -24,15 +25,17 @@ def fields(features: Iterable[Feature]) -> list[str]:
 
 
 def adopt(handles: Sequence[int], family: int, features: Sequence[str], entry: int, lock: int,
-          unlock: int, data: int) -> Device:
-    """See `Device.adopt`; addresses are 0 where there is none.
+          unlock: int, data: int) -> Adopted:
+    """See `Device.adopt`; addresses are 0 where there is none. A device that is in use by another
+    program, of which the host said the same, is adopted once.
 
     Raises:
         InputError: it does not fit, or only one of the functions of the lock is there.
     """
     if (lock == 0) != (unlock == 0):
         raise InputError("vkrt_host_device: `lock` and `unlock` are both set or both null")
+    key = tuple(handles), family, tuple(features), entry, lock, unlock, data
     instance, physical, device, queue = handles
-    return Device.adopt(instance, physical, device, queue, family, features=features,
-                        get_instance_proc_addr=entry or None,
-                        lock=(lock, unlock, data) if lock else None)
+    return take(key, lambda: Device.adopt(
+        instance, physical, device, queue, family, features=features,
+        get_instance_proc_addr=entry or None, lock=(lock, unlock, data) if lock else None))

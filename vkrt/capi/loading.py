@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from vkrt.capi.handles import programs
+from vkrt.capi.sharing import Adopted, give_back, keep
 from vkrt.errors import CancelledError, InputError
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.program import Program
 from vkrt.vk.device import Device
 
 
-def load(source: Any, device: str | Device | None, budget: int, smallest: bool,
+def load(source: Any, device: str | Adopted | None, budget: int, smallest: bool,
          words: dict[str, str], data_paths: list[str],
          progress: Callable[[str], int] | None) -> int:
     """Loads a program; its handle.
@@ -20,7 +21,7 @@ def load(source: Any, device: str | Device | None, budget: int, smallest: bool,
     Args:
         source: a path, bytes, or an open `vkrt.memory.Source`, which goes with the program.
         device: a part of a name, "#" and a number, or None for the best; or one that was adopted,
-            which goes with the program.
+            which is given back when the program is closed.
         budget: the maximum of bytes on the device, 0 for none.
         smallest: whether it is to be as few as possible.
         words: the other options that are given, by name.
@@ -42,14 +43,18 @@ def load(source: Any, device: str | Device | None, budget: int, smallest: bool,
         program = Program(source, _device(device), options, data_paths or None,
                           None if progress is None else told)
     except BaseException:
-        if isinstance(device, Device):
-            device.close()
+        if isinstance(device, Adopted):
+            give_back(device)
         raise
-    program.take_device()
-    return programs.add(program)
+    number = programs.add(program)
+    if isinstance(device, Adopted):
+        keep(number, device)
+    return number
 
 
-def _device(name: str | Device | None) -> str | int | Device | None:
+def _device(name: str | Adopted | None) -> str | int | Device | None:
+    if isinstance(name, Adopted):
+        return name.device
     if not isinstance(name, str) or not name.startswith("#"):
         return name
     if not name[1:].isdigit():

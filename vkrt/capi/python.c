@@ -28,7 +28,7 @@
     F(PyThread_get_thread_ident) F(PyImport_ImportModule) \
     F(PyObject_GetAttrString) F(PyCapsule_GetPointer) F(PyErr_Fetch) F(PyObject_Str) \
     F(PyUnicode_AsUTF8) F(PyUnicode_DecodeFSDefault) F(PySys_GetObject) F(PyList_Append) \
-    F(PyErr_Clear) F(Py_DecRef)
+    F(PyErr_Clear) F(Py_DecRef) F(PyObject_CallNoArgs) F(PyGC_Enable) F(PyGC_Disable)
 
 /* The state of the thread that runs, or null; with a name of its own since 3.13 */
 #if PY_VERSION_HEX >= 0x030d0000
@@ -236,6 +236,38 @@ static void add_own_folder(void) {
     py.Py_DecRef(entry);
 }
 
+/* Tells Python's collector that what there is now stays: it need not be looked through again. */
+static void freeze(void) {
+    PyObject *module = py.PyImport_ImportModule("gc");
+    PyObject *function = module != NULL ? py.PyObject_GetAttrString(module, "freeze") : NULL;
+    PyObject *result = function != NULL ? py.PyObject_CallNoArgs(function) : NULL;
+    if (result == NULL)
+        py.PyErr_Clear();
+    py.Py_DecRef(result);
+    py.Py_DecRef(function);
+    py.Py_DecRef(module);
+}
+
+/* Imports the module with the table. In a Python of the library's own the collector waits until
+ * then: what is made by imports is no garbage. */
+static PyObject *import_module(void) {
+    PyObject *module;
+    if (starter != 0)
+        py.PyGC_Disable();
+    module = py.PyImport_ImportModule("vkrt.capi._capi");
+    if (module == NULL) {
+        py.PyErr_Clear();
+        add_own_folder();
+        module = py.PyImport_ImportModule("vkrt.capi._capi");
+    }
+    if (starter != 0) {
+        py.PyGC_Enable();
+        if (module != NULL)
+            freeze();
+    }
+    return module;
+}
+
 /* The module's table; the thread holds Python's lock. */
 static const vkrt_table *import_table(vkrt_failure *failure) {
     const vkrt_table *result = NULL;
@@ -244,12 +276,7 @@ static const vkrt_table *import_table(vkrt_failure *failure) {
         fail(failure, VKRT_ERROR_PYTHON, "called from a sub-interpreter; vkrt runs in the main one");
         return NULL;
     }
-    module = py.PyImport_ImportModule("vkrt.capi._capi");
-    if (module == NULL) {
-        py.PyErr_Clear();
-        add_own_folder();
-        module = py.PyImport_ImportModule("vkrt.capi._capi");
-    }
+    module = import_module();
     capsule = module != NULL ? py.PyObject_GetAttrString(module, "table") : NULL;
     if (capsule != NULL)
         result = py.PyCapsule_GetPointer(capsule, VKRT_TABLE_NAME);

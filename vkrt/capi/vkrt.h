@@ -122,7 +122,8 @@ VKRT_API int vkrt_device_get(size_t index, vkrt_device_info *info);
 /* ---- The host's own device ---- */
 
 /* A Vulkan device that the host has made, for `vkrt_options`. The handles are Vulkan's, and stay the
- * host's: it keeps them alive until the program is closed. */
+ * host's: it keeps them alive until the program is closed. Programs that are loaded with the same
+ * values here share pipelines, and what vkrt makes of the device. */
 typedef struct vkrt_host_device {
     size_t size;
     void *instance; /* of Vulkan 1.1 or later */

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import fields
 from typing import Any
 
+from vkrt.dataclass import fields
 from vkrt.errors import InputError
 from vkrt.plan.options import LoadOptions
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from dataclasses import asdict
 from typing import Any
 
 from vkrt.cli import common, selftest
 from vkrt.cli.tune import Bench, tune_ceiling
+from vkrt.dataclass import asdict
 from vkrt.device.policy import policy_of
 from vkrt.device.rows import PACKAGE, row_of
 from vkrt.errors import VkrtError
@@ -54,7 +55,8 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         "device": {name: getattr(info, name) for name in (
             "name", "type", "driver_name", "driver_info", "api_version", "vendor_id", "device_id",
             "driver_id", "driver_version")},
-        "row": {"file": row.path.name, "is_the_users": row.path.parent != PACKAGE,
+        "row": {"file": os.path.basename(row.path),
+                "is_the_users": os.path.dirname(row.path) != PACKAGE,
                 "is_measured": row.fields["driver_id"] is not None,
                 "storage": policy_of(info).storage},
         "limits": {name: info.limits[name] for name in LIMITS if name in info.limits},

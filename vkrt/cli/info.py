@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 from vkrt.cli import common
+from vkrt.dataclass import replace
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.wording import counted

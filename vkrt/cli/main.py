@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any, TextIO
 
 from vkrt.cli.common import (
@@ -18,6 +17,7 @@ from vkrt.cli.common import (
     EXIT_UNSUPPORTED,
     EXIT_USAGE,
 )
+from vkrt.dataclass import fields
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__

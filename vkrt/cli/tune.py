@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
+from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_from
 from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
 from vkrt.errors import InputError
@@ -71,14 +71,14 @@ def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
     if options.runs < 1:
         raise InputError(f"{options.runs} runs: expected 1 or more")
-    outputs = [Path(options.output)] if options.output else []
+    outputs = [options.output] if options.output else []
     with Device.open(device_of(options)) as device:
         if options.write:
             folder = user_folder()
             if folder is None:
                 raise InputError("there is no folder for the user's rows; choose a file with "
                                  "--output")
-            outputs.append(folder / file_name(device.info))
+            outputs.append(os.path.join(folder, file_name(device.info)))
         row = tune(Bench(device, options.runs))
     for output in outputs:
         write(output, row)

@@ -12,8 +12,8 @@ import json
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from vkrt.dataclass import dataclass
@@ -21,7 +21,7 @@ from vkrt.errors import InputError
 from vkrt.work.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
-PACKAGE = Path(__file__).with_name("drivers")
+PACKAGE = os.path.join(os.path.dirname(__file__), "drivers")
 TILES = tuple(f"{a}x{b}" for (a, b), _ in Tuning().tiles)
 
 
@@ -94,7 +94,7 @@ class Row:
             figures behind a choice.
     """
 
-    path: Path
+    path: str
     fields: dict[str, Any]
 
     def is_for(self, driver_id: int, device: str) -> bool:
@@ -103,14 +103,23 @@ class Row:
                 and re.search(self.fields.get("device", ""), device) is not None)
 
 
-def user_folder() -> Path | None:
+def user_folder() -> str | None:
     """The folder of the user's own rows; None where there is no such place."""
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.expanduser("~/.config")
+        if base.startswith("~"):  # nobody's home
+            return None
+    return os.path.join(base, "vkrt", "drivers")
+
+
+def _files_in(folder: str | None) -> list[str]:
+    """The rows in a folder; none where it is not there, or not readable."""
     try:
-        base = Path(folder) if os.path.isabs(folder) else Path.home() / ".config"
-    except RuntimeError:  # nobody's home
-        return None
-    return base / "vkrt" / "drivers"
+        names = sorted(os.listdir(folder)) if folder else []
+    except OSError:
+        return []
+    return [os.path.join(str(folder), name) for name in names if name.endswith(".json")]
 
 
 @cache
@@ -121,10 +130,9 @@ def rows() -> tuple[Row, ...]:
         InputError: a file is no row, with its name and the field.
         OSError: a file cannot be read.
     """
-    package = [read(path) for path in sorted(PACKAGE.glob("*.json"))]
+    package = [read(path) for path in _files_in(PACKAGE)]
     bases = {row.fields["driver_id"]: row.fields for row in package}
-    folder = user_folder()
-    own = [read(path) for path in sorted(folder.glob("*.json"))] if folder else []
+    own = [read(path) for path in _files_in(user_folder())]
     own = [Row(row.path, {**bases.get(row.fields.get("driver_id"), bases[None]), **row.fields})
            for row in own]
     # A device's own row before its driver's, that before the one of all drivers.
@@ -137,7 +145,7 @@ def row_of(driver_id: int, device: str) -> Row:
     return next(row for row in rows() if row.is_for(driver_id, device))
 
 
-def read(path: Path) -> Row:
+def read(path: str) -> Row:
     """A row as its file has it.
 
     Raises:
@@ -145,14 +153,15 @@ def read(path: Path) -> Row:
         OSError: it cannot be read.
     """
     try:
-        fields = json.loads(path.read_bytes())
+        with open(path, "rb") as file:
+            fields = json.load(file)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     _check(path, "", fields, FIELDS)
     return Row(path, fields)
 
 
-def _check(path: Path, name: str, value: Any, wanted: Any) -> None:
+def _check(path: str, name: str, value: Any, wanted: Any) -> None:
     """Raises InputError where a value is not what a field must be."""
     if not isinstance(wanted, dict):
         what, is_good = wanted
@@ -171,18 +180,22 @@ def _check(path: Path, name: str, value: Any, wanted: Any) -> None:
         _check(path, full, inner, wanted[field])
 
 
-def write(path: Path, fields: dict[str, Any]) -> None:
+def write(path: str, fields: dict[str, Any]) -> None:
     """Writes a row; the file is there whole or not at all.
 
     Raises:
         OSError: it cannot be written.
     """
     _check(path, "", fields, FIELDS)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    folder, name = os.path.split(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{name}-{os.getpid()}")
     try:
-        temporary.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(json.dumps(fields, indent=2) + "\n")
+        os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
     rows.cache_clear()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
+from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
 from vkrt.graph.scalars import only_number

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Late, Read, Symbol, bounded, symbols_in

@@ -10,10 +10,9 @@ the run and the one that holds it after.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.errors import FormatError
 from vkrt.pte import OperatorCall, ValueList
 from vkrt.work.tensor import Constant, Tensor

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader

@@ -7,10 +7,9 @@ others only its activations are planned anew (`prepare_sizes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph

@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
+from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.ops import copying

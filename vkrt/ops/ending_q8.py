@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
+from vkrt.dataclass import replace
 from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.ending import Ending
 from vkrt.ops.quantizing import RANGES, need_scale, need_zero, quantize_into

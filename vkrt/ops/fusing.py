@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusing_padding import border_before, with_border
 from vkrt.ops.fusing_q8 import QUANTIZE, Requantization, quantized

@@ -9,9 +9,7 @@ bits. The tensor with the border is never made.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.matching import Uses, arguments
 from vkrt.ops.sizes import spread

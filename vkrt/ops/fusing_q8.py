@@ -9,9 +9,8 @@ found among the quantized numbers, in a quarter of the bytes. Both have the same
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.matching import arguments, declared
 from vkrt.work.tensor import Tensor

@@ -8,8 +8,8 @@ elements. Groups of elements of a row share a scale.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
+from vkrt.dataclass import replace
 from vkrt.errors import UnsupportedError
 from vkrt.ops import tiles
 from vkrt.ops.dtypes import FLOATS_ALIKE

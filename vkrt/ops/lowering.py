@@ -6,9 +6,9 @@ Neither the graph nor the work list that another one is made from is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
+from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.ops import copying, states

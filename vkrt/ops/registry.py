@@ -12,15 +12,17 @@ declaration says, so that no shader reads or writes outside of an operand becaus
 file contradict each other.
 
 What only portable kernels do outside of delegates is declared in `vkrt.ops.host`, in numpy.
+
+A program uses a few of the modules here, and only those are imported: `vkrt.ops.families`, which
+tools/operators.py writes, says which declares what. Names that it does not know import them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
-from pkgutil import walk_packages
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +30,7 @@ from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.kernels import Kernel, anything
+from vkrt.ops import families
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
 from vkrt.work.tensor import Tensor
@@ -224,15 +227,33 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
 @cache
 def _load() -> None:
     """Imports every family of this package; importing declares its operators."""
+    from pkgutil import walk_packages
+
     package = import_module("vkrt.ops")
     for module in walk_packages(package.__path__, "vkrt.ops."):
         import_module(module.name)
 
 
+@cache
+def _modules(which: str) -> dict[str, str]:
+    """The module that declares a name, of `families.OPERATORS` or `families.KERNELS`."""
+    listed: Mapping[str, str] = getattr(families, which)
+    return {name: module for module, names in listed.items() for name in names.split()}
+
+
+def _load_for(which: str, name: str) -> None:
+    """Imports the family that declares a name, or all where none is known to."""
+    module = _modules(which).get(name)
+    if module is not None:
+        import_module(f"vkrt.ops.{module}")
+    if name not in (_DECLARED if which == "OPERATORS" else _KERNELS):
+        _load()
+
+
 def operator(name: str) -> Operator | None:
     """The operator of a name, or None if vkrt does not have it."""
     if name not in _DECLARED:
-        _load()
+        _load_for("OPERATORS", name)
     return _DECLARED.get(name)
 
 
@@ -247,10 +268,39 @@ def supported() -> tuple[str, ...]:
     return tuple(operator.name for operator in operators() if not operator.is_host)
 
 
-def kernels() -> dict[str, Kernel]:
+class _Kernels(Mapping[str, Kernel]):
+    """Declared kernels; looking for one imports its family, and counting them all of these."""
+
+    def __getitem__(self, name: str) -> Kernel:
+        if name not in _KERNELS:
+            _load_for("KERNELS", name)
+        return _KERNELS[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _load()
+        return iter(_KERNELS)
+
+    def __len__(self) -> int:
+        _load()
+        return len(_KERNELS)
+
+
+def kernels() -> Mapping[str, Kernel]:
     """The portable kernels that the device does as operators, by name."""
-    _load()
-    return _KERNELS
+    return _Kernels()
+
+
+def declaring() -> dict[str, dict[str, list[str]]]:
+    """What `vkrt.ops.families` has to say: "OPERATORS" and "KERNELS", the modules of this package,
+    the sorted names that each declares."""
+    found: dict[str, dict[str, list[str]]] = {"OPERATORS": {}, "KERNELS": {}}
+    for operator in operators():
+        module = operator.function.__module__.removeprefix("vkrt.ops.")
+        found["OPERATORS"].setdefault(module, []).append(operator.name)
+    for name, kernel in sorted(_KERNELS.items()):
+        module = _DECLARED[kernel.op].function.__module__.removeprefix("vkrt.ops.")
+        found["KERNELS"].setdefault(module, []).append(name)
+    return found
 
 
 def known(name: str) -> Operator:

@@ -9,10 +9,9 @@ node is only reused while nothing it is connected to has been touched by one tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 from vkrt.graph.graph import Node
 from vkrt.work.tensor import Constant, Operand, Tensor
 

@@ -11,9 +11,9 @@ precision without rounding in between; but hardsigmoid is rounded in another pla
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
+from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import is_float

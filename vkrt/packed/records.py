@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
+from vkrt.dataclass import replace
 from vkrt.ops import copying
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.tensor import NOWHERE, Constant, Operand, itemsize

@@ -7,10 +7,9 @@ file, and the work list's notes say why.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 
+from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.files import sha256_of
 from vkrt.memory.source import Source
@@ -123,6 +122,8 @@ class Sidecar:
         """
         if self.header is None or self._source is None:
             raise ValueError(f"{self.name} is not open: {self.why}")
+        import zlib  # which loads do not need
+
         result = []
         with memoryview(self._source) as data:
             for entry in self.header.entries:

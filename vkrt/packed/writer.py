@@ -7,12 +7,11 @@ import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION

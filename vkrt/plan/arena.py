@@ -9,7 +9,6 @@ a gap is searched with a bounded number of steps. Everything is deterministic.
 from __future__ import annotations
 
 import math
-import random
 from bisect import insort
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -269,6 +268,8 @@ class _Search:
         The request that ends an attempt is placed earlier in the next: those that are hard to place
         gather at the front, and attempts that fail are short.
         """
+        import random  # which many programs do not need
+
         chance = random.Random(SEED)
         order = list(self.order)
         self.visits, limit = 0, min(SEARCH_VISITS, SEARCH_VISITS_EACH * len(order))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import Speed
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.placement import Placement, Placements

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field, fields
 from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import field
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ and a memory budget is planned for each method by itself: with either of them no
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import field
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 from vkrt.plan.plan import MemoryPlan
 from vkrt.runtime.weights import Weights
 from vkrt.work.records import Prepack, WorkList

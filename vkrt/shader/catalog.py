@@ -5,11 +5,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # The default of a PARAM's constant, as bits: UNSET of shaders/common/params.glsl
 UNSET = 1 << 31
@@ -236,7 +238,7 @@ def kind(file: str, name: str) -> int:
 
 
 @contextmanager
-def _path_of(name: str) -> Iterator[str | Path]:
+def _path_of(name: str) -> "Iterator[str | Path]":
     """A file of this room, for as long as the context lasts."""
     beside = os.path.join(os.path.dirname(__file__), name)
     if os.path.exists(beside):

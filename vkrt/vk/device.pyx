@@ -7,7 +7,7 @@ when the last child is closed.
 """
 
 import os
-from dataclasses import replace
+from vkrt.dataclass import replace
 
 cimport cython
 from cpython.exc cimport PyErr_SetInterrupt

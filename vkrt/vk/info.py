@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import field
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 
 
 def usable_cores() -> int:

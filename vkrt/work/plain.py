@@ -13,11 +13,11 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from vkrt.dataclass import fields
 from vkrt.errors import FormatError
 
 _PREFIX = struct.Struct("<8sII32s")

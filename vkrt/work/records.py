@@ -12,11 +12,10 @@ A record of which an operand does not lie within its storage cannot be made, who
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from functools import cached_property
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage
 from vkrt.work.weights import Weight, catalog_of

@@ -118,6 +118,22 @@ static void test_submissions(vkrt_program program) {
     EXPECT(vkrt_release_buffers(program) == VKRT_OK);
 }
 
+/* Another program on the device, which uses what the first one has made of it. */
+static void test_second_program(const char *path, const vkrt_options *options, vkrt_tensor *in,
+                                vkrt_tensor *out) {
+    vkrt_program first, second;
+    size_t none = 0, one = 0, two = 0, after = 0;
+    EXPECT(vkrt_live_objects(&none) == VKRT_OK);
+    EXPECT(vkrt_load(path, options, &first) == VKRT_OK);
+    EXPECT(vkrt_live_objects(&one) == VKRT_OK);
+    EXPECT(vkrt_load(path, options, &second) == VKRT_OK);
+    EXPECT(vkrt_live_objects(&two) == VKRT_OK && two - one == one - none);
+    EXPECT(vkrt_close(first) == VKRT_OK);
+    EXPECT(vkrt_run(second, NULL, NULL, in, 1, out, 1) == VKRT_OK);
+    EXPECT(vkrt_close(second) == VKRT_OK);
+    EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == none);
+}
+
 static void test_runs(const char *path, vkrt_host_device *host) {
     static float x[3 * 30], y[3 * 10];
     vkrt_tensor in = {0}, out = {0};
@@ -149,6 +165,7 @@ static void test_runs(const char *path, vkrt_host_device *host) {
     EXPECT(vkrt_run(program, NULL, NULL, &in, 1, &out, 1) == VKRT_OK);
     EXPECT(lock.taken == 1 && !lock.held);
     test_submissions(program);
+    test_second_program(path, &options, &in, &out);
     EXPECT(vkrt_close(program) == VKRT_OK);
     EXPECT(vkrt_wait(program, NULL) == VKRT_ERROR_CLOSED);
     EXPECT(vkrt_live_objects(&after) == VKRT_OK && after == before);

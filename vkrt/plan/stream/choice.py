@@ -8,7 +8,6 @@ more than a smaller one. On resnet50 that is within 0.2 % of the optimum on aver
 
 from __future__ import annotations
 
-import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -99,6 +98,8 @@ class Family:
 
     def _orders(self) -> Iterator:
         """Keys by which weights become resident, the first two the best of their kind."""
+        import random
+
         sizes, chance = self._sizes, random.Random(SEED)
         yield lambda position: (-sizes[position], position)
         yield lambda position: (sizes[position], position)

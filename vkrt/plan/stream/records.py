@@ -7,9 +7,8 @@ program runs again and again: behind the last section of a run comes the first o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field
 
 MAX_LOOKAHEAD = 4
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, field, replace
 from vkrt.errors import InputError
 from vkrt.plan.arena import round_up
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes

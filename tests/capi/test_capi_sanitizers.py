@@ -1,0 +1,109 @@
+"""Hosts in C under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
+
+The hosts and the library's C are compiled with them. In the extension modules and in drivers, which
+are not, they see what goes through malloc, free and the functions of the C library: also Python's
+objects, which come from malloc here. leaks.txt says which leaks are let pass.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import wave
+from functools import cache
+from pathlib import Path
+
+import pytest
+from c_hosts import CC, environment, needs_compiler, run
+from support import MODELS, need_model
+
+import vkrt
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+CAPI = ROOT / "vkrt" / "capi"
+OPTIONS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
+           "-fno-omit-frame-pointer", "-g", "-rdynamic"]
+# How a sanitizer's process ends that has found something
+FOUND = 23
+LEAKING = """
+#include <stdlib.h>
+static void *volatile kept;
+int main(void) {
+    kept = malloc(10000);
+    kept = NULL;
+    return 0;
+}
+"""
+pytestmark = [pytest.mark.driver, needs_compiler]
+
+
+def options(leaks):
+    return {"ASAN_OPTIONS": f"detect_leaks={int(leaks)}:exitcode={FOUND}",
+            "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.txt'}:print_suppressions=0",
+            "PYTHONMALLOC": "malloc"}
+
+
+def compiled(target, *sources):
+    """Whether a host is there now, with the library's C in it."""
+    assert CC is not None
+    done = subprocess.run(
+        [CC, *map(str, sources), "-o", str(target), *OPTIONS,
+         f'-DVKRT_VERSION="{vkrt.__version__}"',
+         f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"', f"-I{CAPI}",
+         f"-I{sysconfig.get_paths()['include']}", "-ldl", "-lpthread"],
+        capture_output=True, text=True)
+    return done.returncode == 0
+
+
+@cache
+def finds_leaks(folder):
+    """Whether leaks are found here at all: that takes a debugger's rights, which containers may
+    refuse. Skips where there are no sanitizers."""
+    source = folder / "leaking.c"
+    source.write_text("#include <Python.h>\n" + LEAKING)
+    if not compiled(folder / "leaking", source):
+        pytest.skip("no sanitizers, or no headers of Python")
+    done = subprocess.run([folder / "leaking"], env=environment(**options(True)),
+                          capture_output=True, text=True)
+    if done.returncode == FOUND:
+        assert "10000 byte" in done.stderr
+    return done.returncode == FOUND
+
+
+def check(tmp_path_factory, source, *words):
+    """Runs a host; what a sanitizer finds fails the test, with its report."""
+    folder = tmp_path_factory.getbasetemp()
+    leaks = finds_leaks(folder)
+    made = folder / f"sane-{source.stem}"
+    if not made.exists():
+        library = [CAPI / name for name in ("calls.c", "home.c", "python.c")]
+        assert compiled(made, source, HERE / "hosts" / "keep.c", *library)
+    return run(made, *words, **options(leaks))
+
+
+@pytest.mark.parametrize("name, words", [
+    ("hosts/sources.c", ["mlp.pte"]), ("hosts/calls.c", ["conv-dyn.pte", "buffers.pte"]),
+    ("repeat.c", ["mlp.pte", "4"]), ("repeat.c", ["buffers.pte", "2"])])
+def test_hosts(name, words, tmp_path_factory):
+    source = HERE / name if "/" in name else ROOT / "tools" / "hosts" / name
+    check(tmp_path_factory, source,
+          *(MODELS / word if word.endswith(".pte") else word for word in words))
+
+
+def test_picture(tmp_path, tmp_path_factory):
+    picture = tmp_path / "picture.ppm"
+    picture.write_bytes(b"P6 22 18 255\n" + bytes(range(198)) * 6)
+    said = check(tmp_path_factory, ROOT / "tools" / "hosts" / "picture.c",
+                 MODELS / "superres_small.pte", picture)
+    assert len(said.splitlines()) == 5
+
+
+def test_speech(tmp_path, tmp_path_factory):
+    program = need_model("silero-vad.pte")
+    with wave.open(str(tmp_path / "quiet.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(2 * 1600))
+    assert check(tmp_path_factory, ROOT / "tools" / "hosts" / "speech.c", program,
+                 tmp_path / "quiet.wav") == ""
