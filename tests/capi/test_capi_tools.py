@@ -16,6 +16,7 @@ from host_device import LAYER, SYNCHRONIZATION, VALIDATES
 from support import MODELS, QUICK, need_model
 
 import vkrt
+from vkrt.capi.config import LIBRARY, folder
 
 HOSTS = Path(__file__).parent.parent.parent / "tools" / "hosts"
 pytestmark = [pytest.mark.driver, needs_compiler]
@@ -132,6 +133,22 @@ def test_nothing_stays_behind(tmp_path):
     assert len(sizes) == times and all(line.split()[1] == "0" for line in said)
     # Resident bytes go up and down by what the driver's threads hold at the moment.
     assert min(sizes[20:]) - max(sizes[:10]) < 1 << 20, sizes
+
+
+def test_host_in_rust(tmp_path):
+    rustc = shutil.which("rustc")
+    if rustc is None:
+        pytest.skip("no rustc")
+    made = tmp_path / "host"
+    done = subprocess.run(
+        [rustc, "--edition=2021", "-D", "warnings", HOSTS / "host.rs", "-o", made,
+         "-C", f"link-arg={folder() / LIBRARY}", "-C", f"link-arg=-Wl,-rpath,{folder()}"],
+        text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert run(made, MODELS / "mlp.pte") == "output 0: [3, 10] -0.197427 0.196739 0.435301\n"
+    done = subprocess.run([made, tmp_path / "none.pte"], text=True, capture_output=True,
+                          env=environment())
+    assert done.returncode == 1 and "none.pte" in done.stderr
 
 
 def test_host_by_cffi():
