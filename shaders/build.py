@@ -9,11 +9,15 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
     //! storages: texel buffer texture3d    (none: one variant, STORAGE_BUFFER, without the storage
                                              in its name)
     //! dtypes: f32 f16 f32:i32             (a:b reads a and writes b; none: no dtype in the name)
+    //! features: none subgroups float16:f16   (what a variant may use of a device beyond every
+                                             device's least; none: such a line is left out, or the
+                                             plain variant; `float16:f16`: for that dtype only)
     //! target: vulkan1.2                   (none: vulkan1.1)
 
 `unary.comp` becomes `unary.texel.f32` and so on, `a:b` is written a_b in names. A variant is
 compiled with STORAGE_<STORAGE>=1, DTYPE=<a>, DTYPE_<a>=1 and, of a pair, DTYPE_OUT=<b>,
-DTYPE_OUT_<b>=1. SHADERS/common is the include folder.
+DTYPE_OUT_<b>=1; one of a feature has its name behind all that (`unary.texel.f32.subgroups`) and
+FEATURE_SUBGROUPS=1. SHADERS/common is the include folder.
 
 What a file tells apart by name (`case ABS:`, `kind == ABS`) is numbered here from 1 on, as first
 mentioned: 0 is none of them. The catalog has the numbers for the host, by file and name.
@@ -39,6 +43,10 @@ from pathlib import Path
 
 STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
             "texture3d": "STORAGE_TEXTURE3D"}
+# What kernels may use where a device has it (`Target.features`); vkrt/device/rows.py says which of
+# the device's features each takes.
+FEATURES = ("subgroups", "float16", "dot", "storage8", "storage16")
+PLAIN = "none"
 HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 KIND = re.compile(r"(?:\bcase\s+|kind\s*==\s*)([A-Z][A-Z0-9_]*)\b")
@@ -61,8 +69,8 @@ def load_spirv(path: Path):
 class Variant:
     """One compilation of one file."""
 
-    def __init__(self, path: Path, storage: str | None, dtype: str | None, target: str,
-                 definitions: list[str]):
+    def __init__(self, path: Path, storage: str | None, dtype: str | None, feature: str,
+                 target: str, definitions: list[str]):
         self.path = path
         parts = [path.stem, *([storage] if storage else [])]
         self.flags = [f"--target-env={target}", f"-D{STORAGES[storage or 'buffer']}=1",
@@ -73,6 +81,9 @@ class Variant:
             self.flags += [f"-DDTYPE={first}", f"-DDTYPE_{first}=1"]
             if second:
                 self.flags += [f"-DDTYPE_OUT={second}", f"-DDTYPE_OUT_{second}=1"]
+        if feature != PLAIN:
+            parts.append(feature)
+            self.flags.append(f"-DFEATURE_{feature.upper()}=1")
         self.name = ".".join(parts)
 
 
@@ -119,7 +130,7 @@ class Sources:
 def variants_of(path: Path, sources: Sources) -> list[Variant]:
     header = {}
     for key, value in HEADER.findall(sources.text(path)):
-        if key not in ("storages", "dtypes", "target"):
+        if key not in ("storages", "dtypes", "features", "target"):
             raise BuildError(f"{path}: unknown header line '//! {key}:'")
         if key in header or not value:
             raise BuildError(f"{path}: '//! {key}:' is {'empty' if not value else 'given twice'}")
@@ -130,11 +141,22 @@ def variants_of(path: Path, sources: Sources) -> list[Variant]:
     for dtype in header.get("dtypes", []):
         if not re.fullmatch(r"\w+(:\w+)?", dtype):
             raise BuildError(f"{path}: '{dtype}' is neither a dtype nor a pair a:b")
+    features = [word.partition(":") for word in header.get("features", [PLAIN])]
+    for feature, _, only in features:
+        if feature not in (PLAIN, *FEATURES):
+            raise BuildError(f"{path}: unknown feature '{feature}'; one of "
+                             f"{', '.join((PLAIN, *FEATURES))}")
+        if only and only not in header.get("dtypes", []):
+            raise BuildError(f"{path}: feature '{feature}' is for dtype '{only}', which the file "
+                             "does not have")
+    if (PLAIN, "", "") not in features:
+        raise BuildError(f"{path}: there is no plain variant, '{PLAIN}' among its features")
     (target,) = header.get("target", ["vulkan1.1"])
     definitions = sources.definitions(path)
-    return [Variant(path, storage, dtype, target, definitions)
+    return [Variant(path, storage, dtype, feature, target, definitions)
             for storage in header.get("storages", [None])
-            for dtype in header.get("dtypes", [None])]
+            for dtype in header.get("dtypes", [None])
+            for feature, _, only in features if only in ("", dtype)]
 
 
 class Compiler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from vkrt.shader import catalog
 from vkrt.work.target import LONG, Target
 from vkrt.work.tuning import Tuning
 
+SHADERS = Path(__file__).parents[1] / "shaders"
 PACKAGE = sorted(Path(rows.PACKAGE).glob("*.json"))
 LAVAPIPE, SWIFTSHADER, OTHER = 13, 10, 12345
 
@@ -63,6 +65,48 @@ def test_drivers_that_nobody_measured():
     assert made == policy.policy_from(rows.read(Path(rows.PACKAGE) / "default.json"))
     assert not made.specialize and not made.maps_files and not made.winograd
     assert made.loop_limit is made.max_texels is made.ceiling is None
+    # In a GPU's shape, with all that the device has.
+    assert made.tuning.shares and set(made.features) == set(rows.FEATURES) == set(build_features())
+
+
+def build_features():
+    """The names that shaders/build.py knows."""
+    spec = importlib.util.spec_from_file_location("build", SHADERS / "build.py")
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    return build.FEATURES
+
+
+def test_features_are_those_that_are_there(own):
+    """And switched on, and wanted by the row; CPU drivers' rows want none."""
+    has = dict.fromkeys(["subgroup_basic", "subgroup_arithmetic", "float16"], True)
+    device = info(OTHER)
+    device.features, device.driver_info = {**has, "storage8": False}, ""
+    device.limits = limits_of_a_device()
+    assert policy.target_of(device).features == {"subgroups", "float16"}
+    assert policy.target_of(device, enabled={"float16", "subgroup_basic"}).features == {"float16"}
+    assert policy.target_of(device, enabled=set()).features == frozenset()
+    own("mine.json", {"driver_id": OTHER, "features": ["float16", "dot"]})
+    assert policy.target_of(device).features == {"float16"}
+    for driver in (LAVAPIPE, SWIFTSHADER):
+        device.driver_id = driver
+        target = policy.target_of(device)
+        assert not target.features and not target.tuning.shares
+    assert (target.max_invocations, target.max_shared) == (256, 32768)
+
+
+def limits_of_a_device():
+    """Limits of a device, as `vkrt.DeviceInfo` has them."""
+    names = ("maxTexelBufferElements", "maxStorageBufferRange", "maxImageDimension3D",
+             "minStorageBufferOffsetAlignment", "minTexelBufferOffsetAlignment")
+    return {**dict.fromkeys(names, 256), "maxComputeWorkGroupCount": (65535, 65535, 65535),
+            "maxComputeWorkGroupInvocations": 512, "maxComputeWorkGroupSize": (256, 256, 64),
+            "maxComputeSharedMemorySize": 32768}
+
+
+def test_work_is_spread_over_groups():
+    assert Target().spread(5) == (5, 1, 1)
+    assert Target(max_groups=4).spread(5) == (4, 2, 1)
 
 
 def test_rows_of_the_user_s_win(own):
@@ -95,6 +139,8 @@ def test_a_device_s_row_comes_first(own):
     ({"storage": ["texel"]}, r"storage is \[.*expected one of texel, buffer, texture3d"),
     ({"specialize": True}, "specialize is true, expected an object of shaders and lists"),
     ({"specialize": {"copy": [1]}}, r'specialize is {"copy": \[1\]}, expected an object of'),
+    ({"features": ["wings"]}, r'features is \["wings"\], expected a list of subgroups, float16'),
+    ({"shares": 1}, "shares is 1, expected true or false"),
     ({"winograd": 1}, "winograd is 1, expected true or false"),
     ({"device": "("}, r'device is "\(", expected a regular expression'),
     ({"tiles": {"9x9": 2.0}}, "tiles lacks 8x8, "),

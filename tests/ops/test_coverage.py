@@ -12,6 +12,8 @@ import pytest
 from harness import samples, variants
 from support import outside, run_python
 
+from vkrt.device.policy import policy_from
+from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
@@ -27,19 +29,26 @@ STORAGES = ("texel", "buffer", "texture3d")
 # Constants that the runtime sets (`Dispatch.constants`), and where shaders declare them
 OF_RUNTIME = {LOCAL_SIZE: "params.glsl", IS_SMALL: "division.glsl", IS_WHOLE: "tensor.glsl",
               HAS_FEW_TEXELS: "division.glsl"}
+SHARING = policy_from(read(PACKAGE / "default.json")).tuning
 # The size of a result's packed dimension, by which kernels tell where its padding begins
 PACKED_SIZES = "size", "channels"
 
 
 @cache
 def work_lists() -> list[tuple[str, WorkList]]:
-    """(name, work list) of every sample in every storage."""
+    """(name, work list) of every sample in every storage, and in a GPU's shape where that differs."""
     result = []
     for variant in variants():
         for storage in STORAGES:
             target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
                             scratch="any")
-            result.append((f"{variant}-{storage}", lower(variant.case().graph, target)))
+            graph = variant.case().graph
+            result.append((f"{variant}-{storage}", lower(graph, target)))
+            # The same in a GPU's shape, with every feature and with none
+            for name, features in (("shared", ()), ("featured", FEATURES)):
+                work = lower(graph, replace(target, tuning=SHARING, features=frozenset(features)))
+                if work.steps != result[-1][1].steps:
+                    result.append((f"{variant}-{storage}-{name}", work))
     return result
 
 

@@ -102,6 +102,30 @@ def test_variants_and_their_interfaces(workshop):
     assert b"source" not in bytes(shader.spirv)
 
 
+def test_variants_of_features(workshop):
+    """Beside the plain one, behind its name; one of a dtype for that dtype only."""
+    file = workshop.shaders / "scale.comp"
+    file.write_text(KERNEL.replace("//! dtypes", "//! features: none subgroups dot:f32\n//! dtypes")
+                    .replace("* FACTOR", "* FACTOR * TIMES").replace("layout(local_size", """
+#if defined(FEATURE_SUBGROUPS)
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#define TIMES subgroupAdd(1)
+#elif defined(FEATURE_DOT)
+#define TIMES 5
+#else
+#define TIMES 3
+#endif
+layout(local_size"""))
+    assert workshop.compiled() == 10
+    made = workshop.catalog()
+    plain, subgroups, dot = (made.get(f"scale.texel.f32{name}")
+                             for name in ("", ".subgroups", ".dot"))
+    assert "GroupNonUniformArithmetic" in subgroups.capabilities
+    assert "GroupNonUniformArithmetic" not in plain.capabilities
+    assert len({plain.spirv, subgroups.spirv, dot.spirv}) == 3
+    assert "scale.texel.f32_i32.subgroups" in made and "scale.texel.f32_i32.dot" not in made
+
+
 CHOICE = """#version 450
 #extension GL_GOOGLE_include_directive : require
 #include "modes.glsl"
@@ -191,6 +215,9 @@ def test_no_shaders_make_an_empty_catalog(workshop):
     ("f32 f32:i32", "f32 f32", "named twice: scale.buffer.f32"),
     ("//! dtypes", "//! types", "unknown header line '//! types:'"),
     ("//! dtypes: f32 f32:i32", "//! storages: texel", "'//! storages:' is given twice"),
+    ("//! dtypes", "//! features: none wings\n//! dtypes", "unknown feature 'wings'; one of none"),
+    ("//! dtypes", "//! features: dot\n//! dtypes", "there is no plain variant, 'none'"),
+    ("//! dtypes", "//! features: none dot:f16\n//! dtypes", "is for dtype 'f16', which the file"),
     ("* FACTOR", "* NOTHING", "'NOTHING' : undeclared identifier"),
     ("binding = 0)", "binding = 0, set = 1)", "'result' is not in descriptor set 0"),
     ("binding = 1)", "binding = 0)", "two variables share a binding"),

@@ -161,7 +161,8 @@ def test_adopted_device_runs_a_shader_and_is_left_alone(foreign, form):
         handles = [int(vk.ffi.cast("uintptr_t", handle)) for handle in foreign]
     before = live_objects()
     with Device.adopt(*handles, 0) as device:
-        assert device.features == frozenset()
+        # What subgroups can do is nothing that a host enables.
+        assert all(name.startswith("subgroup_") for name in device.features)
         with Bench(device) as bench:
             source = bench.host_buffer(bytes(range(64)))
             target = bench.host_buffer(bytes(64))

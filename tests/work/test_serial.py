@@ -97,6 +97,8 @@ def test_what_models_do_not_have():
     assert from_bytes(to_bytes(work)) == work
     found = from_bytes(to_bytes(replace(work, outputs=(math.nan, True, None))))
     assert math.isnan(found.outputs[0]) and found.outputs[1:] == (True, None)
+    able = replace(work, target=Target(features=frozenset(("subgroups", "dot"))))
+    assert from_bytes(to_bytes(able)) == able != work
     # A number stays of its type.
     assert [type(value) for value in from_bytes(to_bytes(work)).outputs[:2]] == [int, float]
 

@@ -2,8 +2,9 @@
 
 Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
 drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
-the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, the limits of loops,
-`maps_files` and, where the driver has a row, `speed` are not measured but kept.
+the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, `shares`, `features`,
+the limits of loops, `maps_files` and, where the driver has a row, `speed` are not measured but
+kept.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from vkrt.dataclass import dataclass
-from vkrt.device.rows import STORAGES, Row, row_of
+from vkrt.device.rows import FEATURES, STORAGES, Row, row_of
 from vkrt.errors import InputError
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
@@ -80,6 +80,7 @@ class Policy:
             lie in buffers of a size that is a power of two, or are texel views of less than 256
             bytes or of a multiple of 64 KiB. Buffers and views are then made larger than that.
         tuning: what operators choose kernels by.
+        features: what kernels may use of a device that has it, see `vkrt.device.rows.FEATURES`.
         speed: for choosing how far ahead weights are streamed.
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         ceiling: what profiles compare with; None where nothing was measured.
@@ -96,6 +97,7 @@ class Policy:
     specialize: Mapping[str, Sequence[str]]
     odd_sizes: bool
     tuning: Tuning
+    features: tuple[str, ...]
     speed: Speed
     winograd: bool
     ceiling: Ceiling | None
@@ -123,7 +125,8 @@ def policy_from(row: Row) -> Policy:
         specialize=fields["specialize"], odd_sizes=fields["odd_sizes"],
         tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
                       wide_depthwise=fields["wide_depthwise"], min_groups=fields["min_groups"],
-                      reads_ahead=fields["reads_ahead"]),
+                      reads_ahead=fields["reads_ahead"], shares=fields["shares"]),
+        features=tuple(fields["features"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
         ceiling=ceiling and Ceiling(
             **ceiling, why="the best of large products, measured on " + fields["measured"]),
@@ -156,8 +159,8 @@ def policy_of(info) -> Policy:
     return _override or policy_from(row_of(info.driver_id, info.name))
 
 
-def target_of(info, storage: str = "auto", winograd: str = "auto",
-              fusions: str = "on") -> Target:
+def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str = "on",
+              enabled: Set[str] | None = None) -> Target:
     """The target that work lists for a device are made for.
 
     Args:
@@ -165,6 +168,8 @@ def target_of(info, storage: str = "auto", winograd: str = "auto",
         storage: "auto" or one of `STORAGES`.
         winograd: one of `WINOGRAD`, see `vkrt.load`.
         fusions: one of `FUSIONS`, see there too.
+        enabled: names of the features that are switched on in the device (`Device.features`); all
+            that it has by default.
 
     Raises:
         InputError: unknown storage, or a file in the user's folder that is no row.
@@ -174,13 +179,19 @@ def target_of(info, storage: str = "auto", winograd: str = "auto",
     policy = policy_of(info)
     scratch = {"auto": "spare" if policy.winograd else "none", "off": "none", "always": "any"}
     limits = info.limits
+    if enabled is None:
+        enabled = {name for name, has in info.features.items() if has}
     return Target(
         storage=policy.storage if storage == "auto" else storage,
         max_texels=policy.max_texels or limits["maxTexelBufferElements"],
         max_buffer_range=limits["maxStorageBufferRange"],
         max_image_extent=limits["maxImageDimension3D"],
         max_groups=limits["maxComputeWorkGroupCount"][0],
+        max_invocations=min(limits["maxComputeWorkGroupInvocations"],
+                            limits["maxComputeWorkGroupSize"][0]),
+        max_shared=limits["maxComputeSharedMemorySize"],
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],
-        fuses=fusions == "on", tuning=policy.tuning)
+        fuses=fusions == "on", tuning=policy.tuning,
+        features=frozenset(name for name in policy.features if enabled >= set(FEATURES[name])))

@@ -21,6 +21,15 @@ from vkrt.errors import InputError
 from vkrt.work.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
+# What kernels may use beyond what every device has (shaders/build.py) -> the features of a device
+# (`vkrt.DeviceInfo.features`) that it takes
+FEATURES = {
+    "subgroups": ("subgroup_basic", "subgroup_arithmetic"),
+    "float16": ("float16",),
+    "dot": ("integer_dot_product",),
+    "storage8": ("storage8",),
+    "storage16": ("storage16",),
+}
 PACKAGE = os.path.join(os.path.dirname(__file__), "drivers")
 TILES = tuple(f"{a}x{b}" for (a, b), _ in Tuning().tiles)
 
@@ -68,6 +77,10 @@ FIELDS: dict[str, Any] = {
     "wide_depthwise": COUNT,
     "min_groups": COUNT,
     "reads_ahead": FLAG,
+    "shares": FLAG,
+    "features": (f"a list of {', '.join(FEATURES)}", lambda value: (
+        isinstance(value, list) and all(isinstance(name, str) and name in FEATURES
+                                        for name in value))),
     "speed": {"multiply_adds": NUMBER, "bytes": NUMBER, "dispatch": NUMBER, "reads": NUMBER},
     "winograd": FLAG,
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkrt.dataclass import replace
@@ -21,7 +21,7 @@ from vkrt.ops.reuse import Memo, NodeMemo
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch, Prepack, StateRecord, WorkList
-from vkrt.work.target import MAX_ELEMENTS, Target
+from vkrt.work.target import GROUP, MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
     DTYPES,
     MIN_BYTES,
@@ -462,8 +462,31 @@ class Lowering:
             work: products of texels in an iteration.
             spread: see `Target.cover`.
         """
-        if invocations <= 0:
-            return
+        if invocations > 0:
+            local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
+            self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
+                      local_size, groups)
+
+    def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
+              features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
+              loops: int = 0) -> None:
+        """Adds a dispatch of a shader whose workgroups share what they read or sum; see `dispatch`.
+
+        Args:
+            groups: how many workgroups there are; 0 adds nothing. More than these may run where one
+                dimension is not enough for them.
+            size: invocations of each; above `GROUP` no more than `Target.max_invocations`.
+            features: the variants that there are beside the plain one, the best first: the first
+                that the target allows is taken, the plain one where it allows none.
+        """
+        if groups > 0:
+            feature = next((f".{name}" for name in features if name in self.target.features), "")
+            self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
+                      self.target.spread(groups), feature)
+
+    def _add(self, shader: str, params, writes, reads, dtype: str | None, storage: str | None,
+             loops: int, invocations: int, local_size: int, groups: tuple[int, int, int],
+             feature: str = "") -> None:
         limit = self.target.loop_limit
         if limit is not None and loops > limit:
             raise UnsupportedError(
@@ -471,13 +494,12 @@ class Lowering:
                 f"the {limit} that this driver runs")
         storage = storage or self.variant(reads)
         dtype = dtype or short_name(writes[0].dtype)
-        local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
         values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
         if any(not -1 << 31 <= value < 1 << 31 for value in values):
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
                                    f"32 bits: {list(values)}")
         self.steps.append(Dispatch(
-            node=self.node, shader=f"{shader}.{storage}.{dtype}", params=values,
+            node=self.node, shader=f"{shader}.{storage}.{dtype}{feature}", params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
 

@@ -16,6 +16,7 @@ from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_sizes
+from vkrt.ops.teams import team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -157,10 +158,17 @@ def _rms_norm(cx, node, x, weight, epsilon):
     """Over the last dimension."""
     source = cx.read(x, row_major(x.rank))
     rows, count = source.grid[0] * source.grid[1], source.grid[2]
+    factor = cx.vector(weight, x.dtype)
+    team = team_for(cx.target, rows, count)
+    if team is not None:
+        result = cx.write(node.outs[0], source.order, over=(source,))
+        cx.share("rms_norm_team", [*result.grid, result.packed, rows, epsilon, *team.params],
+                 [result], [source, factor], team.groups(rows), features=team.features,
+                 loops=3 * team.loops(count))
+        return
     # Few rows are shared by as many invocations as run at once.
     chunk = -(-count // max(cx.target.tuning.lanes // max(rows, 1), 1))
     parts = -(-count // chunk) if chunk else 0
-    factor = cx.vector(weight, x.dtype)
     result = cx.write(node.outs[0], source.order, over=(source,) if parts == 1 else ())
     cx.dispatch("rms_norm", [*result.grid, result.packed, rows, parts, chunk, epsilon], [result],
                 [source, factor], rows * parts, loops=count + count // 64 + chunk + 1)

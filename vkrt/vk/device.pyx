@@ -207,7 +207,10 @@ cdef class Device:
             unknown = enabled - {name for name, has in self.info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
-            self.features = frozenset(enabled)
+            # What subgroups can do is not switched on: a device has it or not.
+            self.features = frozenset(enabled | {
+                name for name, has in self.info.features.items()
+                if has and name.startswith("subgroup_")})
             self.handle = <VkDevice>handle
             count(DEVICE, 1)
             self.queue = <VkQueue>queue_handle

@@ -3,8 +3,9 @@
     magic of 8 bytes, u32 version, u32 bytes of JSON, sha256 of the JSON       (little-endian)
     JSON, in ASCII
 
-A record is an object with its attributes, a tuple an array. {"float": "nan"}, "inf" or "-inf" is a
-number that JSON does not have. What is read has exactly the types that the record declares.
+A record is an object with its attributes, a tuple an array, a set of texts one in their order.
+{"float": "nan"}, "inf" or "-inf" is a number that JSON does not have. What is read has exactly the
+types that the record declares.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def plain(value: Any, writers: Writers) -> Any:
     """
     if type(value) in writers:
         return writers[type(value)](value)
+    if isinstance(value, frozenset):
+        return sorted(value)
     if isinstance(value, tuple):
         return [plain(item, writers) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -124,6 +127,11 @@ def read(kind: Any, value: Any, where: str, readers: Readers) -> Any:
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return read(_choice(get_args(kind), value), value, where, readers)
+    if origin is frozenset:
+        found = _read_tuple((*get_args(kind), ...), value, where, readers)
+        if list(found) != sorted(set(found)):
+            raise FormatError(f"{where} is no set in its order")
+        return frozenset(found)
     if origin is tuple:
         return _read_tuple(get_args(kind), value, where, readers)
     if kind is float and isinstance(value, dict) and value.get("float") in ("nan", "inf", "-inf"):

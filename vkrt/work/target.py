@@ -25,12 +25,16 @@ class Target:
         max_buffer_range: largest storage buffer a shader sees, in bytes.
         max_image_extent: largest side of a 3-D image, in texels.
         max_groups: largest number of workgroups in x.
+        max_invocations: of a workgroup.
+        max_shared: bytes of memory that a workgroup may share.
         offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
         loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run) or "any".
         fuses: whether nodes that one kernel can do become one (`vkrt.ops.fusing`).
         tuning: what kernels are chosen by.
+        features: what kernels may use beyond what every device has: the variants of the catalog
+            that have one of these behind their names (`//! features:` in shaders).
     """
 
     storage: str = "texel"
@@ -38,11 +42,14 @@ class Target:
     max_buffer_range: int = 1 << 27
     max_image_extent: int = 256
     max_groups: int = 65535
+    max_invocations: int = 128
+    max_shared: int = 16384
     offset_alignment: int = 256
     loop_limit: int | None = None
     scratch: str = "none"
     fuses: bool = True
     tuning: Tuning = Tuning()
+    features: frozenset[str] = frozenset()
 
     @property
     def max_loops(self) -> int:
@@ -66,6 +73,9 @@ class Target:
         if (invocations < spread * self.tuning.min_groups * GROUP
                 and (steps >= LONG or spread > 1)):
             local_size = SMALL_GROUP
-        count = -(-invocations // local_size)
-        columns = min(count, self.max_groups)
-        return local_size, (columns, -(-count // columns), 1)
+        return local_size, self.spread(-(-invocations // local_size))
+
+    def spread(self, groups: int) -> tuple[int, int, int]:
+        """So many workgroups, or a few more, in as few dimensions as it takes."""
+        columns = min(groups, self.max_groups)
+        return columns, -(-groups // columns), 1

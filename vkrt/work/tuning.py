@@ -21,6 +21,8 @@ class Tuning:
         min_groups: workgroups are made smaller where fewer than these would exist.
         reads_ahead: kernels that read far-apart lines of a weight side by side walk over them in
             the order of memory before, for the sake of the processor's caches.
+        shares: workgroups share what they read and sum, through their memory: kernels in a GPU's
+            shape. On CPU drivers invocations that wait for each other only cost time.
     """
 
     tiles: tuple[tuple[Tile, float], ...] = (
@@ -29,3 +31,4 @@ class Tuning:
     wide_depthwise: int = 3
     min_groups: int = 4
     reads_ahead: bool = False
+    shares: bool = False

@@ -1,0 +1,94 @@
+"""Kernels in a GPU's shape: samples of the operators that have them, as on a device without a row.
+
+The kernels of CPU drivers are those of test_ops.py. Each feature that the device has is used alone,
+all of them together, and none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from gaps import PATTERNS, run_over
+from harness import Variant, check, is_finite, merged, variants
+from support import STORAGES, in_turn
+
+from vkrt.device.policy import SWIFTSHADER, overridden, policy_from, policy_of, target_of
+from vkrt.device.rows import FEATURES, PACKAGE, read
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.ops.lowering import lower
+from vkrt.plan.options import LoadOptions
+from vkrt.work.target import Target
+
+DEFAULT = policy_from(read(PACKAGE / "default.json"))
+
+
+def sharing(policy, features=()):
+    """A driver's policy with the kernels that default.json chooses, and these features."""
+    return replace(policy, features=tuple(features), tuning=DEFAULT.tuning, winograd=False)
+
+
+def differs(variant: Variant) -> bool:
+    """Whether an operator has other kernels where workgroups share."""
+    plain = Target(max_texels=1 << 26, tuning=replace(DEFAULT.tuning, shares=False))
+    ours = replace(plain, tuning=DEFAULT.tuning, features=frozenset(FEATURES))
+    graph = variant.case().graph
+    return lower(graph, plain).steps != lower(graph, ours).steps
+
+
+@cache
+def groups() -> dict[tuple[str, bool], list[Variant]]:
+    """The samples that differ, by operator and whether they are in fp16."""
+    found: dict[tuple[str, bool], list[Variant]] = {}
+    for variant in variants():
+        if variant.layout == "plain" or not variant.half:
+            found.setdefault((variant.sample.op, variant.half), []).append(variant)
+    return {key: mine for key, members in found.items()
+            if (mine := [variant for variant in members if differs(variant)])}
+
+
+def offered(device) -> list[tuple[str, ...]]:
+    """No feature, each that a device has, and all of them."""
+    found = [name for name, needs in FEATURES.items() if device.features >= set(needs)]
+    return [(), *((name,) for name in found), *([tuple(found)] * (len(found) > 1))]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.usefixtures("apart")
+def test_samples(storage, device):
+    for op, half in in_turn(sorted(groups()), 3):
+        for features in in_turn(offered(device), 2):
+            with overridden(sharing(policy_of(device.info), features)):
+                run(groups()[op, half], half, storage, device, features)
+
+
+def run(members, half, storage, device, features) -> None:
+    target = target_of(device.info, storage, enabled=device.features)
+    assert target.features == set(features)
+    if storage == "texture3d":
+        members = [v for v in members if not lower(v.case().graph, target).notes]
+        if half and device.info.driver_id == SWIFTSHADER:
+            # Its half-precision images turn infinities into NaN.
+            members = [v for v in members if is_finite(v.case())]
+    if not members:
+        return
+    cases = [variant.case() for variant in members]
+    graph, data = merged(cases)
+    method = Method(graph, [Source.wrap(data)], device, options=LoadOptions(storage=storage))
+    try:
+        inputs = [array for case in cases for array in case.inputs]
+        first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
+        for a, b in zip(first, second, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg="results change with what the memory held")
+    finally:
+        method.close()
+    results = iter(first)
+    for variant, case in zip(members, cases, strict=True):
+        try:
+            check([next(results) for _ in case.expected], case)
+        except AssertionError as error:
+            raise AssertionError(f"{variant} with {features}: {error}") from error

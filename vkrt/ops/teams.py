@@ -1,0 +1,62 @@
+"""Teams: how invocations of a workgroup share rows, where the driver's row says that they do.
+
+See shaders/common/team.glsl. On CPU drivers each invocation does a row of its own.
+"""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass
+from vkrt.work.target import GROUP, Target
+
+# Rows of fewer texels are done by an invocation each; a member of a team has so many at least.
+SHORT, EACH = 4, 2
+
+
+@dataclass(frozen=True)
+class Team:
+    """Invocations that share a row.
+
+    Attributes:
+        members: how many they are, a power of two up to `GROUP`.
+        side_by_side: whether texels that lie side by side are of different rows, so that members
+            of different teams are neighbours.
+    """
+
+    members: int
+    side_by_side: bool = False
+
+    @property
+    def params(self) -> list[int]:
+        """The two parameters of team.glsl."""
+        return [self.members, GROUP // self.members if self.side_by_side else 1]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The variants that can be taken, see `Lowering.share`."""
+        return ("subgroups",) if self.members == GROUP else ()
+
+    def groups(self, rows: int) -> int:
+        """Workgroups for so many rows."""
+        return -(-rows // (GROUP // self.members))
+
+    def loops(self, count: int) -> int:
+        """Iterations of a member's loop over `count` texels, and of a reduction."""
+        return -(-count // self.members) + GROUP.bit_length()
+
+
+def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) -> Team | None:
+    """The team for each of `rows` rows of `count` texels; None where an invocation does a row.
+
+    Args:
+        side_by_side: texels that lie side by side are of different rows. Neighbours read those as
+            they are, and teams are only as large as it takes to use all lanes.
+    """
+    if not target.tuning.shares or not rows or count < SHORT:
+        return None
+    most = GROUP
+    if side_by_side:
+        most = min(GROUP, target.tuning.lanes // rows)
+    members = 1
+    while 2 * members <= most and members * EACH < count:
+        members *= 2
+    return Team(members, side_by_side) if members > 1 else None
