@@ -36,7 +36,7 @@ PACKED_SIZES = "size", "channels"
 
 @cache
 def work_lists() -> list[tuple[str, WorkList]]:
-    """(name, work list) of every sample in every storage, and in a GPU's shape where that differs."""
+    """(name, work list) of every sample in every storage, and in a GPU's shape where it differs."""
     result = []
     for variant in variants():
         for storage in STORAGES:
@@ -47,8 +47,9 @@ def work_lists() -> list[tuple[str, WorkList]]:
             # The same in a GPU's shape, with every feature and with none
             for name, features in (("shared", ()), ("featured", FEATURES)):
                 work = lower(graph, replace(target, tuning=SHARING, features=frozenset(features)))
-                if work.steps != result[-1][1].steps:
-                    result.append((f"{variant}-{storage}-{name}", work))
+                if work.steps == result[-1][1].steps:
+                    break
+                result.append((f"{variant}-{storage}-{name}", work))
     return result
 
 

@@ -17,6 +17,7 @@ from vkrt.ops.elementwise import binary
 from vkrt.ops.ending import addend, over
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
+from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Elements of a texel of int32
@@ -86,6 +87,12 @@ def _multiply(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tens
     texels = 2 * weight.sizes[1] // TEXEL
     params = [rows, columns, *grids, texels, group // TEXEL]
     reads = [source, _words(packed), factors, *vectors]
+    lines = -(-columns // 4)
+    team = team_for(cx.target, lines, texels) if rows == 1 else None
+    if team is not None:
+        cx.share("linear_q4_gemv_team", [*params, *team.params], [result], reads,
+                 team.groups(lines), features=team.features, loops=team.loops(texels))
+        return
     if rows == 1:
         # The walk ahead is over as many lines, 4 texels a step.
         walk = COLUMNS // 4

@@ -14,10 +14,14 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
+from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The tiles of matmul_q8_AxB.comp
 TILES_8 = ((4, 8),)
+
+# The id of the first parameter of a team in gemv_team.glsl
+TEAM = 23
 
 # Of gemv.comp, see `Target.cover`: last layers of networks are up to some thousand columns wide.
 WIDE = 16
@@ -46,6 +50,23 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               addend is not None, alpha, beta, *ending.params]
     kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
+    vectors = list(ending.vectors)
+    if is_float(source.dtype):
+        # In linear storages both have one binding.
+        vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
+            [addend] if addend else vectors)
+    if scales is not None:
+        vectors.append(cx.check_view(scales))
+    reads = [source, matrix, *vectors]
+    dtype = copying.variant(source.dtype, result.dtype)
+    lines = batches * -(-columns // 4)
+    team = team_for(cx.target, lines, texels) if rows == 1 else None
+    if team is not None:
+        # Endings have more parameters or fewer.
+        spare = [0] * (TEAM - len(params))
+        cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
+                 team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
+        return
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
         # Networks have such layers of all lengths and widths, and groups of another size are
@@ -57,15 +78,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
         spread = 1
-    vectors = list(ending.vectors)
-    if is_float(source.dtype):
-        # In linear storages both have one binding.
-        vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
-            [addend] if addend else vectors)
-    if scales is not None:
-        vectors.append(cx.check_view(scales))
-    cx.dispatch(shader, params, [result], [source, matrix, *vectors], count, loops=loops,
-                work=work, spread=spread, dtype=copying.variant(source.dtype, result.dtype))
+    cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work, spread=spread,
+                dtype=dtype)
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:

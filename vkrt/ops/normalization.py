@@ -16,7 +16,7 @@ from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_sizes
-from vkrt.ops.teams import team_for
+from vkrt.ops.teams import parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -73,13 +73,22 @@ def _channels(source: Operand) -> ChannelMapping:
 def _moments(cx, source: Operand, sets: Sets, epsilon: float) -> Operand:
     """(mean, 1 / sqrt(variance + epsilon), 0, 0) of each set: sizes [.., 4]."""
     count = sets.count
-    parts = parts_of_rows(count, sets.texels, cx.target.max_loops // 3)
+    parts = parts_for(cx.target, count, sets.texels)
+    team = team_for(cx.target, count * parts, -(-sets.texels // parts))
+    if team is None:
+        parts = parts_of_rows(count, sets.texels, cx.target.max_loops // 3)
     chunk = -(-sets.texels // parts)
     partial = cx.temporary((parts, *sets.sizes, 4), "float32")
-    cx.dispatch("moments", [*source.grid, count, sets.across, sets.rows, sets.width, chunk, parts,
-                            partial.grid[0]],
-                [partial], [source], count * parts, dtype=variant(source.dtype, "float32"),
-                loops=2 * (chunk + chunk // 64 + 1))
+    params = [*source.grid, count, sets.across, sets.rows, sets.width, chunk, parts,
+              partial.grid[0]]
+    dtype = variant(source.dtype, "float32")
+    if team is None:
+        cx.dispatch("moments", params, [partial], [source], count * parts, dtype=dtype,
+                    loops=2 * (chunk + chunk // 64 + 1))
+    else:
+        cx.share("moments_team", [*params, *team.params], [partial], [source],
+                 team.groups(count * parts), features=team.features, dtype=dtype,
+                 loops=4 * team.loops(chunk))
     moments = cx.temporary((*sets.sizes, 4), "float32")
     cx.dispatch("moments_join", [moments.grid[0], count, parts, epsilon], [moments], [partial],
                 count, loops=2 * parts)
@@ -133,17 +142,24 @@ def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     source = cx.read(x, row_major(x.rank))
     count = math.prod(shape[:-1]) * source.grid[2]
     rows = source.texels // count if count else 0
-    if (any(map(cx.used, node.outs[1:]))
-            or parts_of_rows(rows, count, cx.target.max_loops // 4) > 1):
+    team = team_for(cx.target, rows, count)
+    parts = (parts_of_rows(rows, count, cx.target.max_loops // 4) if team is None
+             else parts_for(cx.target, rows, count))
+    if any(map(cx.used, node.outs[1:])) or parts > 1:
         sets = Sets(x.sizes[:-len(shape)] or (1,), 1, math.prod(shape[:-1]), shape[-1])
         _normalize(cx, source, node.outs, sets, ChannelMapping(False, 1, count), weight, bias,
                    epsilon)
         return
     scale, shift = cx.vector(weight, out.dtype), cx.vector(bias, out.dtype)
     result = cx.write(out, source.order, over=(source,))
-    cx.dispatch("layer_norm", [*result.grid, result.packed, rows, count, math.prod(shape), epsilon,
-                               weight is not None, bias is not None],
-                [result], [source, scale, shift], rows, loops=3 * count + count // 32 + 2)
+    params = [*result.grid, result.packed, rows, count, math.prod(shape), epsilon,
+              weight is not None, bias is not None]
+    if team is None:
+        cx.dispatch("layer_norm", params, [result], [source, scale, shift], rows,
+                    loops=3 * count + count // 32 + 2)
+    else:
+        cx.share("layer_norm_team", [*params, *team.params], [result], [source, scale, shift],
+                 team.groups(rows), features=team.features, loops=5 * team.loops(count))
 
 
 def _rms_norm_sizes(x, weight, _epsilon):

@@ -13,6 +13,7 @@ from vkrt.ops.dtypes import ANY, BOOL, FLOAT_ASKED_FOR, ONE, ONE_FLOAT
 from vkrt.ops.elementwise import binary
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import Sizes, fail, unsupported, wrap_all
+from vkrt.ops.teams import parts_for, team_for
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -129,19 +130,29 @@ def _dispatch(cx, source: Operand, result: Operand, plan: Reduction, function: s
               divisor: float) -> None:
     texels, number = result.texels, kind("reduce", function)
     lanes = min(result.packed, 4) if plan.across else 1
-    parts = _parts(plan.count, cx.target.max_loops // lanes, texels)
+    parts = parts_for(cx.target, texels, plan.count)
+    team = team_for(cx.target, texels * parts, -(-plan.count // parts), not plan.across)
+    if team is None:
+        parts = _parts(plan.count, cx.target.max_loops // lanes, texels)
     chunk = -(-plan.count // parts)
-    loops = lanes * (chunk + -(-chunk // 64) + 1)
+
+    def add(to: Operand, params: list) -> None:
+        params = [*to.grid, to.packed, number, *params]
+        dtype = variant(source.dtype, to.dtype)
+        if team is None:
+            cx.dispatch("reduce", params, [to], [source], to.texels, dtype=dtype,
+                        loops=lanes * (chunk + -(-chunk // 64) + 1))
+        else:
+            cx.share("reduce_team", [*params, *team.params], [to], [source],
+                     team.groups(to.texels), features=team.features, dtype=dtype,
+                     loops=8 * team.loops(chunk))
+
     if parts == 1:
-        params = plan.params(texels, chunk, divisor, source)
-        cx.dispatch("reduce", [*result.grid, result.packed, number, *params], [result], [source],
-                    texels, dtype=variant(source.dtype, result.dtype), loops=loops)
+        add(result, plan.params(texels, chunk, divisor, source))
         return
     partial = cx.temporary((parts, plan.outer, result.packed), _partial_dtype(source.dtype))
     assert partial.texels == parts * texels
-    params = plan.params(texels, chunk, 1.0, source)
-    cx.dispatch("reduce", [*partial.grid, partial.packed, number, *params], [partial], [source],
-                partial.texels, dtype=variant(source.dtype, partial.dtype), loops=loops)
+    add(partial, plan.params(texels, chunk, 1.0, source))
     z = partial.grid[2]
     rest = Reduction(False, [(plan.outer, z)], 0, [(parts, texels)])
     _dispatch(cx, partial, result, rest, function, divisor)

@@ -9,11 +9,15 @@ from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import FLOAT_ASKED_FOR
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
+from vkrt.ops.teams import parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor
 
 # The kinds of softmax.glsl
 PLAIN, LOGARITHM, GUARDED = range(3)
+
+# Rows that could be split into so many parts for teams are split, by the kernels in two stages.
+MANY = 8
 
 # Texels of a row that softmax.comp keeps in registers
 SHORT_ROW = 4
@@ -52,6 +56,11 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
     if not rows:
         return
     params = [*result.grid, result.packed, kind, across, rows, count, inner]
+    team = team_for(cx.target, rows, count, not across and inner > 1)
+    if team is not None and parts_for(cx.target, rows, count) < MANY:
+        cx.share("softmax_team", [*params, *team.params], [result], [source], team.groups(rows),
+                 features=team.features, loops=4 * team.loops(count))
+        return
     # Three walks over a row, two of them in one stage.
     parts = parts_of_rows(rows, count, cx.target.max_loops // 4)
     if parts == 1:

@@ -44,6 +44,22 @@ class Team:
         return -(-count // self.members) + GROUP.bit_length()
 
 
+# A row is split into parts of at least this many texels, so that a member has 16.
+PART = 16 * GROUP
+
+
+def parts_for(target: Target, rows: int, count: int) -> int:
+    """Into how many equal parts to split each of `rows` rows of `count` texels, each part for a
+    team: where whole rows would leave lanes idle."""
+    if not target.tuning.shares:
+        return 1
+    parts = min(count // PART, target.tuning.lanes // (max(rows, 1) * GROUP))
+    if parts <= 1:
+        return 1
+    chunk = -(-count // parts)
+    return -(-count // chunk)
+
+
 def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) -> Team | None:
     """The team for each of `rows` rows of `count` texels; None where an invocation does a row.
 

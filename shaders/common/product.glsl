@@ -1,0 +1,77 @@
+// Operands and parameters of products of rows with a matrix.
+//
+// The matrix has one row for each column of the result and runs along the packed dimension, as
+// torch's linear and convolution weights do, so that a sum is over whole texels on both sides.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+IN(1, source)
+#ifdef WEIGHT_8
+IN_AS(2, matrix, i8)
+#define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
+#else
+WEIGHT(2, matrix)
+#define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
+#endif
+// Rows of one batch; batches; texels of a row of the source, columns of the result.
+PARAM(0, rows)
+PARAM(1, batches)
+PARAM(2, texels)
+PARAM(3, columns)
+// The grids' widths, which locate a row in an image.
+PARAM(4, source_X)
+PARAM(5, result_X)
+// How many rows of the matrix each batch has to itself: `columns`, or 0 where all share it.
+PARAM(6, batch_stride)
+// The matrix is a tensor that another kernel has written.
+CASE(7, is_computed)
+// Whether the bias is `addend`, a tensor of the result's size, and not a vector (`has_bias`).
+CASE(8, has_addend)
+// result = alpha * source x matrix + beta * bias; of quantized tensors the plain product.
+PARAM_FLOAT(9, alpha)
+PARAM_FLOAT(10, beta)
+#define VECTORS 3
+#define ENDS 11
+#include "ending.glsl"
+
+#if defined(DTYPE_i8) || defined(DTYPE_i32)
+#include "words.glsl"
+#define NUMBER(m, v) source_of(v)
+OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
+#else
+#if defined(STORAGE_TEXTURE3D)
+IN(4, addend)
+#define BEHIND 5
+#else
+// At most one of them is there, and both are texels in their linear order.
+#define addend bias
+#define BEHIND 4
+#endif
+vec4 finished(vec4 sum, vec4 offset, POSITION at) {
+  vec4 v = alpha * sum + (has_addend == 0 ? beta * offset : vec4(0));
+  if (has_addend != 0) v += beta * LOAD(addend, at);
+  return activated(v);
+}
+#endif
+
+#ifdef WEIGHT_8
+// What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
+// more than 4 storage buffers.
+TEXEL_IN(BEHIND, scales, DTYPE)
+#define SCALED(v, z) ((v) * texelFetch(scales, z))
+#else
+#define SCALED(v, z) (v)
+#endif
+
+#if defined(STORAGE_TEXTURE3D)
+#define NEXT(at, k) ivec3((at).xy, (at).z + (k))
+#define MATRIX_AT(batch, row) \
+  (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
+                    : ivec3(0, (batch) * batch_stride + (row), 0))
+#define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
+#else
+#define NEXT(at, k) ((at) + (k))
+#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * texels)
+#define MATRIX_NEXT(at, k) ((at) + (k))
+#endif
