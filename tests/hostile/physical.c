@@ -167,6 +167,11 @@ static void adapt_properties(VkPhysicalDeviceProperties* properties) {
   adapt_limits(&properties->limits);
 }
 
+/* What subgroups can do is a property, not a feature. */
+static void adapt_subgroups(VkSubgroupFeatureFlags* operations) {
+  *operations &= limit_or("subgroupSupportedOperations", *operations);
+}
+
 static void adapt_driver(VkDriverId* id, char* name, char* text) {
   *id = profile.driver_id;
   strcpy(name, "hostile");
@@ -206,6 +211,11 @@ static void VKAPI_CALL hostile_GetPhysicalDeviceProperties2(
         VkPhysicalDeviceVulkan11Properties* all = (void*)each;
         all->maxMemoryAllocationSize =
             adapted("maxMemoryAllocationSize", 0, all->maxMemoryAllocationSize, false);
+        adapt_subgroups(&all->subgroupSupportedOperations);
+        break;
+      }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES: {
+        adapt_subgroups(&((VkPhysicalDeviceSubgroupProperties*)each)->supportedOperations);
         break;
       }
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT: {

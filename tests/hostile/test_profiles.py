@@ -28,6 +28,10 @@ def test_programs_run_on_what_a_profile_describes(name, monkeypatch):
                                                          for heap in profile["heaps"]]
     assert set(found["extensions"]) <= set(profile["extensions"])
     assert found["features"]["timeline"] is ("timelineSemaphore" in profile["features"])
+    # Bits of VkSubgroupFeatureFlags: basic, arithmetic
+    for bit, name in ((1, "basic"), (4, "arithmetic")):
+        assert found["features"][f"subgroup_{name}"] is (
+            profile["limits"]["subgroupSupportedOperations"] & bit != 0)
     for limit in ("maxTexelBufferElements", "maxStorageBufferRange",
                   "maxPerStageDescriptorStorageBuffers", "maxComputeWorkGroupInvocations"):
         assert found["limits"][limit] <= nbytes(profile["limits"][limit])
