@@ -14,6 +14,7 @@ from vkrt.ops.joining import fill
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
+from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Bytes of the scores of a block of queries, unless a single query needs more.
@@ -135,8 +136,15 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
                                                  else float(scale)],
                     [scores], [source, keys, where], tiles * width, dtype=_variant(out),
                     loops=size // 4, work=4 * tile)
-        cx.dispatch("attention_softmax", params, [scores], [scores, where], count * heads,
-                    storage="buffer" if cx.storage == "texture3d" else None, loops=3 * width)
+        storage = "buffer" if cx.storage == "texture3d" else None
+        team = team_for(cx.target, count * heads, width)
+        if team is None:
+            cx.dispatch("attention_softmax", params, [scores], [scores, where], count * heads,
+                        storage=storage, loops=3 * width)
+        else:
+            cx.share("attention_softmax_team", [*params, *team.params], [scores], [scores, where],
+                     team.groups(count * heads), storage=storage, features=team.features,
+                     loops=4 * team.loops(width))
         cx.dispatch(f"attention_values_{tile}", params, [result], [scores, values, where],
                     tiles * (size // 4), loops=width, work=4 * tile)
 
