@@ -50,6 +50,11 @@ def work_lists() -> list[tuple[str, WorkList]]:
                 if work.steps == result[-1][1].steps:
                     break
                 result.append((f"{variant}-{storage}-{name}", work))
+            if any("_shared_" in getattr(step, "shader", "") for step in result[-1][1].steps):
+                # The larger tile, where it is large enough
+                few = replace(SHARING, lanes=1)
+                work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
+                result.append((f"{variant}-{storage}-few-lanes", work))
     return result
 
 

@@ -206,7 +206,8 @@ def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
         for tile, found in rates.items():
             if shape[2] == 1 and tile == WORST[0]:
                 continue  # there is no such kernel of products
-            found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),)))
+            # The kernels with register tiles, also where workgroups share larger ones.
+            found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),), shares=False))
             _say(f"  {shape} tile {tile}: {found[-1] / 1e9:.2f} GFLOP/s")
     means = {tile: _mean(found) for tile, found in rates.items()}
     unit = means[WORST[0]] / WORST[1]
@@ -249,10 +250,10 @@ def tune_specialize(bench: Bench) -> tuple[dict[str, list[str]], str]:
     said = []
     for family, (shader, graph) in FAMILIES.items():
         names = [spec.name for spec in catalog().get(shader).specs if spec.may_be_pushed]
-        pushed = bench.seconds(graph(), specialize={})
+        pushed = bench.seconds(graph(), specialize={}, shares=False)
 
         def times(some: list[str], family=family, graph=graph, pushed=pushed) -> float:
-            return pushed / bench.seconds(graph(), specialize={family: some})
+            return pushed / bench.seconds(graph(), specialize={family: some}, shares=False)
 
         whole = times(names)
         chosen = [name for name in names if times([name]) > 1 + MARGIN] if (

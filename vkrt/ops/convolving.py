@@ -142,13 +142,22 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
 
 def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
             result: Operand) -> None:
-    """Any groups, by register tiles where these have whole texels."""
+    """Any groups, by shared or register tiles where these have whole texels."""
     # Channels in a texel of the source: 4, or 16 where it is words of 4.
     each = 16 if source.dtype == "int32" else 4
     group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
     tile = 1, 1
     width, rows, texels = result.grid
     if conv.has_whole_texels:
+        product = width * rows, conv.group_channels, conv.groups
+        side = tiles.shared(cx.target.tuning, source, *product)
+        if side:
+            cx.share(f"conv2d_shared_{side}", conv.params(source, result, group_inputs, ending),
+                     [result], [source, matrix, *ending.vectors],
+                     tiles.shared_groups(side, *product), loops=conv.taps * group_inputs,
+                     features=tiles.shared_features(source),
+                     dtype=variant(source.dtype, result.dtype))
+            return
         tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups)
         shader = f"conv2d_{tile[0]}x{tile[1]}"
         count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)

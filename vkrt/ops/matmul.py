@@ -67,6 +67,12 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
                  team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
         return
+    side = tiles.shared(cx.target.tuning, source, rows, columns, batches)
+    if side and scales is None:
+        cx.share(f"matmul_shared_{side}", params, [result], reads,
+                 tiles.shared_groups(side, rows, columns, batches), loops=texels,
+                 features=tiles.shared_features(source), dtype=dtype)
+        return
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
         # Networks have such layers of all lengths and widths, and groups of another size are

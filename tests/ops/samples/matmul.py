@@ -9,10 +9,13 @@ RTOL = 2e-6
 
 # x [.., K], columns: one row, few, many; leading dimensions; K and N that are not whole texels.
 LINEAR = [((1, 64), 40), ((1, 37), 21), ((5,), 3), ((2, 33), 18), ((3, 1, 20), 9), ((7, 12), 5),
-          ((197, 24), 30), ((2, 3, 5, 18), 22), ((64, 64), 64), ((1, 1030), 7), ((4, 8), 1)]
+          ((197, 24), 30), ((2, 3, 5, 18), 22), ((64, 64), 64), ((1, 1030), 7), ((4, 8), 1),
+          ((65, 37), 33), ((33, 130), 67), ((17, 3), 17)]
 MM = [(5, 7, 9), (1, 12, 10), (40, 33, 26)]
-BMM = [(2, 5, 7, 9), (3, 1, 12, 10), (1, 6, 4, 5), (12, 17, 16, 17)]
+BMM = [(2, 5, 7, 9), (3, 1, 12, 10), (1, 6, 4, 5), (12, 17, 16, 17), (3, 34, 18, 35)]
 ADDENDS = [(9,), (1, 9), (6, 9), (6, 1), (1,), (), (1, 1)]
+# Of results of 35 x 38
+WIDE_ADDENDS = [(38,), (35, 38), (35, 1)]
 
 
 def linear(x, weight, bias=None):
@@ -41,8 +44,10 @@ def _product(op, sizes, constants) -> Sample:
     return Sample(op, args, np.matmul, constants=constants, rtol=RTOL, name=name)
 
 
-def _addmm(sizes, beta, alpha, constants) -> Sample:
-    args = [normal(*sizes), normal(6, 10, seed=1), normal(10, 9, seed=2), beta, alpha]
+def _addmm(sizes, beta, alpha, constants, product=(6, 10, 9)) -> Sample:
+    rows, inner, columns = product
+    args = [normal(*sizes), normal(rows, inner, seed=1), normal(inner, columns, seed=2), beta,
+            alpha]
     name = f"{'x'.join(map(str, sizes))}-{beta}-{alpha}-{constants}"
     return Sample("aten.addmm.default", args, addmm, constants=constants, rtol=RTOL, name=name)
 
@@ -74,5 +79,7 @@ SAMPLES = [
     _product("aten.bmm.default", (5, 1, 6, 3), ()),
     *(_addmm(sizes, -0.5, 0.25, constants) for sizes in ADDENDS
       for constants in ((0,), (1,), (2,), (0, 1), ())),
+    *(_addmm(sizes, -0.5, 0.25, constants, (35, 21, 38)) for sizes in WIDE_ADDENDS
+      for constants in ((0, 2), ())),
     _unread_bias(),
 ]

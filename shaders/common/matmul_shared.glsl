@@ -1,0 +1,40 @@
+// Rows times a matrix (product.glsl) by workgroups that share tiles of both (shared_tile.glsl).
+#include "product.glsl"
+#include "shared_tile.glsl"
+
+POSITION from[LINES], line[LINES];
+int at_k;
+
+void look_at(int k) { at_k = k; }
+T4 source_texel(int j) { return LOAD(source, NEXT(from[j], at_k)); }
+T4 matrix_texel(int j) { return LOAD_WEIGHT(matrix, MATRIX_NEXT(line[j], at_k)); }
+
+void main() {
+  int tiles = (rows + TILE - 1) / TILE;
+  int blocks = (columns + TILE - 1) / TILE;
+  // A whole group.
+  if (GROUP_NUMBER >= tiles * blocks * batches) return;
+  bool is_constant = IS_CONSTANT(rows);
+  ivec2 batch_place = divided(GROUP_NUMBER, tiles * blocks, is_constant);
+  ivec2 place = divided(batch_place.y, tiles, is_constant);
+  int batch = batch_place.x, first = place.y * TILE, first_column = place.x * TILE;
+
+  [[unroll]] for (int j = 0; j < LINES; j++) {
+    from[j] = AT_ROW(batch * rows + min(first + LINE(j), rows - 1), 0, source_X, texels);
+    line[j] = MATRIX_AT(batch, min(first_column + LINE(j), columns - 1));
+  }
+  sum_up(texels);
+
+  int result_texels = (columns + 3) / 4;
+  [[unroll]] for (int n = 0; n < TEXELS; n++) {
+    int z = first_column / 4 + TEXEL(n);
+    if (z >= result_texels) break;
+    ENDING ending = ending_at(z);
+    [[unroll]] for (int m = 0; m < ROWS; m++) {
+      int row = first + ROW(m);
+      if (row >= rows) break;
+      POSITION at = AT_ROW(batch * rows + row, z, result_X, result_texels);
+      STORE(result, at, mask_padding(finished(total(m, n), ending, at), VALID(z, columns)));
+    }
+  }
+}
