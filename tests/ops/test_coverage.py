@@ -29,7 +29,7 @@ STORAGES = ("texel", "buffer", "texture3d")
 # Constants that the runtime sets (`Dispatch.constants`), and where shaders declare them
 OF_RUNTIME = {LOCAL_SIZE: "params.glsl", IS_SMALL: "division.glsl", IS_WHOLE: "tensor.glsl",
               HAS_FEW_TEXELS: "division.glsl"}
-SHARING = policy_from(read(PACKAGE / "default.json")).tuning
+SHARING = policy_from(read(f"{PACKAGE}/default.json")).tuning
 # The size of a result's packed dimension, by which kernels tell where its padding begins
 PACKED_SIZES = "size", "channels"
 

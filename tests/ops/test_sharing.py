@@ -23,7 +23,7 @@ from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 
-DEFAULT = policy_from(read(PACKAGE / "default.json"))
+DEFAULT = policy_from(read(f"{PACKAGE}/default.json"))
 
 
 def sharing(policy, features=()):
