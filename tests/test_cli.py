@@ -208,7 +208,10 @@ def test_info_says_what_runs_on_the_host(capsys, on_host):
     lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
              and " x " in line]
     assert lines == ["aten::cumsum.out on the host", "aten::sort.values on the host"]
-    assert " pipelines, 2 kernels on the host" in out
+    assert " pipelines, 2 kernels on the host (each run waits 2 times for the device, reads " in out
+    assert data["host_waits"] == 2
+    # The sorted tensor is one of the outputs, and float32[1,3,6,7]: read, and two results written.
+    assert data["host_reads"] >= 504 and data["host_writes"] >= 2 * 504
     assert len(data["kernels"]) > 2
     assert "on the host" not in run(capsys, "info", str(MODELS / "toy.pte"))[1]
 

@@ -19,7 +19,7 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
-from vkrt.work.records import WorkList
+from vkrt.work.records import HostCall, WorkList
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +91,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
                      "activations_in_file": graph.file_arena, "notes": work.notes}
             data |= _figures(plan)
+            data |= _crossings(work)
             data |= _pipelines(device, work, options, compiles)
             if smallest:
                 options = replace(options, memory_budget=SMALLEST)
@@ -109,6 +110,15 @@ def _figures(plan: MemoryPlan) -> dict[str, Any]:
             "state": plan.state_bytes, "staging": plan.staging_bytes, "peak": plan.peak_bytes,
             "streamed": stream.bytes_per_run if stream else 0,
             "lookahead": stream.lookahead if stream else 0}
+
+
+def _crossings(work: WorkList) -> dict[str, int]:
+    """What the host's part costs a run: how often it waits for the device, and what it reads and
+    writes of the device's memory for its kernels, in bytes."""
+    calls = [step for step in work.steps if isinstance(step, HostCall)]
+    return {"host_waits": len(calls),
+            "host_reads": sum(operand.nbytes for call in calls for operand in call.reads),
+            "host_writes": sum(operand.nbytes for call in calls for operand in call.writes)}
 
 
 def _pipelines(device: Device, work: WorkList, options: LoadOptions,
@@ -171,4 +181,9 @@ def _steps(data: dict[str, Any]) -> str:
     if "compile_ms" in data:
         text += f" ({data['compile_ms']:.0f} ms to create, {data['compile_cpu_ms']:.0f} ms of CPU)"
     on_host = sum(data["kernels_on_host"].values())
-    return f"{text}, {counted(on_host, 'kernel')} on the host" if on_host else text
+    if on_host:
+        text += f", {counted(on_host, 'kernel')} on the host"
+    if data["host_waits"]:
+        text += (f" (each run waits {counted(data['host_waits'], 'time')} for the device, reads "
+                 f"{data['host_reads']:,} B and writes {data['host_writes']:,} B)")
+    return text
