@@ -31,6 +31,8 @@ def test_what_is_said(capsys):
     assert main(["doctor", "--quick", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["limits"]["maxPushConstantsSize"] >= 128 and report["row"]["file"]
+    # The drivers that were measured are those of CPUs.
+    assert report["row"]["shares"] != report["row"]["is_measured"]
     assert set(report["weights"]) == {"map", "direct", "staged", "stream"}
     assert len(report["selftest"]) == 6 * len(FEW) and not report["wrong"]
     assert main(["doctor", "--quick"]) == 0

@@ -80,13 +80,15 @@ else:
 
 
 class _Late:
-    """An attribute of a class that is made when it is asked for."""
+    """An attribute of a class that is made when it is first asked for."""
 
     def __init__(self, make: Any):
-        self._make = make
+        self._make, self._made = make, None
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self._make()
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 def _take_field(cls: type, name: str) -> Field:

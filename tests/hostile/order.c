@@ -2,7 +2,9 @@
  * device may do. And an image whose layout changes from "undefined" is full of NaN then.
  *
  * What is recorded is kept, and given to the driver when the recording ends. A command runs behind
- * another one where a barrier (or a chain of them) leads from the stage of that one to its own.
+ * another one where a barrier (or a chain of them) leads from the stage of that one to its own, and
+ * names the accesses: what that one wrote has to be available, and visible to this one. Barriers
+ * without accesses keep nothing apart here, though they would do for writes behind reads.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,23 @@ static void* copied(const void* bytes, size_t size) {
 /* What a barrier means by its stages, as those of commands */
 static VkPipelineStageFlags stages(VkPipelineStageFlags given, VkPipelineStageFlagBits all) {
   return given & (VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | all) ? ~0u : given;
+}
+
+/* Whether a barrier with these accesses makes available what a command writes */
+static bool is_made_available(const struct command* command, VkAccessFlags from) {
+  if (from & VK_ACCESS_MEMORY_WRITE_BIT) return true;
+  if (command->kind == DISPATCH) return from & VK_ACCESS_SHADER_WRITE_BIT;
+  return command->kind > UPDATE || from & VK_ACCESS_TRANSFER_WRITE_BIT;
+}
+
+/* Those of the stages to which a barrier with these accesses makes it visible */
+static VkPipelineStageFlags seeing(VkPipelineStageFlags stages, VkAccessFlags to) {
+  if (!(to & (VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_SHADER_READ_BIT)))
+    stages &= ~VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  if (!(to & (VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT
+              | VK_ACCESS_TRANSFER_WRITE_BIT)))
+    stages &= ~VK_PIPELINE_STAGE_TRANSFER_BIT;
+  return stages;
 }
 
 static struct command* append(struct recording* recording, enum kind kind,
@@ -211,6 +230,13 @@ static void VKAPI_CALL hostile_CmdPipelineBarrier(
   struct recording* recording = recording_of(device_of(handle), handle);
   from = stages(from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
   to = stages(to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
+  VkAccessFlags wrote = 0, sees = 0;
+  for (uint32_t i = 0; i < memory_count; i++)
+    wrote |= memory[i].srcAccessMask, sees |= memory[i].dstAccessMask;
+  for (uint32_t i = 0; i < buffer_count; i++)
+    wrote |= buffers[i].srcAccessMask, sees |= buffers[i].dstAccessMask;
+  for (uint32_t i = 0; i < image_count; i++)
+    wrote |= images[i].srcAccessMask, sees |= images[i].dstAccessMask;
   struct command* change = NULL;
   if (image_count) {
     /* A command of its own: behind everything that the barrier waits for */
@@ -222,14 +248,15 @@ static void VKAPI_CALL hostile_CmdPipelineBarrier(
   for (int i = 0; i < last; i++) {
     struct command* before = &recording->commands[i];
     if (!((before->stage | before->reached) & from)) continue;
-    before->reached |= to;
+    if (before->reached & from || is_made_available(before, wrote))
+      before->reached |= seeing(to, sees);
     if (change) {
       change->behind[i / 64] |= 1ull << i % 64;
       change->waits++;
     }
   }
-  if (change) change->reached = to;
-  (void)flags, (void)memory_count, (void)memory, (void)buffer_count, (void)buffers;
+  if (change) change->reached = seeing(to, sees);
+  (void)flags;
 }
 
 static void wait_for_all(struct device* device, VkCommandBuffer handle, uint32_t count,

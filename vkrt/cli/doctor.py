@@ -10,7 +10,7 @@ from typing import Any
 from vkrt.cli import common, selftest
 from vkrt.cli.tune import Bench, tune_ceiling
 from vkrt.dataclass import asdict
-from vkrt.device.policy import policy_of
+from vkrt.device.policy import target_of
 from vkrt.device.rows import PACKAGE, row_of
 from vkrt.errors import VkrtError
 from vkrt.runtime.map_trial import reads_files
@@ -44,6 +44,7 @@ def execute(options: argparse.Namespace) -> int:
 def examine(device: Device, measures: bool) -> dict[str, Any]:
     """What is known, tried and measured of a device, for JSON."""
     info, row = device.info, row_of(device.info.driver_id, device.info.name)
+    target = target_of(info, enabled=device.features)
     findings, lost = [], ""
     try:
         for finding in selftest.run(device):
@@ -58,7 +59,8 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         "row": {"file": os.path.basename(row.path),
                 "is_the_users": os.path.dirname(row.path) != PACKAGE,
                 "is_measured": row.fields["driver_id"] is not None,
-                "storage": policy_of(info).storage},
+                "storage": target.storage, "shares": target.tuning.shares,
+                "uses": sorted(target.features)},
         "limits": {name: info.limits[name] for name in LIMITS if name in info.limits},
         "features": info.features,
         "heaps": info.heaps,
@@ -96,7 +98,8 @@ def _text(report: dict[str, Any]) -> str:
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
              f"driver    {device['driver_name']} {device['driver_info']}".rstrip(),
              f"row       {row['file']}{' of the user' if row['is_the_users'] else ''}, storage "
-             f"{row['storage']}"]
+             f"{row['storage']}, kernels in a {'GPU' if row['shares'] else 'CPU'}'s shape"
+             + "".join(f", {name}" for name in row["uses"])]
     if not row["is_measured"]:
         lines.append("          nobody has measured this driver: `vkrt tune --write` does")
     lines += [f"weights   {name}: {said}" for name, said in report["weights"].items()]
