@@ -2,8 +2,8 @@
 
 Two ways of running them: all samples of an operator as one program whose sizes are push constants,
 which is fast enough for every storage, precision and memory order on every driver; and each sample
-as a program of its own, with its sizes compiled into the pipelines, every third one by
-VKRT_TEST_SEED, or every ninth.
+as a program of its own, with its sizes compiled into the pipelines, a part of them by
+VKRT_TEST_SEED.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from vkrt.plan.options import LoadOptions
 
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
 GROUPS = grouped()
-EVERY = 3 if DEPTH == "full" else 36
+EVERY = 3 if DEPTH == "full" else 72
 
 
 def _groups() -> list:
     """(group, storage): fp16 and other layouts are left out where they show nothing new.
 
-    At a depth of "turn" each group runs in one storage, and of those in fp16 or other layouts every
-    second; at "quick" in another storage, and of them a run under the validation layer takes one
-    third, and one without it another. VKRT_TEST_SEED says which.
+    At a depth of "turn" every second group runs, in one storage, and of those in fp16 or other
+    layouts every fourth; at "quick" in another storage, and of them a run under the validation
+    layer takes one third, and one without it another. VKRT_TEST_SEED says which.
     """
     def varied(key) -> bool:
         return key[1] or key[2] != "plain"
@@ -38,7 +38,10 @@ def _groups() -> list:
     def runs(number: int, key, storage: str) -> bool:
         if DEPTH == "full":
             return storage != "buffer" or not varied(key)
-        if (number + RUN) % 2 and varied(key) or QUICK and number // 6 % 3 != RUN:
+        if QUICK:
+            if (number + RUN) % 2 and varied(key) or number // 6 % 3 != RUN:
+                return False
+        elif (number + RUN) % (4 if varied(key) else 2):
             return False
         return storage == STORAGES[(number + RUN) % 3]
 
