@@ -20,6 +20,10 @@ from support import DEPTH, FURTHER, RUN, SEED, sorting_on_host
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
 
+# Tests look at how a program is read, lowered and planned: that a test before has done so for the
+# same file must not matter. Tests of kept plans name a folder.
+os.environ["VKRT_PLAN_CACHE"] = "off"
+
 # What the loader says where the environment asks for layers, as it does for profiles
 EXPECTED = "env var 'VK_INSTANCE_LAYERS'"
 

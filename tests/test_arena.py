@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vkrt.plan.blocks import Block
+from vkrt.plan.memory_plan import Block
 from vkrt.runtime.arena import Arena
 
 

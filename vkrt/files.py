@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from vkrt import pte
-from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError
 from vkrt.memory.source import Source
+
+if TYPE_CHECKING:
+    from vkrt import pte
 
 # Bytes hashed at once.
 _PART = 4 << 20
@@ -24,6 +26,14 @@ def _open(source: Any) -> Source:
     return Source.wrap(source) if wrap else Source.open(source)
 
 
+PACKED = ".vkpack"
+
+
+def packed_beside(program: str) -> str:
+    """The name of the file of packed weights that belongs to a program's file."""
+    return program + PACKED
+
+
 def data_files(data_path: Any) -> tuple[Any, ...]:
     """What `data_path=` of `vkrt.load` stands for: none, one, or several paths (or bytes)."""
     if data_path is None:
@@ -33,44 +43,58 @@ def data_files(data_path: Any) -> tuple[Any, ...]:
     return tuple(data_path)
 
 
-@dataclass
 class Files:
-    """A program and its external data, opened and read as far as names go.
+    """A program and its external data.
+
+    What the files hold is read when it is first asked for, which raises FormatError where a file is
+    damaged or two of them differ about a key, and UnsupportedError where the program is of a kind
+    that is not supported.
+
+    Args:
+        source: path of the program, or its bytes.
+        data_path: path of a `.ptd` file, or its bytes, or several of those.
 
     Attributes:
         sources: the program's first, then the data files in the order given.
-        program: what the program's file says.
-        external: the named data of the data files.
+
+    Raises:
+        OSError: a file cannot be read.
     """
 
-    sources: tuple[Source, ...]
-    program: pte.Program
-    external: pte.External
-
-    @classmethod
-    def open(cls, source: Any, data_path: Any = None) -> Files:
-        """Opens and reads the files.
-
-        Args:
-            source: path of the program, or its bytes.
-            data_path: path of a `.ptd` file, or its bytes, or several of those.
-
-        Raises:
-            OSError: a file cannot be read.
-            FormatError: a file is damaged, or two of them differ about a key.
-            UnsupportedError: the program is of a kind that is not supported.
-        """
+    def __init__(self, source: Any, data_path: Any = None):
         sources: list[Source] = []
         try:
             for item in (source, *data_files(data_path)):
                 sources.append(_open(item))
-            program = pte.read_program(sources[0])
-            external = pte.read_externals(sources[0], program.named_data,
-                                          [(s.name, s) for s in sources[1:]])
         except BaseException:
             _close(sources)
             raise
-        return cls(tuple(sources), program, external)
+        self.sources = tuple(sources)
+
+    @cached_property
+    def program(self) -> pte.Program:
+        """The program, as far as names go."""
+        from vkrt import pte  # which a kept plan does without
+
+        for source in self.sources:
+            source.check_unchanged()
+        return pte.read_program(self.sources[0])
+
+    @cached_property
+    def external(self) -> pte.External:
+        """The named data of the data files."""
+        from vkrt import pte
+
+        return pte.read_externals(self.sources[0], self.program.named_data,
+                                  [(s.name, s) for s in self.sources[1:]])
+
+    def read(self) -> None:
+        """Reads everything; the files are closed where that fails."""
+        try:
+            _ = self.program, self.external
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Lets go of the files."""
@@ -98,7 +122,7 @@ def verify(source: Any, data_path: Any = None) -> int:
         OSError: a file cannot be read.
         FormatError: a constant is damaged, with the names of all that are; or a file is.
     """
-    files = Files.open(source, data_path)
+    files = Files(source, data_path)
     try:
         named = [(key, 0, span) for key, span in files.program.named_data.items()]
         named += [(key, entry.source, entry.span) for key, entry in files.external.named.items()]
@@ -118,11 +142,11 @@ def sha256_of(source: Source, span: pte.Span | None = None) -> str:
     it."""
     import hashlib  # with OpenSSL behind it: only where it is needed
 
-    span = span or pte.Span(0, source.nbytes)
+    first, end = (span.offset, span.end) if span is not None else (0, source.nbytes)
     digest = hashlib.sha256()
     with memoryview(source) as data:
-        for start in range(span.offset, span.end, _PART):
-            nbytes = min(_PART, span.end - start)
+        for start in range(first, end, _PART):
+            nbytes = min(_PART, end - start)
             digest.update(data[start:start + nbytes])
             source.release(start, nbytes)
     return digest.hexdigest()

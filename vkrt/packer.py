@@ -11,8 +11,9 @@ from typing import Any
 from vkrt.dataclass import dataclass
 from vkrt.device.policy import target_of
 from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.files import packed_beside
 from vkrt.ops.lowering import lower
-from vkrt.packed.sidecar import Sidecar, beside
+from vkrt.packed.sidecar import Sidecar
 from vkrt.packed.writer import jobs_of, write
 from vkrt.program import Description
 from vkrt.vk.device import Device
@@ -67,7 +68,7 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
     """
     description = Description(os.fspath(source), data_path)
     try:
-        name = os.fspath(output) if output is not None else beside(description.source.name)
+        name = os.fspath(output) if output is not None else packed_beside(description.source.name)
         for read in description.sources:
             if read.is_file and os.path.exists(name) and os.path.samefile(name, read.name):
                 raise InputError(f"{name} is the program itself, or its data; packed weights need "
@@ -123,7 +124,7 @@ def check(source: str | os.PathLike[str], packed: str | os.PathLike[str] | None 
     """
     description = Description(os.fspath(source), data_path)
     try:
-        name = os.fspath(packed) if packed is not None else beside(description.source.name)
+        name = os.fspath(packed) if packed is not None else packed_beside(description.source.name)
         found = Sidecar.find(os.path.abspath(name), description.sources)
         try:
             if found.why:

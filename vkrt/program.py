@@ -14,21 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.files import Files
-from vkrt.graph.build import build_graph
 from vkrt.graph.graph import Graph
-from vkrt.graph.wide import check_wide
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
+from vkrt.method.kept import Kept, PlanFiles
 from vkrt.method.method import Method
-from vkrt.method.prepare import prepare
-from vkrt.method.profile import Profile
 from vkrt.method.run import Run
 from vkrt.method.states import State
-from vkrt.ops.ranges import find_dynamic
-from vkrt.ops.registry import kernels, mutated
-from vkrt.packed.sidecar import Sidecar
+from vkrt.plan.memory_plan import DEFAULT_CHUNK, MemoryPlan
 from vkrt.plan.options import LoadOptions
-from vkrt.plan.plan import DEFAULT_CHUNK, MemoryPlan
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
@@ -39,6 +33,10 @@ from vkrt.work.records import WorkList
 if TYPE_CHECKING:
     import numpy as np
 
+    from vkrt import pte
+    from vkrt.method.profile import Profile
+    from vkrt.packed.sidecar import Sidecar
+
 
 class Description:
     """A program file as read, before any device: its methods and their graphs.
@@ -46,23 +44,33 @@ class Description:
     Args:
         source: path of the file, or its bytes.
         data_path: of its external data, see `load`.
+        at_once: whether it is read at once; later, what comes to light is raised by what asks.
 
     Attributes:
         sources: of the bytes: the program's, then those of its data files.
-        program: what the program's file says.
 
     Raises:
         OSError: a file cannot be read.
         FormatError: it is not a well-formed program, or not well-formed data.
     """
 
-    def __init__(self, source: Any, data_path: Any = None):
-        self._files = Files.open(source, data_path)
+    def __init__(self, source: Any, data_path: Any = None, at_once: bool = True):
+        self._files = Files(source, data_path)
         self.sources = self._files.sources
         self.source = self.sources[0]
-        self.program = self._files.program
+        if at_once:
+            self._files.read()
         self._packed: dict[str, Sidecar] = {}
         self._graphs: dict[str, Graph] = {}
+
+    @property
+    def program(self) -> pte.Program:
+        """What the program's file says."""
+        return self._files.program
+
+    def read(self) -> None:
+        """Reads the file now, if it is not yet."""
+        self._files.read()
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -75,6 +83,12 @@ class Description:
             InputError: there is no such method.
         """
         if method not in self._graphs:
+            # With all operators, which a kept plan does without
+            from vkrt.graph.build import build_graph
+            from vkrt.graph.wide import check_wide
+            from vkrt.ops.ranges import find_dynamic
+            from vkrt.ops.registry import kernels, mutated
+
             for candidate in self.program.plans:
                 if candidate.name == method:
                     graph = build_graph(self.source, self.program, candidate, kernels(),
@@ -105,6 +119,8 @@ class Description:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
+        from vkrt.method.prepare import prepare
+
         options = options or LoadOptions()
         prepared = prepare(self.graph(method), device, self.sources, options, self.packed(options))
         prepared.close()
@@ -112,6 +128,8 @@ class Description:
 
     def packed(self, options: LoadOptions) -> Sidecar:
         """The file of packed weights, found and checked on first use; goes with the description."""
+        from vkrt.packed.sidecar import Sidecar
+
         option = os.fspath(options.packed)
         if option not in self._packed:
             self._packed[option] = Sidecar.find(option, self.sources)
@@ -140,10 +158,14 @@ class Program:
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
+        self._names: tuple[str, ...] = ()  # where they are known without the file
         self._store = WeightStore()
         self._allocator: Allocator | None = None
         self._closed = False
-        self._description = Description(source, data_path)
+        self._description = Description(source, data_path, at_once=False)
+        plans = PlanFiles(self._description.sources, self._options)
+        if not plans.any:
+            self._description.read()
         self._report.stopwatch.mark("read the program")
         growth = self._report.growth
         growth.took("program")
@@ -160,20 +182,47 @@ class Program:
             self._report.stopwatch.mark("start the driver")
             growth.took("rest" if not self._owns_device else "driver")
             growth.holds_device = self._device.info.type == "cpu"
-            names = self.method_names
-            first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
-            if first is not None:
-                self.load_method(first)
+            self._load_first(plans)
         except BaseException:
             self.close()
             raise
         finally:
             self._report.stopwatch.told = None
 
+    def _load_first(self, plans: PlanFiles) -> None:
+        """Loads the method that is loaded at once, by its kept plan if there is one."""
+        assert self._device is not None
+        kept = plans.read(self._device)
+        if kept is not None and self._load_kept(kept):
+            return
+        self._description.read()
+        names = self.method_names
+        first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
+        if first is not None:
+            method = self.load_method(first)
+            plans.write(self._device, Kept.of(names, method.prepared))
+
+    def _load_kept(self, kept: Kept) -> bool:
+        """Loads a method by its kept plan, if that still holds."""
+        description, name = self._description, kept.method
+        prepared = kept.prepare(self._device, description.sources, self._options)
+        if prepared is None:
+            return False
+        self._report.stopwatch.mark("read the plan")
+        self._report.growth.took("program")
+        self._report.file_plan += kept.file_arena
+        self._names = kept.methods
+        self._methods[name] = Method(
+            prepared.graph, description.sources, self._device, options=self._options,
+            report=self._report, allocator=self._allocator, prepared=prepared,
+            store=None if self._options.has_budget else self._store,
+            whole=lambda: description.graph(name))
+        return True
+
     @property
     def method_names(self) -> tuple[str, ...]:
         """Names of the program's methods."""
-        return self._description.method_names
+        return self._names or self._description.method_names
 
     @property
     def constants(self) -> dict[str, tuple[Any, ...]]:
@@ -392,7 +441,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
          prefetch: str = "auto", keep_cached: bool | None = None,
          packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
          fusions: str = "on", specialize: str = "few",
-         pipeline_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
+         pipeline_cache: str | os.PathLike[str] = "auto",
+         plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
     """Loads a program onto a device.
 
@@ -438,6 +488,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
             damaged, is ignored and written anew. A device that is passed has the one it was opened
             with.
+        plan_cache: the folder that keeps what was worked out for a program, "off", or "auto" for
+            the one in the user's cache folder (or for what `VKRT_PLAN_CACHE` says). A program whose
+            sizes are fixed then loads in less time from its second load on: it is read no more, but
+            for its weights. A plan of another program, another device or another vkrt is none, and
+            so is one that is damaged.
         order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
             least memory) or "eager" (for comparison).
         chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is
@@ -462,4 +517,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
         packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
-        pipeline_cache=pipeline_cache), data_path)
+        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path)

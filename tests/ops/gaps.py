@@ -18,8 +18,8 @@ import numpy as np
 
 from vkrt.method.method import Method
 from vkrt.plan.arena import ArenaLayout, Request, round_up
-from vkrt.plan.blocks import Block, Requirements
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.blocks import Requirements
+from vkrt.plan.memory_plan import Block, MemoryPlan
 from vkrt.runtime.weights import Weights
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from vkrt.plan.arena import Request
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.work.records import Dispatch, HostCall, Prepack, WorkList
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
 

@@ -114,11 +114,11 @@ def test_old_files_go(tmp_path):
         path.write_bytes(bytes(1000))
         os.utime(path, (1000 + age, 1000 + age))
     (tmp_path / "other").write_bytes(bytes(5000))
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", max_bytes=2000)
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=2000)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.vkpipelines", "b.vkpipelines", "other"]
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", max_bytes=0)
+    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=0)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.vkpipelines", "other"]
-    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", max_bytes=0)
+    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", ".vkpipelines", max_bytes=0)
 
 
 def test_nothing_to_save():

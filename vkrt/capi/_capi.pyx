@@ -228,7 +228,13 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
              "prefetch": text_at(options.prefetch), "packed": text_at(options.packed),
              "winograd": text_at(options.winograd), "fusions": text_at(options.fusions),
              "specialize": text_at(options.specialize),
-             "pipeline_cache": text_at(options.pipeline_cache)}
+             "pipeline_cache": text_at(options.pipeline_cache),
+             "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
+             "chunk": options.chunk or None,
+             "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
+                                  else None),
+             "keep_cached": (options.keep_cached[0] != 0 if options.keep_cached != NULL
+                             else None)}
     if options.progress != NULL:
         progress = Progress()
         progress.callback, progress.data = options.progress, options.progress_data

@@ -14,7 +14,7 @@ from vkrt.vk.device import Device
 
 
 def load(source: Any, device: str | Adopted | None, budget: int, smallest: bool,
-         words: dict[str, str], data_paths: list[str],
+         words: dict[str, Any], data_paths: list[str],
          progress: Callable[[str], int] | None) -> int:
     """Loads a program; its handle.
 
@@ -39,7 +39,7 @@ def load(source: Any, device: str | Adopted | None, budget: int, smallest: bool,
 
     try:
         maximum: int | str | None = SMALLEST if smallest else budget or None
-        options = LoadOptions(memory_budget=maximum, **words)  # type: ignore[arg-type]
+        options = LoadOptions(memory_budget=maximum, **words)
         program = Program(source, _device(device), options, data_paths or None,
                           None if progress is None else told)
     except BaseException:

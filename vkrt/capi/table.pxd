@@ -71,6 +71,11 @@ cdef extern from "table.h" nogil:
         vkrt_progress progress
         void* progress_data
         const vkrt_host_device* host_device
+        const char* plan_cache
+        const char* order
+        uint64_t chunk
+        const int* stream_lookahead
+        const int* keep_cached
     struct vkrt_method_info:
         char name[VKRT_MAX_NAME]
         size_t input_count

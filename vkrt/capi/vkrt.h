@@ -167,8 +167,9 @@ VKRT_API int vkrt_required_features(const char *path, const char *weights,
 /* ---- Programs ---- */
 
 /* Told which part of a load is done, by a name for people: "read the program", "start the driver",
- * "build the graph", "lower", "plan memory", "pipelines", "weights", "allocate and record". The load
- * ends with VKRT_ERROR_CANCELLED where this returns anything but 0. Must not call vkrt. */
+ * "build the graph", "lower", "plan memory" ("read the plan" in place of these three, where one is
+ * kept), "pipelines", "weights", "allocate and record". The load ends with VKRT_ERROR_CANCELLED where
+ * this returns anything but 0. Must not call vkrt. */
 typedef int (*vkrt_progress)(const char *what, void *data);
 
 typedef struct vkrt_options {
@@ -189,6 +190,11 @@ typedef struct vkrt_options {
     vkrt_progress progress;
     void *progress_data;
     const vkrt_host_device *host_device; /* in place of `device` */
+    const char *plan_cache;
+    const char *order;
+    uint64_t chunk;              /* bytes of the staging buffer */
+    const int *stream_lookahead; /* what the plan finds best */
+    const int *keep_cached;      /* not 0: the system keeps the file's pages; as the file is large */
 } vkrt_options;
 
 /* Loads a program from a file and gets the method "forward", or the only one, ready to run.

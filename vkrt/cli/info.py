@@ -14,8 +14,8 @@ from vkrt.files import verify
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
-from vkrt.plan.plan import MemoryPlan
 from vkrt.program import Description
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device

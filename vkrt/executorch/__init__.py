@@ -46,8 +46,8 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
             programs are loaded.
     """
     from vkrt.executorch.runtime import find_runtime
+    from vkrt.plan.memory_plan import DEFAULT_CHUNK
     from vkrt.plan.options import LoadOptions
-    from vkrt.plan.plan import DEFAULT_CHUNK
 
     options = LoadOptions(storage=storage, winograd=winograd, fusions=fusions,
                           specialize=specialize, pipeline_cache=pipeline_cache,

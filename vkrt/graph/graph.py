@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
-from vkrt.graph.states import State
 from vkrt.graph.symbols import Late, Read, Symbol, bounded, symbols_in
 from vkrt.graph.wording import counted, listed
 from vkrt.work.tensor import Tensor, device_dtype
+
+if TYPE_CHECKING:
+    from vkrt.graph.states import State
 
 FOREVER = 1 << 60
 

@@ -53,6 +53,22 @@ class Read:
     element: int
 
 
+@dataclass(frozen=True)
+class Limit:
+    """What an element of an input may hold.
+
+    Attributes:
+        read: which element.
+        low, high: the least and the most.
+        where: the node that says so.
+    """
+
+    read: Read
+    low: int
+    high: int
+    where: str
+
+
 class Late(int):
     """An integer to which kernels add what an element of an input holds when they run.
 

@@ -6,6 +6,7 @@ cdef class Source:
     cdef readonly size_t nbytes
     cdef readonly str name
     cdef readonly long long mtime_ns
+    cdef long long ctime_ns
     cdef readonly unsigned long long inode
     cdef unsigned long long filesystem
     cdef str path  # absolute; None for a buffer, and for a part of an open file

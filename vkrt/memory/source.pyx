@@ -113,6 +113,7 @@ cdef class Source:
         self.skew = offset % PAGE
         self.nbytes = nbytes or self.file_nbytes - offset
         self.mtime_ns = status.st_mtime_ns
+        self.ctime_ns = status.st_ctime_ns
         self.inode = status.st_ino
         self.filesystem = status.st_dev
         self.ahead_step = ahead_step_of(status.st_dev)
@@ -146,6 +147,16 @@ cdef class Source:
     def address(self):
         """Of the first byte."""
         return <size_t>self.data
+
+    @property
+    def identity(self):
+        """Which bytes these are, without a look at them: (filesystem, inode, first byte, number of
+        bytes, bytes of the file, its times of change in ns: of the content, then of anything);
+        None of what is in memory."""
+        if not self.is_file:
+            return None
+        return (self.filesystem, self.inode, self.start, self.nbytes, self.file_nbytes,
+                self.mtime_ns, self.ctime_ns)
 
     def check_unchanged(self):
         """Makes sure that the file still is what it was when it was opened.

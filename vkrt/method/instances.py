@@ -16,9 +16,7 @@ from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
-from vkrt.method.prepare import Prepared
-from vkrt.ops.late import Limit
-from vkrt.ops.resolving import resolve
+from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.state_memory import StateMemory
@@ -63,6 +61,8 @@ class Shape:
 
     def resolve(self, graph: Graph) -> Graph:
         """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
+        from vkrt.ops.resolving import resolve  # with all operators, which kept plans do without
+
         return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
 
     def __str__(self):
@@ -104,7 +104,6 @@ class Instance:
         prepared: its graph, work list and plan at this shape.
         compute: runs it.
         state: what the method keeps from run to run.
-        limits: what inputs may hold where kernels go by it.
         lent: the host's buffers that it is recorded with.
         lending: how it uses them.
     """
@@ -112,7 +111,6 @@ class Instance:
     prepared: Prepared
     compute: ComputeGraph
     state: StateMemory
-    limits: tuple[Limit, ...] = ()
     lent: Lent = Lent()
     lending: Lending = Lending()
 
@@ -160,7 +158,7 @@ class Instance:
         Raises:
             InputError: an element is beyond them.
         """
-        for limit in self.limits:
+        for limit in self.prepared.limits:
             value = _value(limit.read, arrays)
             if not limit.low <= value <= limit.high:
                 raise InputError(f"input {limit.read.input}: element {limit.read.element} of it "

@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
-from vkrt.method.prepare import Prepared, prepare, prepare_sizes, prepare_weights
+from vkrt.method.prepared import Prepared
 from vkrt.method.states import is_zero
-from vkrt.ops.late import limits
-from vkrt.ops.lowering import lower
-from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.lending import lend
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
@@ -36,6 +33,9 @@ from vkrt.vk.memory import Allocator, trim
 from vkrt.work.lending import Lending
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant
+
+if TYPE_CHECKING:
+    from vkrt.packed.sidecar import Sidecar
 
 # Weights placed so leave the file while the method is loaded.
 COPIED = ("direct", "staged")
@@ -55,7 +55,7 @@ class Loaded:
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
                  report: MemoryReport, packed: Sidecar | None, store: WeightStore | None,
-                 allocator: Allocator | None):
+                 allocator: Allocator | None, prepared: Prepared | None = None):
         self.graph = graph
         self.options = options
         self.report = report
@@ -65,12 +65,14 @@ class Loaded:
         # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
-        self._prepared: Prepared | None = None
+        self._prepared = prepared
         try:
             self._pipelines = self._own(Pipelines(device, options.specialize))
-            self.prepared = self._prepared = prepare(graph, device, sources, options, packed, store,
-                                                     self._lowered)
-            report.stopwatch.mark("plan memory")
+            if prepared is None:
+                prepared = self._prepare(sources, packed, store)
+            else:
+                self._pipelines.begin(prepared.work)
+            self.prepared = self._prepared = prepared
             self.allocator = allocator or self._own(Allocator(device))
             self._load(store)
         except BaseException as error:
@@ -82,6 +84,16 @@ class Loaded:
     def _own(self, thing: Any) -> Any:
         self._owned.append(thing)
         return thing
+
+    def _prepare(self, sources: Sequence[Any], packed: Sidecar | None,
+                 store: WeightStore | None) -> Prepared:
+        # With all operators and all of planning, which kept plans do without
+        from vkrt.method.prepare import prepare
+
+        prepared = prepare(self.graph, self._device, sources, self.options, packed, store,
+                           self._lowered)
+        self.report.stopwatch.mark("plan memory")
+        return prepared
 
     def _lowered(self, work: WorkList) -> None:
         """Begins with pipelines: threads create them while the memory is planned."""
@@ -197,13 +209,16 @@ class Loaded:
         self._pipelines.drop_modules()
         lending = (lend(prepared.work, dict(lent.inputs), dict(lent.outputs)) if lent
                    else Lending())
-        instance = Instance(prepared, compute, state, limits(prepared.graph), lent, lending)
+        instance = Instance(prepared, compute, state, lent, lending)
         self.instances.add(shape, instance)
         return instance
 
     def _sizes(self, shape: Shape) -> Prepared:
         """What sizes that are new, or were not run for long, come to."""
         base = self.prepared.base
+        from vkrt.method.prepare import prepare_sizes
+        from vkrt.ops.lowering import lower
+
         graph = shape.resolve(self.graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
@@ -226,6 +241,8 @@ class Loaded:
 
     def _load_extra(self, graph: Graph, work: WorkList) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
+        from vkrt.method.prepare import prepare_weights
+
         base = self.prepared.base
         extra = [p for p in work.prepacks if p.target.storage.id >= len(base.storages)]
         found = prepare_weights(graph, work, extra, self.prepared, self._device, self.options)

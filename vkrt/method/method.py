@@ -19,13 +19,11 @@ from vkrt.method.arguments import (
 )
 from vkrt.method.instances import Instance, Lent, Shape
 from vkrt.method.loaded import Loaded
-from vkrt.method.profile import Profile, summarize, takes_timestamps
+from vkrt.method.prepared import Prepared
 from vkrt.method.run import Run
 from vkrt.method.states import State, arrays_of, bytes_of
-from vkrt.ops.host import run as host
-from vkrt.packed.sidecar import Sidecar
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
-from vkrt.plan.plan import MemoryPlan
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
@@ -37,6 +35,9 @@ from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from vkrt.method.profile import Profile
+    from vkrt.packed.sidecar import Sidecar
 else:
     from vkrt.late import numpy as np
 
@@ -58,6 +59,9 @@ class Method:
         store: the weights of the program's other methods, whose memory is on the same allocator;
             none by default.
         allocator: whose account the method's memory is on; the caller's. Its own by default.
+        prepared: what `vkrt.method.prepare` would make of the graph, if that is known already; the
+            method's from now on.
+        whole: makes the graph with its nodes, where `graph` is without them.
 
     Raises:
         UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
@@ -66,9 +70,11 @@ class Method:
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
                  options: LoadOptions | None = None, report: MemoryReport | None = None,
                  packed: Sidecar | None = None, store: WeightStore | None = None,
-                 allocator: Allocator | None = None):
+                 allocator: Allocator | None = None, prepared: Prepared | None = None,
+                 whole: Callable[[], Graph] | None = None):
         self.metadata = metadata_of(graph)
-        self.graph = graph
+        self._graph = graph
+        self._whole = whole
         self.report = report or MemoryReport()
         self._device = device
         self._lock = threading.Lock()
@@ -80,7 +86,19 @@ class Method:
         self._closed = False
         self._has_run = False
         self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
-                              packed, store, allocator)
+                              packed, store, allocator, prepared)
+
+    @property
+    def graph(self) -> Graph:
+        """The method's graph."""
+        if self._whole is not None:
+            self._graph, self._whole = self._whole(), None
+        return self._graph
+
+    @property
+    def prepared(self) -> Prepared:
+        """What it was prepared to, with dynamic shapes at the sizes that need the most memory."""
+        return self._loaded.prepared
 
     @property
     def work(self) -> WorkList:
@@ -132,7 +150,7 @@ class Method:
         with self._lock:
             instance, results = self._begin(arrays, shape, out, state)
             with self._running():
-                instance.run(host.run_kernel, waits, signals)
+                instance.run(_run_kernel, waits, signals)
             self._collect(instance, results)
         return results
 
@@ -178,7 +196,7 @@ class Method:
         """The arguments, checked, and what they come to."""
         self._device.check_process()
         arrays = self._arrays(inputs)
-        return arrays, Shape.of(self.graph, arrays)
+        return arrays, Shape.of(self._graph, arrays)
 
     def _begin(self, arrays: Sequence[Any], shape: Shape, out: Out, state: State | None,
                ) -> tuple[Instance, list[Any]]:
@@ -358,12 +376,14 @@ class Method:
                 host's and weights are streamed.
             VulkanError: the device failed; ForkedError as for `execute`.
         """
+        from vkrt.method.profile import summarize, takes_timestamps  # what few ask for
+
         self._device.check_process()
         if repeat < 1:
             raise InputError(f"repeat={repeat}: expected 1 or more runs to profile")
         timestamps = takes_timestamps(clock, self._device)
         arrays = self._arrays(inputs)
-        shape = Shape.of(self.graph, arrays)
+        shape = Shape.of(self._graph, arrays)
         with self._lock:
             instance = self._ready(shape, None, arrays)
             instance.check(arrays)
@@ -373,8 +393,9 @@ class Method:
                 write_inputs(compute, arrays, operands)
                 compute.copy_in()
 
-            runs = compute.profile(write, host.run_kernel, timestamps, repeat + 1)
-        return summarize(instance.prepared.graph, instance.prepared.work, self._device, runs[1:],
+            runs = compute.profile(write, _run_kernel, timestamps, repeat + 1)
+        graph = instance.prepared.graph if self._graph.is_dynamic else self.graph
+        return summarize(graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 
     def _arrays(self, inputs: Sequence[Any]) -> list[np.ndarray]:
@@ -422,6 +443,12 @@ class Method:
             self._settle()
             self._closed = True
             self._loaded.close()
+
+
+def _run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> bool:
+    from vkrt.ops.host.run import run_kernel  # with all operators; few programs have such kernels
+
+    return run_kernel(name, args, outs)
 
 
 def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:

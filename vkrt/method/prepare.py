@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from vkrt.dataclass import dataclass, replace
+from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
+from vkrt.method.prepared import Prepared
 from vkrt.ops.extremes import largest_and_near
+from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.placement import Placement, Placements, placements_of
-from vkrt.plan.plan import MemoryPlan, plan
+from vkrt.plan.plan import plan
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
@@ -28,36 +31,6 @@ from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A method at fixed sizes: what it does, and where everything will lie.
-
-    Attributes:
-        graph: of the method, at these sizes.
-        base: the work list as it was lowered: those of other sizes are made from it.
-        work: the work list that runs. Its constants may come from a file of packed weights, and its
-            activations may be spilled.
-        plan: of its memory.
-        sources: what its constants are read from.
-        mapper: the imports of its mapped weights; None where all weights are on the device already.
-        shared: the weights that other methods of the program have brought to the device.
-    """
-
-    graph: Graph
-    base: WorkList
-    work: WorkList
-    plan: MemoryPlan
-    sources: tuple[Any, ...]
-    mapper: Mapper | None = None
-    shared: SharedWeights = SharedWeights()
-
-    def close(self) -> None:
-        """Gives up the imports and the shared weights; to be called once."""
-        if self.mapper is not None:
-            self.mapper.close()
-        self.shared.close()
 
 
 class _Planned(NamedTuple):
@@ -102,7 +75,8 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
     except BaseException:
         shared.close()
         raise
-    return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared)
+    return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared,
+                    limits(graph))
 
 
 def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, options: LoadOptions,
@@ -124,7 +98,7 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
     if base.plan.stream is not None:
         result = replace(result, stream=base.plan.stream, sections=sections_at(
             base.plan.stream, base.plan.placements, base.work, work))
-    return Prepared(graph, lowered, work, result, base.sources)
+    return Prepared(graph, lowered, work, result, base.sources, limits=limits(graph))
 
 
 def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], base: Prepared,

@@ -12,27 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Late, Read, Symbol, symbols_in
+from vkrt.graph.symbols import Late, Limit, Read, Symbol, symbols_in
 from vkrt.ops.registry import known, operator
 from vkrt.work.tensor import Tensor
-
-
-@dataclass(frozen=True)
-class Limit:
-    """What an element of an input may hold.
-
-    Attributes:
-        read: which element.
-        low, high: the least and the most.
-        where: the node that says so.
-    """
-
-    read: Read
-    low: int
-    high: int
-    where: str
 
 
 def find_late(graph: Graph) -> None:

@@ -11,20 +11,13 @@ from collections.abc import Sequence
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError
-from vkrt.files import sha256_of
+from vkrt.files import packed_beside, sha256_of
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
 from vkrt.packed.format import FileIdentity, Header, read_header
 from vkrt.packed.records import with_saved
 from vkrt.version import __version__
 from vkrt.work.records import WorkList
-
-SUFFIX = ".vkpack"
-
-
-def beside(program: str) -> str:
-    """The name of the file of packed weights that belongs to a program's file."""
-    return program + SUFFIX
 
 
 def identity_of(source: Source) -> FileIdentity:
@@ -61,7 +54,7 @@ class Sidecar:
         """
         if option == "off" or option == "auto" and not sources[0].is_file:
             return cls()
-        name = beside(sources[0].name) if option == "auto" else os.fspath(option)
+        name = packed_beside(sources[0].name) if option == "auto" else os.fspath(option)
         if not os.path.isfile(name):
             return cls() if option == "auto" else cls(name, "there is no such file")
         found = cls(name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.work.records import Dispatch, HostCall, WorkList
 from vkrt.work.tensor import MIN_BYTES, Operand
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.plan.arena import ArenaLayout, Request, pack, round_up
+from vkrt.plan.memory_plan import Block, Place
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage
 
@@ -18,47 +18,6 @@ from vkrt.work.tensor import Operand, Storage
 Requirements = Callable[[Storage], tuple[int, int, int]]
 
 ANY_TYPE = 0xFFFFFFFF
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a storage lies in its block.
-
-    Attributes:
-        storage: id of the storage.
-        offset, nbytes: in bytes, as the device's requirements have it.
-    """
-
-    storage: int
-    offset: int
-    nbytes: int
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.nbytes
-
-
-@dataclass(frozen=True)
-class Block:
-    """One allocation of device memory.
-
-    Attributes:
-        kind: "weight", "pool" (of streamed weights), "state" (host-visible), "activation"
-            (host-visible where the device's memory is), "host" (host-visible, for inputs and
-            outputs on devices with memory of their own, for outputs where the host reads the
-            device's memory slowly) or "spill" (host-visible, for activations while they wait).
-        nbytes: exactly to the end of the last place.
-        alignment: the largest of its places.
-        type_bits: memory types that suit all its places.
-        places: of weights by offset (buffers, then images); of activations by storage id, and
-            overlapping where lifetimes allow it.
-    """
-
-    kind: str
-    nbytes: int
-    alignment: int
-    type_bits: int
-    places: tuple[Place, ...]
 
 
 def lifetimes(work: WorkList) -> dict[int, tuple[int, int]]:

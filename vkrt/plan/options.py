@@ -14,8 +14,8 @@ from vkrt.dataclass import dataclass, field, fields
 from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
+from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
-from vkrt.plan.plan import DEFAULT_CHUNK, ORDERS
 from vkrt.vk.cache_file import check_option
 
 # A memory budget of as few bytes as possible
@@ -90,6 +90,9 @@ class LoadOptions:
     pipeline_cache: str | os.PathLike[str] = _option(
         "auto", "the file that keeps the driver's compiled pipelines, \"off\", or \"auto\" for one "
         "in the user's cache folder", metavar="FILE")
+    plan_cache: str | os.PathLike[str] = _option(
+        "auto", "the folder that keeps what was worked out for a program, \"off\", or \"auto\" for "
+        "the one in the user's cache folder", metavar="FOLDER")
     order: str = _option("lazy", "whether the arena is allocated after the weights are packed, or "
                          "before", choices=ORDERS)
     chunk: int = _option(DEFAULT_CHUNK, "the maximum size of the staging buffer, such as 8MiB",
@@ -106,6 +109,8 @@ class LoadOptions:
         if not isinstance(self.packed, (str, os.PathLike)):
             raise InputError(f"packed={self.packed!r}: expected 'auto', 'off' or a path")
         check_option(self.pipeline_cache)
+        if not isinstance(self.plan_cache, (str, os.PathLike)) or not os.fspath(self.plan_cache):
+            raise InputError(f"plan_cache={self.plan_cache!r}: expected 'auto', 'off' or a folder")
 
     @property
     def has_budget(self) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vkrt.dataclass import dataclass
 from vkrt.plan.arena import round_up
+from vkrt.plan.memory_plan import Batch, Item
 from vkrt.work.records import Prepack
 
 # Bytes that a slice's offset in the staging buffer is a multiple of: the largest that Vulkan lets a
@@ -16,39 +16,6 @@ STAGING_ALIGNMENT = 256
 # nothing worth the submissions it costs.
 MIN_CHUNK = 256 << 10
 MIN_PART = 64
-
-
-@dataclass(frozen=True)
-class Item:
-    """A slice of a constant: whole rows, copied to the staging buffer and dispatched from there.
-
-    Attributes:
-        prepack: index in the work list's prepacks.
-        first_row, rows: rows of the constant (see `Prepack.rows`).
-        file_offset: where the slice starts in the constant's file, in bytes.
-        nbytes: length of the slice.
-        staging_offset: where it goes in the staging buffer, in bytes.
-    """
-
-    prepack: int
-    first_row: int
-    rows: int
-    file_offset: int
-    nbytes: int
-    staging_offset: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Slices that are in the staging buffer at once, packed by one submission.
-
-    Attributes:
-        items: in the order of the file.
-        new_blocks: indices of the memory blocks to allocate before it.
-    """
-
-    items: tuple[Item, ...]
-    new_blocks: tuple[int, ...] = ()
 
 
 def chunk_for(prepacks: Sequence[Prepack], chunk: int, arena_bytes: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.vk.memory import MemoryKind
 
 # Kinds of blocks that are the arena's

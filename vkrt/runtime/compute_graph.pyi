@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weights import Weights

@@ -2,7 +2,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from vkrt.memory.reader import Reader
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.vk.device import Device
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant

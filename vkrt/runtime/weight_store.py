@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from vkrt.dataclass import dataclass, field
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.weights import Weights
 from vkrt.work.records import Prepack, WorkList
 

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vkrt.memory.reader import Reader
-from vkrt.plan.plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device

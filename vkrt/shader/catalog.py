@@ -121,6 +121,11 @@ class Catalog:
         self.kinds: dict[str, dict[str, int]] = head["kinds"]
         self._shaders: dict[str, Shader] = {}
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Bytes of the modules, and when they were changed last, in ns."""
+        return self._modules.stamp
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._described(name)["variants"]
 
@@ -187,6 +192,12 @@ class _File:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._descriptor = -1
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Its bytes, and when it was changed last, in ns."""
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Bytes from an offset on.

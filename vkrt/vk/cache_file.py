@@ -131,7 +131,7 @@ def write(path: str, identity: Identity, data: bytes) -> bool:
     if not identity.fits(data) or not put(path, identity.header(data), data):
         return False
     if os.path.splitext(path)[1] == _SUFFIX:
-        prune(os.path.dirname(path), path)
+        prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
     return True
 
 
@@ -158,10 +158,10 @@ def put(path: str, *parts: bytes) -> bool:
     return True
 
 
-def _sweep(folder: str) -> None:
+def _sweep(folder: str, suffix: str) -> None:
     """Removes what processes that were killed had not finished writing."""
     for name in os.listdir(folder or os.curdir):
-        writer = name.startswith(".") and name.rpartition("-")[0].rpartition(f"{_SUFFIX}-")[2]
+        writer = name.startswith(".") and name.rpartition("-")[0].rpartition(f"{suffix}-")[2]
         if writer and writer.isdigit():
             try:
                 os.kill(int(writer), 0)
@@ -172,14 +172,14 @@ def _sweep(folder: str) -> None:
                 pass  # somebody else's
 
 
-def prune(folder: str, keep: str, max_bytes: int = MAX_FOLDER_BYTES) -> None:
-    """Removes the files written longest ago, all but `keep`, until `max_bytes` are left, and what
-    was never finished."""
+def prune(folder: str, keep: str, suffix: str, max_bytes: int) -> None:
+    """Removes the files of a kind that were written longest ago, all but `keep`, until `max_bytes`
+    are left, and what was never finished."""
     try:
-        _sweep(folder)
+        _sweep(folder, suffix)
         with os.scandir(folder or os.curdir) as entries:
             found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries
-                     if entry.name.endswith(_SUFFIX) and entry.name != os.path.basename(keep)]
+                     if entry.name.endswith(suffix) and entry.name != os.path.basename(keep)]
         total = sum(size for _, size, _ in found) + os.stat(keep).st_size
         for _, size, path in sorted(found):
             if total <= max_bytes:

@@ -1,0 +1,257 @@
+"""Kept plans: the same program in fewer steps, and a file that does not fit is none."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import shutil
+from contextlib import closing
+
+import pytest
+from support import MODELS, inputs_of, run_python, same_bits
+
+import vkrt
+from vkrt.dataclass import replace
+from vkrt.device import policy
+from vkrt.errors import UnsupportedError
+from vkrt.method import kept
+from vkrt.plan.options import LoadOptions
+from vkrt.program import Description, Program
+from vkrt.runtime import mapping
+
+MLP = MODELS / "mlp.pte"
+# Of fixed sizes: kernels on the host, states, quantized weights, several outputs
+STATIC = ("places", "mlp", "elementwise", "quantized_mlp", "kept_attention", "branches",
+          "unet_small")
+
+
+@pytest.fixture(autouse=True)
+def _whatever_their_age(monkeypatch):
+    """Also files that were made a moment ago, such as copies of a test."""
+    monkeypatch.setattr(kept, "RECENT_NS", 0)
+
+
+@pytest.fixture
+def forbidden(monkeypatch):
+    """Call it, and from then on no graph can be made."""
+
+    def forbid():
+        def graph(self, method):
+            raise AssertionError(f"the graph of {method} is made")
+
+        monkeypatch.setattr(Description, "graph", graph)
+
+    return forbid
+
+
+def plans(folder):
+    return sorted(folder.glob("*.vkplan"))
+
+
+def loaded(path, folder, **options):
+    """What a load and a run come to: outputs, and everything planned and said."""
+    with vkrt.load(path, plan_cache=folder, **options) as program:
+        method = program.load_method(program.method_names[0])
+        outputs = program.run(*inputs_of(program), method=program.method_names[0])
+        return (outputs, method.work, method.plan, vars(method.metadata), program.method_names,
+                program.memory.notes, program.memory.file_plan, program.memory.planned_peak)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("options", [{}, {"weights": "copy"}, {"memory_budget": "smallest"},
+                                     {"storage": "texture3d"}], ids=str)
+@pytest.mark.parametrize("name", STATIC)
+def test_the_same_program(name, options, tmp_path, forbidden):
+    """The second load does not make a graph; results, plan and messages are those of the first."""
+    path = MODELS / f"{name}.pte"
+    first = loaded(path, tmp_path, **options)
+    assert len(plans(tmp_path)) == 1
+    forbidden()
+    second = loaded(path, tmp_path, **options)
+    same_bits(second[0], first[0])
+    assert second[1:] == first[1:]
+    assert len(plans(tmp_path)) == 1
+
+
+@pytest.mark.driver
+def test_what_is_not_imported(tmp_path):
+    """A process that finds a plan has neither read the program nor imported an operator."""
+    code = """
+        import sys
+        import vkrt
+        from vkrt.method import kept
+        kept.RECENT_NS = 0
+        with vkrt.load(sys.argv[1], plan_cache=sys.argv[2]) as program:
+            program.load_method("forward")
+        print(*(name for name in ("vkrt.pte.container", "vkrt.graph.build", "vkrt.ops.registry",
+                                  "vkrt.ops.lowering", "vkrt.plan.plan") if name in sys.modules))
+    """
+    first, second = (run_python(code, str(MLP), str(tmp_path)).split() for _ in range(2))
+    assert len(first) == 5
+    assert second == []
+
+
+@pytest.mark.driver
+def test_a_profile_names_operators(tmp_path):
+    """The graph is made when somebody asks for its nodes."""
+    loaded(MLP, tmp_path)
+    with vkrt.load(MLP, plan_cache=tmp_path) as program:
+        method = program.load_method("forward")
+        assert not method.prepared.graph.nodes
+        rows = program.profile(*inputs_of(program), repeat=1).steps
+        assert any(row.operator.startswith("aten.") for row in rows)
+        assert method.graph.nodes
+
+
+@pytest.mark.driver
+def test_other_methods(tmp_path):
+    """They are read when they are asked for."""
+    with vkrt.load(MODELS / "coder.pte", plan_cache=tmp_path) as program:
+        names = program.method_names
+        whole = [program.run(*[info.example() for info in program.metadata(name).inputs],
+                             method=name) for name in names]
+    assert len(names) > 1
+    with vkrt.load(MODELS / "coder.pte", plan_cache=tmp_path) as program:
+        assert program.method_names == names
+        for name, expected in zip(names, whole):
+            inputs = [info.example() for info in program.metadata(name).inputs]
+            same_bits(program.run(*inputs, method=name), expected)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("change", ["rewritten", "other time", "replaced"])
+def test_a_program_that_was_changed(tmp_path, change):
+    path = tmp_path / "program.pte"
+    shutil.copy(MLP, path)
+    loaded(path, tmp_path / "plans")
+    if change == "rewritten":
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    elif change == "other time":
+        os.utime(path, ns=(1, 1))
+    else:
+        shutil.copy(MODELS / "toy.pte", tmp_path / "other")
+        os.replace(tmp_path / "other", path)
+    loaded(path, tmp_path / "plans")
+    assert len(plans(tmp_path / "plans")) == 2
+
+
+@pytest.mark.driver
+def test_a_file_that_was_changed_just_now(tmp_path, monkeypatch):
+    """It might be changed again without another time of change."""
+    monkeypatch.setattr(kept, "RECENT_NS", 2_000_000_000)
+    path = tmp_path / "program.pte"
+    shutil.copy(MLP, path)
+    loaded(path, tmp_path / "plans")
+    assert not plans(tmp_path / "plans")
+
+
+@pytest.mark.driver
+def test_other_options_and_devices(tmp_path):
+    loaded(MLP, tmp_path)
+    loaded(MLP, tmp_path, storage="buffer")
+    assert len(plans(tmp_path)) == 2
+    with vkrt.Device.open() as device:
+        row = policy.policy_of(device.info)
+    with policy.overridden(replace(row, winograd=not row.winograd)):
+        loaded(MLP, tmp_path)
+    assert len(plans(tmp_path)) == 3
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("damage", ["length", "flip", "empty", "header"])
+def test_a_damaged_plan(tmp_path, damage):
+    """It is ignored and written anew."""
+    first = loaded(MLP, tmp_path)
+    path, = plans(tmp_path)
+    good = path.read_bytes()
+    bad = bytearray(good)
+    if damage == "length":
+        del bad[-3:]
+    elif damage == "flip":
+        bad[-1] ^= 0xFF
+    elif damage == "empty":
+        bad.clear()
+    else:
+        bad[0] ^= 0xFF
+    path.write_bytes(bad)
+    same_bits(loaded(MLP, tmp_path)[0], first[0])
+    assert kept.from_bytes(path.read_bytes()).work == kept.from_bytes(good).work
+
+
+def sealed(content):
+    return kept._HEADER.pack(kept.MAGIC, hashlib.sha256(content).digest()) + content
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch evil",)
+
+
+@pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(Evil()), pickle.dumps([1]),
+                                     pickle.dumps(LoadOptions()), pickle.dumps(policy.policy_of)],
+                         ids=["empty", "noise", "call", "list", "record", "function"])
+def test_content_that_is_no_plan(content, tmp_path, monkeypatch):
+    """Nothing but records is made of it, whatever its checksum says."""
+    monkeypatch.chdir(tmp_path)
+    assert kept.from_bytes(sealed(content)) is None
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.driver
+def test_an_operand_beyond_its_storage(tmp_path):
+    """A plan is refused of which a kernel would read beyond a weight."""
+    loaded(MLP, tmp_path)
+    path, = plans(tmp_path)
+    plan = kept.from_bytes(path.read_bytes())
+    operand = plan.work.steps[0].reads[0]
+    object.__setattr__(operand, "offset", operand.storage.nbytes)
+    assert kept.from_bytes(kept.to_bytes(plan)) is None
+
+
+@pytest.mark.driver
+def test_what_is_not_kept(tmp_path, monkeypatch):
+    """Programs in memory, dynamic shapes, packed weights, and where the option says so."""
+    loaded(MLP.read_bytes(), tmp_path)
+    loaded(MODELS / "conv-dyn.pte", tmp_path)
+    loaded(MLP, "off")
+    monkeypatch.setenv("VKRT_PLAN_CACHE", "off")
+    loaded(MLP, "auto")
+    program = tmp_path / "program.pte"
+    shutil.copy(MODELS / "unet_small.pte", program)
+    vkrt.pack(program)
+    loaded(program, tmp_path)
+    assert not plans(tmp_path)
+    monkeypatch.setenv("VKRT_PLAN_CACHE", str(tmp_path))
+    loaded(MLP, "auto")
+    assert len(plans(tmp_path)) == 1
+    for option in (3, ""):
+        with pytest.raises(vkrt.InputError, match="plan_cache="):
+            vkrt.load(MLP, plan_cache=option)
+
+
+@pytest.mark.driver
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    loaded(MLP, tmp_path / "file" / "below")
+
+
+@pytest.mark.driver
+def test_an_import_that_is_refused_now(tmp_path, monkeypatch):
+    """A plan with mapped weights holds no longer where the driver does not map them: the program
+    is read, and planned otherwise."""
+    options = LoadOptions(plan_cache=tmp_path)
+    with closing(Program(MLP, options=options)) as program:
+        if not program.load_method("forward").plan.placements.weights("map"):
+            pytest.skip("nothing is mapped on this device")
+
+    def refuse(*arguments):
+        raise UnsupportedError("no import today")
+
+    monkeypatch.setattr(mapping, "HostImport", refuse)
+    with closing(Program(MLP, options=options)) as program:
+        placements = program.load_method("forward").plan.placements
+        assert not placements.weights("map")
+        program.run(*inputs_of(program))

@@ -1,0 +1,252 @@
+"""Kept plans: what a load has worked out, in a file, for later loads of the same program.
+
+The way from a program's bytes to its records and their places is Python. All of it follows from the
+files, the options, the device and vkrt's own code, so a process that loads what another one has
+loaded before need not go it, nor import the modules that do. What it takes instead is the work
+list, the plan, and what the method's inputs and outputs are.
+
+A file's name says what it follows from; the bytes of a program stand there as which file they are
+in, and when that was changed. Its content has a checksum, and is made of records only. A file that
+is not there, or does not hold what it should, is none: then the program is read.
+
+Programs in memory are not kept, nor methods with dynamic shapes, which lower again at every new
+shape, nor what depends on the weights that another method has brought to the device.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import vkrt
+from vkrt.dataclass import dataclass, replace
+from vkrt.device.policy import policy_of
+from vkrt.errors import UnsupportedError
+from vkrt.files import packed_beside
+from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import Limit
+from vkrt.method.prepared import Prepared
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.options import LoadOptions
+from vkrt.runtime.mapping import Mapper
+from vkrt.shader import catalog
+from vkrt.version import __version__
+from vkrt.vk.cache_file import cache_folder, prune, put
+from vkrt.work.records import WorkList
+
+SUFFIX = ".vkplan"
+MAGIC = b"vkrtplan"
+# Magic, and the sha256 of what follows
+_HEADER = struct.Struct("<8s32s")
+MAX_BYTES = 64 << 20
+MAX_FOLDER_BYTES = 64 << 20
+# A file that was changed so lately may be changed again without another time of change.
+RECENT_NS = 2_000_000_000
+# What records are defined in; nothing else is made of a file's content.
+ROOMS = ("vkrt.work.", "vkrt.plan.", "vkrt.graph.", "vkrt.method.kept")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of a method.
+
+    Attributes:
+        methods: the names of all methods of the program.
+        method: the name of this one.
+        inputs, outputs: as `Graph` has them.
+        file_arena: as `Graph` has it.
+        work: the work list that runs.
+        plan: of its memory.
+        limits: as `Prepared` has them.
+    """
+
+    methods: tuple[str, ...]
+    method: str
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    file_arena: int
+    work: WorkList
+    plan: MemoryPlan
+    limits: tuple[Limit, ...]
+
+    @classmethod
+    def of(cls, methods: Sequence[str], prepared: Prepared) -> Kept | None:
+        """What is to be kept of a method; None where it should not be."""
+        graph = prepared.graph
+        if graph.is_dynamic or prepared.shared.owners:
+            return None
+        return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
+                   graph.file_arena, replace(prepared.work, memo=None), prepared.plan,
+                   prepared.limits)
+
+    @property
+    def graph(self) -> Graph:
+        """The method's graph without its nodes."""
+        return Graph(self.method, list(self.inputs), list(self.outputs),
+                     file_arena=self.file_arena)
+
+    def prepare(self, device: Any, sources: Sequence[Any], options: LoadOptions,
+                ) -> Prepared | None:
+        """The method as `vkrt.method.prepare` makes it, which the caller closes; None where the
+        driver does not import now what it has imported then."""
+        mapper = Mapper(device, sources, self.work.target.offset_alignment,
+                        options.weights == "map")
+        try:
+            mapper.acquire(self.plan.placements.weights("map"))
+        except UnsupportedError:
+            return None
+        except BaseException:
+            mapper.close()
+            raise
+        return Prepared(self.graph, self.work, self.work, self.plan, tuple(sources), mapper,
+                        limits=self.limits)
+
+    def check(self) -> None:
+        """Makes sure again that no operand reaches beyond its storage (AssertionError)."""
+        for record in (*self.work.steps, *self.work.prepacks, *self.work.states):
+            record.__post_init__()
+
+
+class PlanFiles:
+    """The files of kept plans for one program and one set of options.
+
+    Args:
+        sources: of the program's bytes, then of its data files.
+        options: `options.plan_cache` is the folder, "off", or "auto".
+    """
+
+    def __init__(self, sources: Sequence[Any], options: LoadOptions):
+        self._start = ""
+        folder = folder_of(options.plan_cache)
+        if folder is None or not all(source.is_file for source in sources):
+            return
+        # What is packed is another program's plan, so to speak: its file is looked at first.
+        if options.packed != "off" and (
+                options.packed != "auto" or os.path.exists(packed_beside(sources[0].name))):
+            return
+        identities = [source.identity for source in sources]
+        if None in identities:
+            return
+        latest = max(stamp for identity in identities for stamp in identity[-2:])
+        if abs(time.time_ns() - latest) < RECENT_NS:
+            return
+        # Of the options what plans depend on
+        options = replace(options, plan_cache="off", pipeline_cache="off", packed="off",
+                          prefetch="auto", keep_cached=None)
+        self._start = os.path.join(folder, _digest(repr((
+            __version__, sorted(_code()), identities, options))))
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a plan for some device."""
+        if not self._start:
+            return False
+        folder, start = os.path.split(self._start)
+        try:
+            return any(name.startswith(start) for name in os.listdir(folder))
+        except OSError:
+            return False
+
+    def read(self, device: Any) -> Kept | None:
+        """The plan for a device; None where there is none."""
+        if not self._start:
+            return None
+        try:
+            with open(self._path(device), "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError:
+            return None
+        return from_bytes(data)
+
+    def write(self, device: Any, kept: Kept | None) -> bool:
+        """Keeps the plan for a device; returns whether it could."""
+        if not self._start or kept is None:
+            return False
+        data = to_bytes(kept)
+        path = self._path(device)
+        if len(data) > MAX_BYTES or not put(path, data):
+            return False
+        prune(os.path.dirname(path), path, SUFFIX, MAX_FOLDER_BYTES)
+        return True
+
+    def _path(self, device: Any) -> str:
+        return f"{self._start}-{_digest(repr(_device(device)))}{SUFFIX}"
+
+
+def folder_of(option: str | os.PathLike[str]) -> str | None:
+    """The folder of kept plans; None for none."""
+    folder = os.fspath(option)
+    if folder == "auto":
+        folder = os.environ.get("VKRT_PLAN_CACHE") or "auto"
+    if folder == "off":
+        return None
+    return cache_folder() if folder == "auto" else folder
+
+
+def to_bytes(kept: Kept) -> bytes:
+    """A file's content."""
+    import pickle  # which loads without a place for plans do not need
+
+    content = pickle.dumps(kept, 5)
+    return _HEADER.pack(MAGIC, _sha256(content)) + content
+
+
+def from_bytes(data: bytes) -> Kept | None:
+    """What a file's content stands for; None where it is not what `to_bytes` makes."""
+    if len(data) < _HEADER.size or len(data) > MAX_BYTES:
+        return None
+    content = data[_HEADER.size:]
+    if data[:_HEADER.size] != _HEADER.pack(MAGIC, _sha256(content)):
+        return None
+    import pickle
+
+    class Reader(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            found = super().find_class(module, name) if module.startswith(ROOMS) else None
+            if not isinstance(found, type) or "_fields" not in found.__dict__:
+                raise pickle.UnpicklingError(f"{module}.{name} is no record")
+            return found
+
+    try:
+        kept = Reader(io.BytesIO(content)).load()
+        if not isinstance(kept, Kept):
+            return None
+        kept.check()
+    except Exception:  # of whatever kind: pickles raise many, and none of them matters to a load
+        return None
+    return kept
+
+
+def _sha256(content: bytes) -> bytes:
+    import hashlib  # with OpenSSL behind it: only where it is needed
+
+    return hashlib.sha256(content).digest()
+
+
+def _digest(text: str) -> str:
+    return _sha256(text.encode("utf-8", "surrogateescape")).hex()[:24]
+
+
+def _device(device: Any) -> tuple[Any, ...]:
+    """Everything of a device that plans depend on."""
+    return (device.info, sorted(device.features), device.unified, device.reads_slowly,
+            policy_of(device.info))
+
+
+def _code() -> Iterator[tuple[str, int, int]]:
+    """Which code makes plans: name, bytes and time of change of every module, and of the compiled
+    shaders."""
+    yield "", *catalog().stamp
+    folders = [os.path.dirname(vkrt.__file__)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    yield entry.path, status.st_size, status.st_mtime_ns
+                elif entry.is_dir() and not entry.name.startswith(("_", ".")):
+                    folders.append(entry.path)

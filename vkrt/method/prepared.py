@@ -1,0 +1,45 @@
+"""What a method is before anything of it is allocated: `vkrt.method.prepare` makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.dataclass import dataclass
+from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import Limit
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.runtime.mapping import Mapper
+from vkrt.runtime.weight_store import SharedWeights
+from vkrt.work.records import WorkList
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A method at fixed sizes: what it does, and where everything will lie.
+
+    Attributes:
+        graph: of the method, at these sizes.
+        base: the work list as it was lowered: those of other sizes are made from it.
+        work: the work list that runs. Its constants may come from a file of packed weights, and its
+            activations may be spilled.
+        plan: of its memory.
+        sources: what its constants are read from.
+        mapper: the imports of its mapped weights; None where all weights are on the device already.
+        shared: the weights that other methods of the program have brought to the device.
+        limits: what inputs may hold where kernels go by it.
+    """
+
+    graph: Graph
+    base: WorkList
+    work: WorkList
+    plan: MemoryPlan
+    sources: tuple[Any, ...]
+    mapper: Mapper | None = None
+    shared: SharedWeights = SharedWeights()
+    limits: tuple[Limit, ...] = ()
+
+    def close(self) -> None:
+        """Gives up the imports and the shared weights; to be called once."""
+        if self.mapper is not None:
+            self.mapper.close()
+        self.shared.close()
