@@ -23,7 +23,7 @@ LINES = (
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk"),
     ("memory", "work", "report"),
-    ("dataclass", "errors", "extensions", "late", "version"),
+    ("dataclass", "digest", "errors", "extensions", "late", "version"),
 )
 BESIDE = {("runtime", "ops")}
 

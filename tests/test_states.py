@@ -13,7 +13,6 @@ from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
-from vkrt.plan.arena import round_up
 from vkrt.plan.plan import plan
 from vkrt.program import Description
 from vkrt.runtime.formats import BUFFER_USAGE
@@ -21,7 +20,7 @@ from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
 from vkrt.vk.resource import buffer_requirements
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Constant, Tensor, round_up
 
 driver = pytest.mark.driver
 

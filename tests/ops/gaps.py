@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from vkrt.method.method import Method
-from vkrt.plan.arena import ArenaLayout, Request, round_up
+from vkrt.plan.arena import ArenaLayout, Request
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.memory_plan import Block, MemoryPlan
 from vkrt.runtime.weights import Weights
 from vkrt.work.records import WorkList
-from vkrt.work.tensor import Storage
+from vkrt.work.tensor import Storage, round_up
 
 # The least bytes of a gap. Behind a larger storage it is as large as that: a kernel that takes one
 # size for another goes beyond its end by multiples of it.

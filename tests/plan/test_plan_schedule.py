@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_samples import Maker
 
-from vkrt.plan.memory_plan import Batch
-from vkrt.plan.schedule import MIN_CHUNK, STAGING_ALIGNMENT, chunk_for, schedule
+from vkrt.plan.memory_plan import STAGING_ALIGNMENT, Batch
+from vkrt.plan.schedule import MIN_CHUNK, chunk_for, schedule
 
 WEIGHTS = st.lists(st.tuples(st.integers(1, 700), st.integers(1, 40), st.integers(0, 8)),
                    max_size=12)

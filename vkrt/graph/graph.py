@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import Late, Read, Symbol, bounded, symbols_in
-from vkrt.graph.wording import counted, listed
 from vkrt.work.tensor import Tensor, device_dtype
 
 if TYPE_CHECKING:
@@ -198,6 +197,8 @@ class Graph:
             missing: names of operators and the like, with counts.
             refused: what else of the graph vkrt does not do, in words, with counts.
         """
+        from vkrt.graph.wording import counted, listed  # for a program that cannot run
+
         missing = missing + self.unsupported
         others = (f"{text} x{count}" if count > 1 else text for text, count in refused.items())
         things = counted(len(missing) + len(refused), "thing")

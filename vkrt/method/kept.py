@@ -22,9 +22,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import vkrt
 from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import policy_of
+from vkrt.digest import sha256
 from vkrt.errors import UnsupportedError
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
@@ -187,12 +187,21 @@ def folder_of(option: str | os.PathLike[str]) -> str | None:
     return cache_folder() if folder == "auto" else folder
 
 
+def pickling() -> Any:
+    """`pickle`, without its second version in Python, which takes longer to import than to use."""
+    try:
+        import _pickle
+    except ImportError:
+        import pickle
+
+        return pickle
+    return _pickle
+
+
 def to_bytes(kept: Kept) -> bytes:
     """A file's content."""
-    import pickle  # which loads without a place for plans do not need
-
-    content = pickle.dumps(kept, 5)
-    return _HEADER.pack(MAGIC, _sha256(content)) + content
+    content = pickling().dumps(kept, 5)
+    return _HEADER.pack(MAGIC, sha256(content)) + content
 
 
 def from_bytes(data: bytes) -> Kept | None:
@@ -200,11 +209,11 @@ def from_bytes(data: bytes) -> Kept | None:
     if len(data) < _HEADER.size or len(data) > MAX_BYTES:
         return None
     content = data[_HEADER.size:]
-    if data[:_HEADER.size] != _HEADER.pack(MAGIC, _sha256(content)):
+    if data[:_HEADER.size] != _HEADER.pack(MAGIC, sha256(content)):
         return None
-    import pickle
+    pickle = pickling()
 
-    class Reader(pickle.Unpickler):
+    class Reader(pickle.Unpickler):  # type: ignore[misc, name-defined]
         def find_class(self, module: str, name: str) -> Any:
             found = super().find_class(module, name) if module.startswith(ROOMS) else None
             if not isinstance(found, type) or "_fields" not in found.__dict__:
@@ -221,14 +230,8 @@ def from_bytes(data: bytes) -> Kept | None:
     return kept
 
 
-def _sha256(content: bytes) -> bytes:
-    import hashlib  # with OpenSSL behind it: only where it is needed
-
-    return hashlib.sha256(content).digest()
-
-
 def _digest(text: str) -> str:
-    return _sha256(text.encode("utf-8", "surrogateescape")).hex()[:24]
+    return sha256(text.encode("utf-8", "surrogateescape")).hex()[:24]
 
 
 def _device(device: Any) -> tuple[Any, ...]:
@@ -241,7 +244,7 @@ def _code() -> Iterator[tuple[str, int, int]]:
     """Which code makes plans: name, bytes and time of change of every module, and of the compiled
     shaders."""
     yield "", *catalog().stamp
-    folders = [os.path.dirname(vkrt.__file__)]
+    folders = [os.path.dirname(os.path.dirname(__file__))]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:

@@ -19,7 +19,6 @@ from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
 from vkrt.method.prepared import Prepared
 from vkrt.method.states import is_zero
-from vkrt.plan.lending import lend
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
@@ -207,8 +206,11 @@ class Loaded:
         compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
         compute.prepare()
         self._pipelines.drop_modules()
-        lending = (lend(prepared.work, dict(lent.inputs), dict(lent.outputs)) if lent
-                   else Lending())
+        lending = Lending()
+        if lent:
+            from vkrt.plan.lending import lend  # few hosts have buffers of their own
+
+            lending = lend(prepared.work, dict(lent.inputs), dict(lent.outputs))
         instance = Instance(prepared, compute, state, lent, lending)
         self.instances.add(shape, instance)
         return instance

@@ -11,9 +11,8 @@ from __future__ import annotations
 from vkrt.dataclass import dataclass
 from vkrt.ops import matmul, tiles
 from vkrt.ops.ending import Ending, plain
-from vkrt.plan.arena import round_up
 from vkrt.work.target import Target
-from vkrt.work.tensor import Operand, row_major
+from vkrt.work.tensor import Operand, round_up, row_major
 from vkrt.work.tuning import Tuning
 
 TILE, POINTS = 4, 36

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 
 from vkrt.dataclass import replace
+from vkrt.digest import sha256
 from vkrt.ops import copying
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.tensor import NOWHERE, Constant, Operand, itemsize
@@ -27,12 +28,10 @@ def key_of(record: Prepack) -> str:
     Made of where the constant is in the program (whose identity is checked apart), of its name for
     the content where the program has one, and of everything that decides how it is packed.
     """
-    import hashlib  # with OpenSSL behind it: only where it is needed
-
     constant, target = record.constant, record.target
     what = (constant.source, constant.offset, constant.nbytes, constant.key, constant.dtype,
             target.dtype, target.storage.nbytes, record.params)
-    return hashlib.sha256(repr(what).encode()).hexdigest()
+    return sha256(repr(what).encode()).hex()
 
 
 def as_saved(record: Prepack, source: int, offset: int) -> Prepack:

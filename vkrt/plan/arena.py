@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from vkrt.dataclass import dataclass
+from vkrt.work.tensor import round_up
 
 # Bounds of the work, in visits of a neighbour (about 0.2 us each).
 SEARCH_VISITS = 150_000
@@ -56,11 +57,6 @@ class ArenaLayout:
     nbytes: int
     lower_bound: int
     method: str
-
-
-def round_up(value: int, multiple: int) -> int:
-    """The smallest multiple of `multiple` that is not below `value`."""
-    return -(-value // multiple) * multiple
 
 
 def lower_bound(requests: Sequence[Request]) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
-from vkrt.plan.arena import ArenaLayout, Request, pack, round_up
+from vkrt.plan.arena import ArenaLayout, Request, pack
 from vkrt.plan.memory_plan import Block, Place
 from vkrt.work.records import WorkList
-from vkrt.work.tensor import Operand, Storage
+from vkrt.work.tensor import Operand, Storage, round_up
 
 # (bytes, alignment in bytes, bits of the memory types it may lie in) of a storage
 Requirements = Callable[[Storage], tuple[int, int, int]]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import Speed
 from vkrt.plan.blocks import Requirements
+from vkrt.plan.memory_plan import SLOTS
 from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
-from vkrt.plan.uploads import SLOTS, slot_bytes
+from vkrt.plan.uploads import slot_bytes
 from vkrt.work.records import HostCall, WorkList
 from vkrt.work.weights import Weight
 

@@ -11,6 +11,11 @@ from vkrt.plan.stream.records import StreamPlan
 
 DEFAULT_CHUNK = 8 << 20
 ORDERS = ("lazy", "eager")
+# Bytes that a slice's offset in the staging buffer is a multiple of: the largest that Vulkan lets a
+# driver ask for. The buffer's size is a multiple too, so that drivers do not enlarge it.
+STAGING_ALIGNMENT = 256
+# Parts of the staging buffer through which weights are streamed to memory of the device's own
+SLOTS = 2
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkrt.errors import InputError, UnsupportedError
-from vkrt.plan.arena import round_up
 from vkrt.plan.blocks import (
     ANY_TYPE,
     Requirements,
@@ -35,7 +34,7 @@ from vkrt.plan.schedule import chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.plan.submissions import Watchdog, sections_of
 from vkrt.work.records import WorkList
-from vkrt.work.tensor import Storage
+from vkrt.work.tensor import Storage, round_up
 
 BLOCK_BYTES = 2 << 20
 # What needs a block, in messages

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vkrt.plan.arena import round_up
-from vkrt.plan.memory_plan import Batch, Item
+from vkrt.plan.memory_plan import STAGING_ALIGNMENT, Batch, Item
 from vkrt.work.records import Prepack
-
-# Bytes that a slice's offset in the staging buffer is a multiple of: the largest that Vulkan lets a
-# driver ask for. The buffer's size is a multiple too, so that drivers do not enlarge it.
-STAGING_ALIGNMENT = 256
+from vkrt.work.tensor import round_up
 
 # Below this many bytes, or this part of all that passes through it, a smaller staging buffer saves
 # nothing worth the submissions it costs.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from vkrt.plan.arena import round_up
 from vkrt.plan.blocks import lifetimes
 from vkrt.work.records import WorkList
+from vkrt.work.tensor import round_up
 
 # No limit: the arena may grow.
 UNLIMITED = 1 << 62

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkrt.dataclass import dataclass
-from vkrt.plan.arena import round_up
-from vkrt.plan.schedule import STAGING_ALIGNMENT
+from vkrt.plan.memory_plan import STAGING_ALIGNMENT
 from vkrt.work.records import WorkList
+from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
 
-SLOTS = 2
 # A slot is as large as the largest piece; pieces are smaller than this where rows allow it.
 PIECE_BYTES = 1 << 20
 

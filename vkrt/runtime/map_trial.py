@@ -17,7 +17,6 @@ from typing import Any
 
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.memory.source import Source
-from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.runtime.submission import UNFINISHED
 from vkrt.shader import catalog
@@ -28,6 +27,7 @@ from vkrt.vk.imported import HostImport, import_alignment
 from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
 from vkrt.vk.resource import Buffer, BufferView
+from vkrt.work.tensor import round_up
 
 # A device that takes longer to read a page is lost or as good as that.
 SECONDS = 5.0

@@ -12,9 +12,9 @@ from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError, VulkanError
-from vkrt.plan.arena import round_up
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk.imported import HostImport, import_alignment
+from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
 
 # Drivers have been seen to refuse imports of 1 GiB and more.

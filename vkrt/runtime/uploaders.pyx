@@ -13,7 +13,7 @@ from contextlib import suppress
 from libc.stdint cimport uint64_t
 
 from vkrt.errors import DeviceLostError
-from vkrt.plan.uploads import SLOTS, pieces_of
+from vkrt.plan.memory_plan import SLOTS
 from vkrt.memory.reader import Transfer as make_transfer
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.runtime.transfers import packing_of, transfer_of
@@ -146,6 +146,8 @@ cdef class StagingUploader(Uploader):
             raise
 
     def _plan(self, work, weights, Resources resources):
+        from vkrt.plan.uploads import pieces_of  # with what plans them; few methods are streamed so
+
         cdef size_t base = <size_t>self.block.mapped
         slot = 0
         for weight in weights:

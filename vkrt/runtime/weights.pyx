@@ -11,7 +11,7 @@
 Work lists of the same method at other sizes read the same weights (`ComputeGraph.bind`).
 """
 
-from vkrt.plan.uploads import SLOTS
+from vkrt.plan.memory_plan import SLOTS
 from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer

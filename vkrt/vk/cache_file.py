@@ -13,6 +13,7 @@ import threading
 from contextlib import suppress
 
 from vkrt.dataclass import dataclass
+from vkrt.digest import sha256
 from vkrt.errors import InputError
 from vkrt.version import __version__
 
@@ -41,10 +42,8 @@ class Identity:
 
     def header(self, data: bytes) -> bytes:
         """The header in front of a driver's data."""
-        import hashlib  # with OpenSSL behind it: only where it is needed
-
         return _HEADER.pack(MAGIC, _FORMAT, self.vendor_id, self.device_id, self.driver_version,
-                            self.uuid, len(data), hashlib.sha256(data).digest())
+                            self.uuid, len(data), sha256(data))
 
     def fits(self, data: bytes) -> bool:
         """Whether data begins with the header that Vulkan prescribes, for this device."""

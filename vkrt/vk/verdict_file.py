@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from vkrt.digest import sha256
 from vkrt.vk.cache_file import cache_folder, put
 from vkrt.vk.info import DeviceInfo
 
@@ -20,7 +21,7 @@ def key_of(info: DeviceInfo) -> bytes:
     """What a verdict holds for: a digest of the device, its driver's version and the kernel's."""
     facts = (info.vendor_id, info.device_id, info.name, info.driver_id, info.driver_version,
              info.driver_info, info.cache_uuid, os.uname().sysname, os.uname().release)
-    return _digest(repr(facts).encode())
+    return sha256(repr(facts).encode())
 
 
 def path_of(info: DeviceInfo) -> str | None:
@@ -49,10 +50,4 @@ def write(path: str, key: bytes, answer: bool) -> bool:
 
 def _content(key: bytes, answer: bool) -> bytes:
     body = MAGIC + key + _ANSWERS[answer]
-    return body + _digest(body)
-
-
-def _digest(data: bytes) -> bytes:
-    import hashlib  # with OpenSSL behind it: only where it is needed
-
-    return hashlib.sha256(data).digest()
+    return body + sha256(body)

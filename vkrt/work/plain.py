@@ -19,6 +19,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from vkrt.dataclass import fields
+from vkrt.digest import sha256
 from vkrt.errors import FormatError
 
 _PREFIX = struct.Struct("<8sII32s")
@@ -31,13 +32,7 @@ Readers = Mapping[Any, Callable[[Any, str], Any]]
 
 def seal(magic: bytes, version: int, text: bytes) -> bytes:
     """JSON in its envelope."""
-    return _PREFIX.pack(magic, version, len(text), _digest(text)) + text
-
-
-def _digest(text: bytes) -> bytes:
-    import hashlib  # with OpenSSL behind it: only where it is needed
-
-    return hashlib.sha256(text).digest()
+    return _PREFIX.pack(magic, version, len(text), sha256(text)) + text
 
 
 def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) -> tuple[Any, int]:
@@ -60,7 +55,7 @@ def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) 
     if length > limit or end > len(data):
         raise FormatError(f"it has {len(data)} bytes and a header of {length} (is it cut off?)")
     text = bytes(data[PREFIX_BYTES:end])
-    if _digest(text) != digest:
+    if sha256(text) != digest:
         raise FormatError("its header is damaged: the checksum is another")
     try:
         return json.loads(text.decode("ascii"), parse_int=_short_int,

@@ -33,6 +33,11 @@ def device_dtype(dtype: str) -> str:
     return DEVICE_DTYPES.get(dtype, dtype)
 
 
+def round_up(value: int, multiple: int) -> int:
+    """The smallest multiple of `multiple` that is not below `value`."""
+    return -(-value // multiple) * multiple
+
+
 def itemsize(dtype: str) -> int:
     """Bytes of one element of `dtype` on the device."""
     return DTYPES[dtype][0]

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from vkrt.dataclass import dataclass
-from vkrt.plan.arena import round_up
 from vkrt.plan.stream.pool import Candidate
+from vkrt.work.tensor import round_up
 
 # Bounds of the work: weights visited while making the family (about 0.3 us each).
 VISITS = 150_000

@@ -14,8 +14,9 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 
 from vkrt.dataclass import dataclass
-from vkrt.plan.arena import Request, pack, round_up
+from vkrt.plan.arena import Request, pack
 from vkrt.plan.stream.records import Release, Reload, Section, Wait
+from vkrt.work.tensor import round_up
 
 
 @dataclass(frozen=True)

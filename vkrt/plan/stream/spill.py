@@ -18,10 +18,9 @@ from typing import Any
 
 from vkrt.dataclass import dataclass, field, replace
 from vkrt.errors import InputError
-from vkrt.plan.arena import round_up
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
 from vkrt.work.records import HostCall, Move, WorkList
-from vkrt.work.tensor import Operand, Storage, StorageList, itemsize
+from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
 
 # Steps before its use that a copy back may be done, where the arena has room for it.
 LOOKAHEAD = 2

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from vkrt.dataclass import replace
 from vkrt.errors import InputError
-from vkrt.plan.arena import round_up
 from vkrt.plan.stream.choice import Choice, Family, split_small
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of
 from vkrt.plan.stream.records import (
@@ -22,6 +21,7 @@ from vkrt.plan.stream.records import (
     StreamPlan,
 )
 from vkrt.plan.stream.time import simulate_run
+from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
 
 # (bytes, alignment in bytes, bits of the memory types) that a weight's storage needs
