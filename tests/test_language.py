@@ -196,7 +196,7 @@ def test_a_step_at_another_position_makes_nothing(device, monkeypatch):
         program.run(np.array([[3]]), np.array([8]))
         there = program.memory.shapes
         objects = live_objects()
-        monkeypatch.setattr("vkrt.method.loaded.lower", None)
+        monkeypatch.setattr("vkrt.ops.lowering.lower", None)
         monkeypatch.setattr("vkrt.method.loaded.ComputeGraph", None)
         for position in range(9, 24):
             program.run(np.array([[position]]), np.array([position]))

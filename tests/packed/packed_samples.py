@@ -10,6 +10,7 @@ from pathlib import Path
 
 from support import MODELS
 
+from vkrt.files import packed_beside
 from vkrt.memory.source import Source
 from vkrt.ops.lowering import lower
 from vkrt.packed import format as vkpack
@@ -32,7 +33,7 @@ def works_of(description: Description, **target) -> list[WorkList]:
 def packed_without_a_device(model: Path, **target) -> tuple[Path, vkpack.Header]:
     """Writes the file of packed weights for a device of Vulkan's minima."""
     description = Description(model)
-    output = Path(sidecar.beside(str(model)))
+    output = Path(packed_beside(str(model)))
     jobs = writer.jobs_of(works_of(description, **target), [description.source])
     header = writer.write(str(output), jobs, [description.source], device="none", storage="texel")
     description.close()

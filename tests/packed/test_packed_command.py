@@ -12,13 +12,13 @@ from support import MODELS
 import vkrt
 from vkrt import packer
 from vkrt.cli import main as cli
-from vkrt.packed import sidecar
+from vkrt.files import packed_beside
 from vkrt.program import Description
 
 
 @pytest.mark.driver
 def test_command(model, capsys, tmp_path):
-    beside = sidecar.beside(str(model))
+    beside = packed_beside(str(model))
     assert cli.main(["pack", str(model), "--check"]) == 1
     assert "no such file" in capsys.readouterr().err
     assert cli.main(["pack", str(model)]) == 0

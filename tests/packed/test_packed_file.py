@@ -14,6 +14,7 @@ from packed_samples import PREFIX, found, packed_without_a_device, put, put_json
 import vkrt
 from vkrt import packer
 from vkrt.errors import FormatError
+from vkrt.files import packed_beside
 from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
 from vkrt.packed import format as vkpack
@@ -75,7 +76,7 @@ def test_other_programs_and_versions(model, monkeypatch):
 
 
 def test_not_a_file(model, tmp_path):
-    beside = Path(sidecar.beside(str(model)))
+    beside = Path(packed_beside(str(model)))
     assert "no such file" in found(model, beside).why
     assert "no such file" in found(model, tmp_path).why
     assert "no such file" in found(model, "a\0b").why
@@ -204,7 +205,7 @@ def test_a_failure_leaves_nothing(model, monkeypatch, module, name, fail, before
             packed_without_a_device(model)
     assert sorted(os.listdir(model.parent)) == names
     if before:
-        assert Path(sidecar.beside(str(model))).read_bytes() == old
+        assert Path(packed_beside(str(model))).read_bytes() == old
     packed_without_a_device(model)
     assert found(model).name and not found(model).why
 

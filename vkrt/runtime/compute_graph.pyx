@@ -199,8 +199,8 @@ cdef class ComputeGraph:
 
     @property
     def is_on_device(self):
-        """Whether a run needs the host for nothing but submitting it."""
-        return self.is_one_submission and not any(host for _, host in self.sections)
+        """Whether a run needs the host for nothing but submitting it, however often."""
+        return self.streamer is None and not any(host for _, host in self.sections)
 
     def _encode(self):
         """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
