@@ -10,10 +10,10 @@ from __future__ import annotations
 def sha256(data: bytes) -> bytes:
     """The 32 bytes of the sha256 of some bytes."""
     try:
-        from _sha2 import sha256 as make  # since Python 3.12
+        from _sha2 import sha256 as make  # type: ignore[import-not-found]
     except ImportError:
         try:
-            from _sha256 import sha256 as make
+            from _sha256 import sha256 as make  # type: ignore[import-not-found]  # until 3.11
         except ImportError:  # an interpreter that was built without it
             from hashlib import sha256 as make
     return make(data).digest()

@@ -15,6 +15,8 @@ from c_hosts import WARNINGS, environment, needs_compiler
 import vkrt
 from vkrt.capi import arrays, codes
 from vkrt.capi.config import LIBRARY, folder
+from vkrt.dataclass import fields
+from vkrt.plan.options import LoadOptions
 
 HERE = Path(__file__).parent
 STANDARDS = [("cc", "c", standard) for standard in ("c89", "c99", "c11", "c17")]
@@ -33,6 +35,12 @@ def test_the_header_is_plain_c(compiler, language, standard, tmp_path):
         [compiler, f"-std={standard}", "-pedantic", *WARNINGS, "-x", language, "-fsyntax-only",
          f"-I{folder()}", source], text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_option_of_a_load_is_in_the_struct():
+    struct = re.search(r"typedef struct vkrt_options \{(.*?)\}", HEADER, re.S)[1]
+    names = set(re.findall(r"(\w+);", struct))
+    assert {option.name for option in fields(LoadOptions)} <= names
 
 
 def test_the_library_exports_what_the_list_says():

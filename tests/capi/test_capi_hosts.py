@@ -29,7 +29,7 @@ def test_sources_and_errors(tmp_path):
 def test_calls(tmp_path):
     said = run(host("calls", tmp_path), MODELS / "conv-dyn.pte", MODELS / "buffers.pte")
     assert said.split("\n") == ["dynamic 5120 of 19200 bytes", "states 289 bytes", "callbacks",
-                                "threads", ""]
+                                "options", "threads", ""]
 
 
 def test_a_host_s_own_device(tmp_path):

@@ -134,7 +134,8 @@ def _name(model: str) -> str:
 def _load(model: str, variant: str) -> tuple[vkrt.Program, list[np.ndarray]]:
     """The program as a variant has it, and inputs."""
     name, _, budget = variant.partition(":")
-    program = vkrt.load(model, memory_budget=budget or None, **VARIANTS[name])
+    # As the first load of the program is
+    program = vkrt.load(model, memory_budget=budget or None, plan_cache="off", **VARIANTS[name])
     return program, [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
 
 

@@ -6,7 +6,8 @@ loaded before need not go it, nor import the modules that do. What it takes inst
 list, the plan, and what the method's inputs and outputs are.
 
 A file's name says what it follows from; the bytes of a program stand there as which file they are
-in, and when that was changed. Its content has a checksum, and is made of records only. A file that
+in, and when that was changed. Its content has a checksum, and is made of records only. (A folder
+that others write to is not a place for plans: who makes one decides what kernels do.) A file that
 is not there, or does not hold what it should, is none: then the program is read.
 
 Programs in memory are not kept, nor methods with dynamic shapes, which lower again at every new
@@ -124,7 +125,7 @@ class PlanFiles:
         folder = folder_of(options.plan_cache)
         if folder is None or not all(source.is_file for source in sources):
             return
-        # What is packed is another program's plan, so to speak: its file is looked at first.
+        # With packed weights, part of the work list depends on one more file.
         if options.packed != "off" and (
                 options.packed != "auto" or os.path.exists(packed_beside(sources[0].name))):
             return
@@ -213,7 +214,7 @@ def from_bytes(data: bytes) -> Kept | None:
         return None
     pickle = pickling()
 
-    class Reader(pickle.Unpickler):  # type: ignore[misc, name-defined]
+    class Reader(pickle.Unpickler):  # type: ignore[name-defined]
         def find_class(self, module: str, name: str) -> Any:
             found = super().find_class(module, name) if module.startswith(ROOMS) else None
             if not isinstance(found, type) or "_fields" not in found.__dict__:

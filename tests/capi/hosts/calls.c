@@ -186,6 +186,39 @@ static void test_callbacks(const char *path) {
     printf("callbacks\n");
 }
 
+static void refused(const char *path, const vkrt_options *options, const char *word) {
+    vkrt_program program;
+    EXPECT(vkrt_load(path, options, &program) == VKRT_ERROR_INPUT && program == NULL);
+    EXPECT(strstr(vkrt_last_error_text(), word) != NULL);
+}
+
+static void test_options(const char *path) {
+    vkrt_options options = {0};
+    vkrt_memory memory = {0};
+    vkrt_program program;
+    int number = -1;
+    options.size = sizeof options;
+    memory.size = sizeof memory;
+    options.stream_lookahead = &number;
+    refused(path, &options, "stream_lookahead");
+    number = 0;
+    options.order = "backwards";
+    refused(path, &options, "order");
+    options.order = "eager";
+    options.plan_cache = "";
+    refused(path, &options, "plan_cache");
+    options.plan_cache = "off";
+    options.chunk = 1 << 16;
+    options.keep_cached = &number;
+    options.weights = "stream";
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK);
+    EXPECT(vkrt_memory_get(program, &memory) == VKRT_OK && memory.planned_peak > 0);
+    EXPECT(memory.measured_peak == memory.planned_peak);
+    run_once(program, NULL);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+    printf("options\n");
+}
+
 /* Threads that run and close the same program: an error at worst */
 static vkrt_program shared;
 
@@ -228,6 +261,7 @@ int main(int count, char **words) {
     test_dynamic(words[1]);
     test_states(words[2]);
     test_callbacks(words[1]);
+    test_options(words[2]);
     test_threads(words[2]);
     EXPECT(vkrt_live_objects(&live) == VKRT_OK && live == 0);
     return failures != 0;
