@@ -217,10 +217,10 @@ class Loaded:
 
     def _sizes(self, shape: Shape) -> Prepared:
         """What sizes that are new, or were not run for long, come to."""
-        base = self.prepared.base
         from vkrt.method.prepare import prepare_sizes
         from vkrt.ops.lowering import lower
 
+        base = self.prepared.base
         graph = shape.resolve(self.graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
