@@ -7,21 +7,20 @@ nodes share. Constants become weights when first asked for, once per layout.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.ops import copying
+from vkrt.ops.emitting import Emitter
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Memo, NodeMemo
 from vkrt.plan.scratch import UNLIMITED
-from vkrt.pte.coerce import as_float
-from vkrt.work.records import Dispatch, Prepack, StateRecord, WorkList
-from vkrt.work.target import GROUP, MAX_ELEMENTS, Target
+from vkrt.work.records import Prepack, StateRecord, WorkList
+from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
     DTYPES,
     MIN_BYTES,
@@ -40,16 +39,7 @@ class ImageTooLarge(Exception):
     """An operand does not fit the device's images: the work list is made anew with buffers."""
 
 
-def bits(value: float) -> int:
-    """The bits of the nearest float32 as the int that carries it in a dispatch's parameters.
-
-    Those of -0.0 mean "not set" in a specialization constant: the shader then reads them from the
-    push constant, where every parameter is too.
-    """
-    return struct.unpack("<i", struct.pack("<f", as_float(value)))[0]
-
-
-class Lowering:
+class Lowering(Emitter):
     """The work list of one graph in the making, and what the declarations ask of it.
 
     Args:
@@ -59,21 +49,18 @@ class Lowering:
 
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
                  budgets: dict[int, int] | None = None):
+        super().__init__(target)
         base = base or WorkList()
         self.graph = graph
         self.budgets = budgets or {}
         self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
-        self.target = target
-        self.storage = target.storage
-        self.node = -1
         # Of the current node, and the conditions of those so far as the host reads them
         self.guard: Guard = ()
         self.conditions: dict[Tensor, Operand] = {}
         # The parts of the work list. The storages of the base keep their ids.
         self.prepacks: list[Prepack] = list(base.prepacks)
-        self.steps: list[Any] = []
         self.inputs: list[Operand | None] = []
         self.outputs: list[Any] = []
         self.states: list[StateRecord] = list(base.states)
@@ -443,83 +430,6 @@ class Lowering:
         # Kernels of images see it as texels, others as what the rest of the variant is.
         if self.storage == "texture3d" and operand.texels > self.target.max_texels:
             raise ImageTooLarge(f"{tensor} has {operand.texels} texels, more than a texel view")
-        return operand
-
-    # Work
-
-    def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
-                 dtype: str | None = None, storage: str | None = None, loops: int = 0,
-                 work: int = 1, spread: int = 1) -> None:
-        """Adds a dispatch of `shader` (file name without .comp).
-
-        Args:
-            params: one entry per id of the shader from 0 on: int, or float (sent as its bits).
-            writes, reads: operands in binding order, the written ones first.
-            invocations: how many run, in one dimension; 0 adds nothing.
-            dtype: the variant; the first write's dtype by default. "f32_i32" for a pair.
-            storage: the variant; the work list's by default.
-            loops: iterations of all loops of one invocation together.
-            work: products of texels in an iteration.
-            spread: see `Target.cover`.
-        """
-        if invocations > 0:
-            local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
-            self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
-                      local_size, groups)
-
-    def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
-              features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
-              loops: int = 0) -> None:
-        """Adds a dispatch of a shader whose workgroups share what they read or sum; see `dispatch`.
-
-        Args:
-            groups: how many workgroups there are; 0 adds nothing. More than these may run where one
-                dimension is not enough for them.
-            size: invocations of each; above `GROUP` no more than `Target.max_invocations`.
-            features: the variants that there are beside the plain one, the best first: the first
-                that the target allows is taken, the plain one where it allows none.
-        """
-        if groups > 0:
-            feature = next((f".{name}" for name in features if name in self.target.features), "")
-            self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
-                      self.target.spread(groups), feature)
-
-    def _add(self, shader: str, params, writes, reads, dtype: str | None, storage: str | None,
-             loops: int, invocations: int, local_size: int, groups: tuple[int, int, int],
-             feature: str = "") -> None:
-        limit = self.target.loop_limit
-        if limit is not None and loops > limit:
-            raise UnsupportedError(
-                f"{self.where()}: {shader} would loop {loops} times in one invocation, more than "
-                f"the {limit} that this driver runs")
-        storage = storage or self.variant(reads)
-        dtype = dtype or short_name(writes[0].dtype)
-        values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
-        if any(not -1 << 31 <= value < 1 << 31 for value in values):
-            raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
-                                   f"32 bits: {list(values)}")
-        self.steps.append(Dispatch(
-            node=self.node, shader=f"{shader}.{storage}.{dtype}{feature}", params=values,
-            writes=tuple(writes), reads=tuple(reads), invocations=invocations,
-            local_size=local_size, groups=groups, loops=loops))
-
-    def variant(self, reads) -> str:
-        """The storage variant for these inputs: texel views have a smaller limit than buffers."""
-        if self.storage == "texel" and any(r.texels > self.target.max_texels for r in reads):
-            return "buffer"
-        return self.storage
-
-    def check_view(self, operand: Operand) -> Operand:
-        """An operand that a kernel reads through a texel view in every storage, if it can.
-
-        Raises:
-            UnsupportedError: it is larger than the device's views.
-        """
-        if not operand.storage.is_image and operand.texels > self.target.max_texels:
-            raise UnsupportedError(
-                f"{self.where()}: {operand.dtype}{list(operand.sizes)} is read as "
-                f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
-                "at once (maxTexelBufferElements)")
         return operand
 
     def scratch_budget(self) -> int:

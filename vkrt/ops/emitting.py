@@ -1,0 +1,118 @@
+"""Dispatches in the making: which variant of a shader, how many invocations, its parameters."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from vkrt.errors import UnsupportedError
+from vkrt.pte.coerce import as_float
+from vkrt.work.records import Dispatch
+from vkrt.work.target import GROUP, Target
+from vkrt.work.tensor import Operand, short_name
+
+
+def bits(value: float) -> int:
+    """The bits of the nearest float32 as the int that carries it in a dispatch's parameters.
+
+    Those of -0.0 mean "not set" in a specialization constant: the shader then reads them from the
+    push constant, where every parameter is too.
+    """
+    return struct.unpack("<i", struct.pack("<f", as_float(value)))[0]
+
+
+class Emitter:
+    """The steps of a work list in the making.
+
+    Attributes:
+        target: what they are made for.
+        storage: of the work list.
+        node: index of the current node; -1 before the first.
+        steps: so far.
+    """
+
+    def __init__(self, target: Target):
+        self.target = target
+        self.storage = target.storage
+        self.node = -1
+        self.steps: list[Any] = []
+
+    def where(self) -> str:
+        """The current node, for messages."""
+        raise NotImplementedError
+
+    def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
+                 dtype: str | None = None, storage: str | None = None, loops: int = 0,
+                 work: int = 1, spread: int = 1) -> None:
+        """Adds a dispatch of `shader` (file name without .comp).
+
+        Args:
+            params: one entry per id of the shader from 0 on: int, or float (sent as its bits).
+            writes, reads: operands in binding order, the written ones first.
+            invocations: how many run, in one dimension; 0 adds nothing.
+            dtype: the variant; the first write's dtype by default. "f32_i32" for a pair.
+            storage: the variant; the work list's by default.
+            loops: iterations of all loops of one invocation together.
+            work: products of texels in an iteration.
+            spread: see `Target.cover`.
+        """
+        if invocations > 0:
+            local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
+            self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
+                      local_size, groups)
+
+    def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
+              features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
+              loops: int = 0) -> None:
+        """Adds a dispatch of a shader whose workgroups share what they read or sum; see `dispatch`.
+
+        Args:
+            groups: how many workgroups there are; 0 adds nothing. More than these may run where one
+                dimension is not enough for them.
+            size: invocations of each; above `GROUP` no more than `Target.max_invocations`.
+            features: the variants that there are beside the plain one, the best first: the first
+                that the target allows is taken, the plain one where it allows none.
+        """
+        if groups > 0:
+            feature = next((f".{name}" for name in features if name in self.target.features), "")
+            self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
+                      self.target.spread(groups), feature)
+
+    def _add(self, shader: str, params, writes, reads, dtype: str | None, storage: str | None,
+             loops: int, invocations: int, local_size: int, groups: tuple[int, int, int],
+             feature: str = "") -> None:
+        limit = self.target.loop_limit
+        if limit is not None and loops > limit:
+            raise UnsupportedError(
+                f"{self.where()}: {shader} would loop {loops} times in one invocation, more than "
+                f"the {limit} that this driver runs")
+        storage = storage or self.variant(reads)
+        dtype = dtype or short_name(writes[0].dtype)
+        values = tuple(bits(p) if isinstance(p, float) else int(p) for p in params)
+        if any(not -1 << 31 <= value < 1 << 31 for value in values):
+            raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
+                                   f"32 bits: {list(values)}")
+        self.steps.append(Dispatch(
+            node=self.node, shader=f"{shader}.{storage}.{dtype}{feature}", params=values,
+            writes=tuple(writes), reads=tuple(reads), invocations=invocations,
+            local_size=local_size, groups=groups, loops=loops))
+
+    def variant(self, reads) -> str:
+        """The storage variant for these inputs: texel views have a smaller limit than buffers."""
+        if self.storage == "texel" and any(r.texels > self.target.max_texels for r in reads):
+            return "buffer"
+        return self.storage
+
+    def check_view(self, operand: Operand) -> Operand:
+        """An operand that a kernel reads through a texel view in every storage, if it can.
+
+        Raises:
+            UnsupportedError: it is larger than the device's views.
+        """
+        if not operand.storage.is_image and operand.texels > self.target.max_texels:
+            raise UnsupportedError(
+                f"{self.where()}: {operand.dtype}{list(operand.sizes)} is read as "
+                f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
+                "at once (maxTexelBufferElements)")
+        return operand
