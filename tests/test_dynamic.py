@@ -12,7 +12,9 @@ from support import MODELS, QUICK, RUN_STORAGES, need_model
 
 import vkrt
 from vkrt.memory.source import Source
+from vkrt.method import prepare
 from vkrt.method.instances import KEPT, Instances
+from vkrt.ops import lowering
 from vkrt.ops.resolving import resolve
 from vkrt.program import Description
 from vkrt.vk.device import Device
@@ -58,7 +60,7 @@ def check(outputs, expected) -> None:
 def work_done(monkeypatch):
     """What is done for shapes: "lower" for a new one, "bind" for its handles and commands."""
     done: list[str] = []
-    bind, lower = Instances.bind, vkrt.method.loaded.lower
+    bind, lower = Instances.bind, lowering.lower
 
     def count_bind(self, instance):
         did = bind(self, instance)
@@ -67,7 +69,7 @@ def work_done(monkeypatch):
 
     monkeypatch.setattr(Instances, "bind", count_bind)
     monkeypatch.setattr(
-        vkrt.method.loaded, "lower", lambda *args: done.append("lower") or lower(*args))
+        lowering, "lower", lambda *args: done.append("lower") or lower(*args))
     return done
 
 
@@ -148,7 +150,7 @@ def test_sizes_that_need_more_than_was_found(device, monkeypatch):
     """Should the search miss them, the prediction is corrected, and a note says for which sizes."""
     import vkrt.method.prepare
 
-    monkeypatch.setattr(vkrt.method.prepare, "largest_and_near", lambda graph: [graph])
+    monkeypatch.setattr(prepare, "largest_and_near", lambda graph: [graph])
     calls = sorted(calls_of("shrinking-dyn"), key=lambda call: -call[0][0].size)
     with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
         memory = program.memory

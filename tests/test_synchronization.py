@@ -22,6 +22,7 @@ import vkrt.runtime.compute_graph as compute_graph
 from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph
 from vkrt.memory.source import Source
+from vkrt.method import prepare
 from vkrt.method.method import Method
 from vkrt.ops.context import Lowering
 from vkrt.ops.copying import copy
@@ -75,7 +76,7 @@ def run_images() -> None:
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
     treat_as_discrete(True)
     with Device.open() as device:
-        vkrt.method.prepare._largest = lambda *_: images_beside_spills(device)
+        prepare._largest = lambda *_: images_beside_spills(device)
         graph, _ = images_beside_spills(device)
 
         def method(**options):

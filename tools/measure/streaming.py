@@ -216,7 +216,7 @@ def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
         stream = found.plan.stream and change(found.plan.stream)
         return replace(found, plan=replace(found.plan, stream=stream))
 
-    with mock.patch("vkrt.method.loaded.prepare", changed):
+    with mock.patch("vkrt.method.prepare.prepare", changed):
         yield
 
 
