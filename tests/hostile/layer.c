@@ -130,6 +130,7 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   start_memory(device, &real);
   start_queues(device);
   start_pipelines(device, physical);
+  start_tracking(device);
   pthread_mutex_lock(&lists);
   device->next = devices;
   devices = device;
@@ -150,7 +151,9 @@ static void VKAPI_CALL hostile_DestroyDevice(VkDevice handle,
   pthread_mutex_unlock(&lists);
   device->DestroyDevice(handle, callbacks);
   close_orders(device);
+  close_images(device);
   close_pipelines(device);
+  close_tracking(device);
   free(device->awaited);
   free(device);
 }
@@ -164,8 +167,10 @@ static PFN_vkVoidFunction of_device(const char* name) {
   PFN_vkVoidFunction found = memory_function(name);
   if (!found) found = queue_function(name);
   if (!found) found = order_function(name);
+  if (!found) found = image_function(name);
   if (!found) found = limit_function(name);
   if (!found) found = pipeline_function(name);
+  if (!found) found = tracking_function(name);
   return found;
 }
 

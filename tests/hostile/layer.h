@@ -2,8 +2,10 @@
  *
  * What that device is like is in a profile (profile.c reads it). The files are by what they change:
  * physical.c what the device says of itself, limits.c which limits it keeps, memory.c its memory,
- * queues.c its queues and how it is lost, order.c in which order it carries out commands,
- * pipelines.c its cache of them; layer.c finds the functions behind.
+ * queues.c its queues and how it is lost, order.c in which order it carries out commands, images.c
+ * what images hold, pipelines.c its cache of them. tracking.c notes which bytes commands touch,
+ * accesses.c compares those of submissions, spirv.c reads what kernels do with their bindings, and
+ * layer.c finds the functions behind.
  */
 #ifndef VKRT_HOSTILE_LAYER_H
 #define VKRT_HOSTILE_LAYER_H
@@ -19,6 +21,7 @@
 #define MAX_LIMITS 64
 #define MAX_FAMILIES 8
 #define MAX_FORMATS 16
+#define MAX_BINDINGS 32
 
 /* Whether host memory can be imported, or seems to be until something is submitted */
 enum imports { IMPORTS_WORK, IMPORTS_REFUSED, IMPORTS_LOST };
@@ -73,6 +76,8 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) \
   X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdClearColorImage) \
   X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets) \
+  X(CreateSemaphore) X(CreateImageView) X(AllocateDescriptorSets) X(BindBufferMemory) \
+  X(BindBufferMemory2) X(BindImageMemory) X(BindImageMemory2) \
   X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines)
 
 #define MEMBER(name) PFN_vk##name name;
@@ -107,6 +112,19 @@ struct awaited {
   uint64_t value;
 };
 
+/* Which bindings a kernel reads and writes, one bit each; whether it packs halves with an instruction
+ * that rounds as the driver likes */
+struct interface {
+  uint32_t reads, writes;
+  bool packs_halves;
+};
+
+/* A copy, or what writes `to` alone */
+struct transfer {
+  VkBuffer from, to;
+  VkDeviceSize start, offset, size;
+};
+
 struct device {
   struct device* next;
   void* key;
@@ -130,6 +148,7 @@ struct device {
   struct recording* recordings;
   struct image* images;
   struct module* modules;
+  struct tracking* tracking;
   VkPhysicalDeviceProperties properties;
   long compiled, found; /* pipelines, and those that a cache had */
 };
@@ -145,8 +164,10 @@ PFN_vkVoidFunction physical_function(const char* name);
 PFN_vkVoidFunction memory_function(const char* name);
 PFN_vkVoidFunction queue_function(const char* name);
 PFN_vkVoidFunction order_function(const char* name);
+PFN_vkVoidFunction image_function(const char* name);
 PFN_vkVoidFunction limit_function(const char* name);
 PFN_vkVoidFunction pipeline_function(const char* name);
+PFN_vkVoidFunction tracking_function(const char* name);
 
 void adapt_limits(VkPhysicalDeviceLimits* limits);
 uint64_t limit_or(const char* name, uint64_t other);
@@ -154,9 +175,40 @@ const char* refused_feature(const VkDeviceCreateInfo* info);
 void start_memory(struct device* device, const VkPhysicalDeviceMemoryProperties* real);
 void start_queues(struct device* device);
 void close_orders(struct device* device);
+void empty_image(struct device* device, VkCommandBuffer handle, const VkImageMemoryBarrier* change);
+void close_images(struct device* device);
 void start_pipelines(struct device* device, VkPhysicalDevice physical);
 void close_pipelines(struct device* device);
 VkResult lose(struct device* device);
+VkDeviceSize room_of(struct device* device, VkDeviceMemory memory, uint32_t* type);
+struct interface interface_of(const uint32_t* code, size_t bytes);
+
+/* tracking.c */
+void start_tracking(struct device* device);
+void close_tracking(struct device* device);
+void forget_memory(struct device* device, VkDeviceMemory memory);
+void forget_image(struct device* device, VkImage image);
+void track_buffer(struct device* device, VkBuffer buffer, bool is_concurrent);
+bool is_concurrent(struct device* device, VkBuffer buffer);
+void track_pipeline(struct device* device, VkPipeline pipeline, struct interface interface);
+void track_view(struct device* device, VkBufferView view, VkBuffer buffer, VkDeviceSize offset,
+                VkDeviceSize size);
+void track_write(struct device* device, const VkWriteDescriptorSet* write);
+void begin_events(struct device* device, VkCommandBuffer handle);
+void record_dispatch(struct device* device, VkCommandBuffer handle, VkPipeline pipeline,
+                     VkDescriptorSet set);
+void record_transfer(struct device* device, VkCommandBuffer handle, uint32_t count,
+                     const struct transfer* transfers);
+void record_barrier(struct device* device, VkCommandBuffer handle, VkPipelineStageFlags from,
+                    VkPipelineStageFlags to, VkAccessFlags wrote, VkAccessFlags sees,
+                    uint32_t image_count, const VkImageMemoryBarrier* images);
+
+/* accesses.c */
+void track_submission(struct device* device, int queue, const VkSubmitInfo* info);
+void track_fence(struct device* device, int queue, VkFence fence);
+void waited_for_fence(struct device* device, VkFence fence);
+void waited_for_semaphore(struct device* device, VkSemaphore semaphore, uint64_t value);
+void waited_for_all(struct device* device);
 
 #define FUNCTION(of, name) \
   if (!strcmp(of, "vk" #name)) return (PFN_vkVoidFunction)hostile_##name

@@ -79,7 +79,9 @@ static VkResult VKAPI_CALL hostile_CreateBufferView(VkDevice handle,
   multiple(device, "minTexelBufferOffsetAlignment", info->offset);
   if (info->range != VK_WHOLE_SIZE)
     at_most(device, "maxTexelBufferElements", info->range / texel_bytes(info->format));
-  return device->CreateBufferView(handle, info, callbacks, made);
+  VkResult result = device->CreateBufferView(handle, info, callbacks, made);
+  if (result == VK_SUCCESS) track_view(device, *made, info->buffer, info->offset, info->range);
+  return result;
 }
 
 static void VKAPI_CALL hostile_UpdateDescriptorSets(VkDevice handle, uint32_t count,
@@ -88,6 +90,7 @@ static void VKAPI_CALL hostile_UpdateDescriptorSets(VkDevice handle, uint32_t co
                                                     const VkCopyDescriptorSet* copied) {
   struct device* device = device_of(handle);
   for (uint32_t i = 0; i < count; i++) {
+    track_write(device, &writes[i]);
     if (writes[i].descriptorType != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) continue;
     for (uint32_t n = 0; n < writes[i].descriptorCount; n++) {
       multiple(device, "minStorageBufferOffsetAlignment", writes[i].pBufferInfo[n].offset);

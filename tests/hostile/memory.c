@@ -13,6 +13,9 @@
 /* Larger allocations stay as the driver gives them: to fill one commits all of its pages. */
 #define FILLED_UP_TO ((VkDeviceSize)1 << 26)
 
+/* Buffers of several queues need whole ones of so many bytes. */
+#define CONCURRENT 1024
+
 static VkPhysicalDeviceMemoryProperties driver_memory;
 
 static const VkPhysicalDeviceMemoryProperties* memory_properties(void) {
@@ -43,6 +46,15 @@ static struct memory* find(struct device* device, VkDeviceMemory handle) {
   struct memory* found = device->memories;
   while (found && found->handle != handle) found = found->next;
   return found;
+}
+
+VkDeviceSize room_of(struct device* device, VkDeviceMemory memory, uint32_t* type) {
+  pthread_mutex_lock(&device->lock);
+  const struct memory* found = find(device, memory);
+  VkDeviceSize size = found ? found->size : 0;
+  *type = found ? found->type : 0;
+  pthread_mutex_unlock(&device->lock);
+  return size;
 }
 
 static const void* in_chain(const void* chain, VkStructureType type) {
@@ -114,6 +126,7 @@ static void VKAPI_CALL hostile_FreeMemory(VkDevice handle, VkDeviceMemory freed,
                                                 const VkAllocationCallbacks* callbacks) {
   struct device* device = device_of(handle);
   if (!freed) return;
+  forget_memory(device, freed);
   pthread_mutex_lock(&device->lock);
   struct memory** place = &device->memories;
   while (*place && (*place)->handle != freed) place = &(*place)->next;
@@ -209,16 +222,23 @@ static void adapt(VkMemoryRequirements* required, uint32_t types, VkDeviceSize a
                    * required->alignment;
 }
 
+static VkDeviceSize alignment_of(struct device* device, VkBuffer buffer) {
+  bool more = is_concurrent(device, buffer) && profile.buffer_alignment < CONCURRENT;
+  return more ? CONCURRENT : profile.buffer_alignment;
+}
+
 static void VKAPI_CALL hostile_GetBufferMemoryRequirements(VkDevice handle, VkBuffer buffer,
                                                                  VkMemoryRequirements* required) {
-  device_of(handle)->GetBufferMemoryRequirements(handle, buffer, required);
-  adapt(required, profile.buffer_types, profile.buffer_alignment);
+  struct device* device = device_of(handle);
+  device->GetBufferMemoryRequirements(handle, buffer, required);
+  adapt(required, profile.buffer_types, alignment_of(device, buffer));
 }
 
 static void VKAPI_CALL hostile_GetBufferMemoryRequirements2(
     VkDevice handle, const VkBufferMemoryRequirementsInfo2* info, VkMemoryRequirements2* required) {
-  device_of(handle)->GetBufferMemoryRequirements2(handle, info, required);
-  adapt(&required->memoryRequirements, profile.buffer_types, profile.buffer_alignment);
+  struct device* device = device_of(handle);
+  device->GetBufferMemoryRequirements2(handle, info, required);
+  adapt(&required->memoryRequirements, profile.buffer_types, alignment_of(device, info->buffer));
 }
 
 static void VKAPI_CALL hostile_GetImageMemoryRequirements(VkDevice handle, VkImage image,

@@ -1,5 +1,5 @@
 /* The order of commands: as far as no barrier keeps them apart, the last one runs first, which every
- * device may do. And an image whose layout changes from "undefined" is full of NaN then.
+ * device may do.
  *
  * What is recorded is kept, and given to the driver when the recording ends. A command runs behind
  * another one where a barrier (or a chain of them) leads from the stage of that one to its own, and
@@ -40,12 +40,6 @@ struct recording {
   struct command* commands;
   int count, room;
   struct command state; /* what is bound */
-};
-
-struct image {
-  struct image* next;
-  VkImage handle;
-  VkFormat format;
 };
 
 static struct recording* recording_of(struct device* device, VkCommandBuffer handle) {
@@ -129,6 +123,7 @@ static VkResult VKAPI_CALL hostile_BeginCommandBuffer(VkCommandBuffer handle,
                                                       const VkCommandBufferBeginInfo* info) {
   struct device* device = device_of(handle);
   clear(recording_of(device, handle));
+  begin_events(device, handle);
   return device->BeginCommandBuffer(handle, info);
 }
 
@@ -170,6 +165,7 @@ static void VKAPI_CALL hostile_CmdPushConstants(VkCommandBuffer handle, VkPipeli
 static void VKAPI_CALL hostile_CmdDispatch(VkCommandBuffer handle, uint32_t x, uint32_t y,
                                            uint32_t z) {
   struct command* command = of_handle(handle, DISPATCH, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT);
+  record_dispatch(device_of(handle), handle, command->pipeline, command->set);
   command->groups[0] = x, command->groups[1] = y, command->groups[2] = z;
 }
 
@@ -178,6 +174,10 @@ static void VKAPI_CALL hostile_CmdCopyBuffer(VkCommandBuffer handle, VkBuffer fr
   struct command* command = of_handle(handle, COPY, VK_PIPELINE_STAGE_TRANSFER_BIT);
   command->from = from, command->to = to, command->count = count;
   command->data = copied(regions, count * sizeof *regions);
+  for (uint32_t i = 0; i < count; i++) {
+    struct transfer one = {from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size};
+    record_transfer(device_of(handle), handle, 1, &one);
+  }
 }
 
 static void VKAPI_CALL hostile_CmdFillBuffer(VkCommandBuffer handle, VkBuffer to,
@@ -185,6 +185,7 @@ static void VKAPI_CALL hostile_CmdFillBuffer(VkCommandBuffer handle, VkBuffer to
                                              uint32_t word) {
   struct command* command = of_handle(handle, FILL, VK_PIPELINE_STAGE_TRANSFER_BIT);
   command->to = to, command->offset = offset, command->size = size, command->word = word;
+  record_transfer(device_of(handle), handle, 1, &(struct transfer){0, to, 0, offset, size});
 }
 
 static void VKAPI_CALL hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer to,
@@ -193,6 +194,7 @@ static void VKAPI_CALL hostile_CmdUpdateBuffer(VkCommandBuffer handle, VkBuffer 
   struct command* command = of_handle(handle, UPDATE, VK_PIPELINE_STAGE_TRANSFER_BIT);
   command->to = to, command->offset = offset, command->size = size;
   command->data = copied(bytes, size);
+  record_transfer(device_of(handle), handle, 1, &(struct transfer){0, to, 0, offset, size});
 }
 
 /* What has to do with queries stays between what was recorded before it and behind it. */
@@ -228,6 +230,7 @@ static void VKAPI_CALL hostile_CmdPipelineBarrier(
     uint32_t buffer_count, const VkBufferMemoryBarrier* buffers, uint32_t image_count,
     const VkImageMemoryBarrier* images) {
   struct recording* recording = recording_of(device_of(handle), handle);
+  VkPipelineStageFlags given_from = from, given_to = to;
   from = stages(from, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT);
   to = stages(to, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
   VkAccessFlags wrote = 0, sees = 0;
@@ -237,6 +240,7 @@ static void VKAPI_CALL hostile_CmdPipelineBarrier(
     wrote |= buffers[i].srcAccessMask, sees |= buffers[i].dstAccessMask;
   for (uint32_t i = 0; i < image_count; i++)
     wrote |= images[i].srcAccessMask, sees |= images[i].dstAccessMask;
+  record_barrier(device_of(handle), handle, given_from, given_to, wrote, sees, image_count, images);
   struct command* change = NULL;
   if (image_count) {
     /* A command of its own: behind everything that the barrier waits for */
@@ -267,19 +271,6 @@ static void wait_for_all(struct device* device, VkCommandBuffer handle, uint32_t
   device->CmdPipelineBarrier(handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT,
                              VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
                              &all, 0, NULL, count, images);
-}
-
-static void empty_image(struct device* device, VkCommandBuffer handle,
-                        const VkImageMemoryBarrier* change) {
-  struct image* image = device->images;
-  while (image && image->handle != change->image) image = image->next;
-  if (!image || change->newLayout != VK_IMAGE_LAYOUT_GENERAL) return;
-  bool is_float = image->format == VK_FORMAT_R32G32B32A32_SFLOAT
-                  || image->format == VK_FORMAT_R16G16B16A16_SFLOAT;
-  VkClearColorValue color;
-  for (int i = 0; i < 4; i++) color.uint32[i] = is_float ? 0x7FC00000u : 0x5Au;
-  device->CmdClearColorImage(handle, change->image, VK_IMAGE_LAYOUT_GENERAL, &color, 1,
-                             &change->subresourceRange);
 }
 
 static void give(struct device* device, VkCommandBuffer handle, const struct command* c) {
@@ -342,42 +333,6 @@ static VkResult VKAPI_CALL hostile_EndCommandBuffer(VkCommandBuffer handle) {
   return device->EndCommandBuffer(handle);
 }
 
-static VkResult VKAPI_CALL hostile_CreateImage(VkDevice handle, const VkImageCreateInfo* info,
-                                               const VkAllocationCallbacks* callbacks,
-                                               VkImage* made) {
-  struct device* device = device_of(handle);
-  uint32_t side = info->extent.width;
-  if (info->extent.height > side) side = info->extent.height;
-  if (info->extent.depth > side) side = info->extent.depth;
-  if (info->imageType == VK_IMAGE_TYPE_3D && side > limit_or("maxImageDimension3D", ~0u))
-    fault(device, "a side of %u is more than maxImageDimension3D", side);
-  VkImageCreateInfo changed = *info;
-  changed.usage |= VK_IMAGE_USAGE_TRANSFER_DST_BIT;
-  VkResult result = device->CreateImage(handle, &changed, callbacks, made);
-  if (result != VK_SUCCESS) return result;
-  struct image* image = calloc(1, sizeof *image);
-  image->handle = *made;
-  image->format = info->format;
-  pthread_mutex_lock(&device->lock);
-  image->next = device->images;
-  device->images = image;
-  pthread_mutex_unlock(&device->lock);
-  return result;
-}
-
-static void VKAPI_CALL hostile_DestroyImage(VkDevice handle, VkImage destroyed,
-                                            const VkAllocationCallbacks* callbacks) {
-  struct device* device = device_of(handle);
-  pthread_mutex_lock(&device->lock);
-  struct image** place = &device->images;
-  while (*place && (*place)->handle != destroyed) place = &(*place)->next;
-  struct image* found = *place;
-  if (found) *place = found->next;
-  pthread_mutex_unlock(&device->lock);
-  free(found);
-  device->DestroyImage(handle, destroyed, callbacks);
-}
-
 void close_orders(struct device* device) {
   while (device->recordings) {
     struct recording* recording = device->recordings;
@@ -385,11 +340,6 @@ void close_orders(struct device* device) {
     clear(recording);
     free(recording->commands);
     free(recording);
-  }
-  while (device->images) {
-    struct image* image = device->images;
-    device->images = image->next;
-    free(image);
   }
 }
 
@@ -407,7 +357,5 @@ PFN_vkVoidFunction order_function(const char* name) {
   FUNCTION(name, CmdResetQueryPool);
   FUNCTION(name, CmdWriteTimestamp);
   FUNCTION(name, CmdPipelineBarrier);
-  FUNCTION(name, CreateImage);
-  FUNCTION(name, DestroyImage);
   return NULL;
 }

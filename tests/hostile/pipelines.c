@@ -11,6 +11,7 @@ struct module {
   struct module* next;
   VkShaderModule handle;
   uint64_t digest;
+  struct interface interface;
 };
 
 struct cache {
@@ -47,8 +48,11 @@ static VkResult VKAPI_CALL hostile_CreateShaderModule(
   if (result != VK_SUCCESS) return result;
   struct module* module = malloc(sizeof *module);
   pthread_mutex_lock(&device->lock);
-  *module = (struct module){device->modules, *made, digest_of(0xcbf29ce484222325, info->pCode,
-                                                              info->codeSize)};
+  *module = (struct module){device->modules, *made,
+                            digest_of(0xcbf29ce484222325, info->pCode, info->codeSize),
+                            interface_of(info->pCode, info->codeSize)};
+  if (module->interface.packs_halves)
+    fault(device, "a kernel packs halves with an instruction that rounds as the driver likes");
   device->modules = module;
   pthread_mutex_unlock(&device->lock);
   return VK_SUCCESS;
@@ -67,11 +71,17 @@ static void VKAPI_CALL hostile_DestroyShaderModule(VkDevice handle, VkShaderModu
   device->DestroyShaderModule(handle, module, callbacks);
 }
 
+static const struct module* module_of(const struct device* device,
+                                      const VkComputePipelineCreateInfo* info) {
+  const struct module* module = device->modules;
+  while (module && module->handle != info->stage.module) module = module->next;
+  return module;
+}
+
 /* What the specialized code of a pipeline depends on; the lock is held. */
 static uint64_t digest_of_pipeline(const struct device* device,
                                    const VkComputePipelineCreateInfo* info) {
-  const struct module* module = device->modules;
-  while (module && module->handle != info->stage.module) module = module->next;
+  const struct module* module = module_of(device, info);
   uint64_t digest = module ? module->digest : 0;
   const VkSpecializationInfo* constants = info->stage.pSpecializationInfo;
   for (uint32_t i = 0; constants && i < constants->mapEntryCount; i++) {
@@ -101,7 +111,15 @@ static VkResult VKAPI_CALL hostile_CreateComputePipelines(
       cache->digests[cache->count++] = digest;
   }
   pthread_mutex_unlock(&device->lock);
-  return device->CreateComputePipelines(handle, VK_NULL_HANDLE, count, infos, callbacks, made);
+  VkResult result =
+      device->CreateComputePipelines(handle, VK_NULL_HANDLE, count, infos, callbacks, made);
+  pthread_mutex_lock(&device->lock);
+  for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++) {
+    const struct module* module = module_of(device, infos + i);
+    if (module) track_pipeline(device, made[i], module->interface);
+  }
+  pthread_mutex_unlock(&device->lock);
+  return result;
 }
 
 /* The header that Vulkan prescribes for the data of caches */

@@ -79,8 +79,14 @@ static VkResult VKAPI_CALL hostile_QueueSubmit(VkQueue queue, uint32_t count,
     result = lose(device);
     if (device->lose_late) result = VK_SUCCESS;
   } else {
-    for (uint32_t i = 0; i < count; i++) note_waits(device, &infos[i]);
-    result = device->QueueSubmit(device->real_queue, count, infos, fence);
+    int number = (struct queue*)queue - device->queues;
+    for (uint32_t i = 0; i < count; i++) {
+      note_waits(device, &infos[i]);
+      track_submission(device, number, &infos[i]);
+    }
+    if (fence) track_fence(device, number, fence);
+    result = device->lost ? lose(device)
+                          : device->QueueSubmit(device->real_queue, count, infos, fence);
   }
   pthread_mutex_unlock(&device->queue_lock);
   return result;
@@ -91,6 +97,7 @@ static VkResult VKAPI_CALL hostile_QueueWaitIdle(VkQueue queue) {
   if (device->lost) return VK_ERROR_DEVICE_LOST;
   pthread_mutex_lock(&device->queue_lock);
   VkResult result = device->QueueWaitIdle(device->real_queue);
+  if (result == VK_SUCCESS) waited_for_all(device);
   pthread_mutex_unlock(&device->queue_lock);
   return result;
 }
@@ -102,7 +109,10 @@ static VkResult ended(struct device* device, VkResult result) {
 
 static VkResult VKAPI_CALL hostile_DeviceWaitIdle(VkDevice handle) {
   struct device* device = device_of(handle);
-  return device->lost ? VK_ERROR_DEVICE_LOST : ended(device, device->DeviceWaitIdle(handle));
+  if (device->lost) return VK_ERROR_DEVICE_LOST;
+  VkResult result = device->DeviceWaitIdle(handle);
+  if (result == VK_SUCCESS) waited_for_all(device);
+  return ended(device, result);
 }
 
 /* Waits in slices: the device may be lost meanwhile, and no fence of it be signaled. */
@@ -114,6 +124,8 @@ static VkResult VKAPI_CALL hostile_WaitForFences(VkDevice handle, uint32_t count
     if (device->lost) return VK_ERROR_DEVICE_LOST;
     uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
     VkResult result = device->WaitForFences(handle, count, fences, all, slice);
+    for (uint32_t i = 0; i < count && result == VK_SUCCESS && (all || count == 1); i++)
+      waited_for_fence(device, fences[i]);
     timeout -= slice;
     if (result != VK_TIMEOUT || !timeout) return ended(device, result);
   }
@@ -121,7 +133,10 @@ static VkResult VKAPI_CALL hostile_WaitForFences(VkDevice handle, uint32_t count
 
 static VkResult VKAPI_CALL hostile_GetFenceStatus(VkDevice handle, VkFence fence) {
   struct device* device = device_of(handle);
-  return device->lost ? VK_ERROR_DEVICE_LOST : device->GetFenceStatus(handle, fence);
+  if (device->lost) return VK_ERROR_DEVICE_LOST;
+  VkResult result = device->GetFenceStatus(handle, fence);
+  if (result == VK_SUCCESS) waited_for_fence(device, fence);
+  return result;
 }
 
 static VkResult VKAPI_CALL hostile_WaitSemaphores(VkDevice handle,
@@ -132,6 +147,9 @@ static VkResult VKAPI_CALL hostile_WaitSemaphores(VkDevice handle,
     if (device->lost) return VK_ERROR_DEVICE_LOST;
     uint64_t slice = timeout < PATIENCE ? timeout : PATIENCE;
     VkResult result = device->WaitSemaphores(handle, info, slice);
+    bool all = info->semaphoreCount == 1 || !(info->flags & VK_SEMAPHORE_WAIT_ANY_BIT);
+    for (uint32_t i = 0; i < info->semaphoreCount && result == VK_SUCCESS && all; i++)
+      waited_for_semaphore(device, info->pSemaphores[i], info->pValues[i]);
     timeout -= slice;
     if (result != VK_TIMEOUT || !timeout) return ended(device, result);
   }
@@ -168,7 +186,11 @@ static VkResult VKAPI_CALL hostile_CreateBuffer(VkDevice handle,
   VkBufferCreateInfo changed = *info;
   changed.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   changed.queueFamilyIndexCount = 0;
-  return device_of(handle)->CreateBuffer(handle, &changed, callbacks, made);
+  struct device* device = device_of(handle);
+  VkResult result = device->CreateBuffer(handle, &changed, callbacks, made);
+  if (result == VK_SUCCESS)
+    track_buffer(device, *made, info->sharingMode == VK_SHARING_MODE_CONCURRENT);
+  return result;
 }
 
 PFN_vkVoidFunction queue_function(const char* name) {

@@ -1,0 +1,117 @@
+"""The layer's view of what is between submissions: one that reads or overwrites what an earlier one
+wrote has to be behind it by a barrier, and drivers that execute in order would not show it."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+from hostile_device import environment_of
+from support import run_python
+
+sys.path.append(str(Path(__file__).parent.parent / "vk"))
+
+from vk_bench import (
+    COMPUTE_BARRIER,
+    COMPUTE_TO_TRANSFER,
+    STORAGE_BUFFER,
+    TRANSFER_TO_COMPUTE,
+    Bench,
+)
+from vk_shaders import LINEAR
+
+import vkrt
+from vkrt.vk.command import Fence
+from vkrt.vk.device import Device
+
+COUNT = 1024
+NBYTES = 4 * COUNT
+BARRIERS = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]
+# Stages alone: nothing becomes visible.
+NO_ACCESS = [(before, 0, behind, 0) for before, _, behind, _ in BARRIERS]
+# What was written becomes available, and visible to nothing that reads.
+UNSEEN = [(before, wrote, behind, 0) for before, wrote, behind, _ in BARRIERS]
+
+# What the submission behind a barrier did, and the one before it; the second kernel writes what the
+# first one reads as well.
+EXPECTED = [{("read in a kernel", "wrote in a transfer")},
+            {("read in a kernel", "wrote in a kernel"), ("wrote in a kernel", "read in a kernel")},
+            {("read in a transfer", "wrote in a kernel")}]
+
+
+def in_order(bench: Bench, barriers: list, waits: bool) -> None:
+    """A fill, two kernels and a copy, each of which reads what the one before wrote, each in a
+    submission of its own that begins with the barrier.
+
+    Args:
+        waits: the host waits for each before the next is submitted.
+    """
+    a, b = bench.buffer(NBYTES), bench.buffer(NBYTES)
+    result = bench.host_buffer(bytes(NBYTES))
+    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8, [(100, 64)])
+    sets = bench.sets(pipeline.layout, pipeline.layout)
+    for index, (target, source) in enumerate(((b, a), (a, b))):
+        sets.write_buffer(index, 0, target, 0, NBYTES)
+        sets.write_buffer(index, 1, source, 0, NBYTES)
+    for number in range(4):
+        commands = bench.begin()
+        if number and barriers[number - 1] is not None:
+            commands.barrier(*barriers[number - 1])
+        if number == 0:
+            commands.record_fill(a, 0, NBYTES, 0)
+        elif number < 3:
+            commands.record_dispatch(pipeline, sets, number - 1, (COUNT // 64, 1, 1),
+                                     struct.pack("=if", COUNT, 1.0))
+        else:
+            commands.record_copy(a, 0, result, 0, NBYTES)
+            commands.device_to_host()
+        commands.end()
+        fence = bench.own(Fence(bench.device))
+        commands.submit(fence)
+        if waits or number == 3:
+            assert fence.wait(60)
+
+
+def report() -> None:
+    """Prints what the layer says where all barriers are there, and where each is left out, or does
+    less than it should, with waits of the host's and without."""
+    for waits in (False, True):
+        for lacking in ([None] * 3, NO_ACCESS, UNSEEN):
+            for number in (-1, 0, 1, 2):
+                barriers = [lacking[n] if n == number else barrier
+                            for n, barrier in enumerate(BARRIERS)]
+                print("case", flush=True)
+                try:
+                    with Device.open() as device, Bench(device) as bench:
+                        in_order(bench, barriers, waits)
+                except vkrt.DeviceLostError:
+                    print("lost", flush=True)
+
+
+# Not marked `driver`: it is the layer that looks.
+@pytest.mark.parametrize("profile", ["minimum", "mali"])
+def test_what_lacks_between_submissions_loses_the_device(profile, monkeypatch):
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    printed = run_python(f"""
+        import os, sys
+        os.dup2(1, 2)  # where the layer says it
+        sys.path.append({str(Path(__file__).parent)!r})
+        import test_between_submissions
+        test_between_submissions.report()
+        """, **environment_of(profile))
+    cases = printed.split("case\n")[1:]
+    assert len(cases) == 24
+    for number, case in enumerate(cases):
+        lacking = number % 4 - 1
+        if lacking < 0:
+            assert case == ""
+            continue
+        found = re.fullmatch(r"hostile: submission (\d) of queue 0 (\w+ in a \w+) bytes 0 to 4096, "
+                             r"of which submission (\d) of queue 0 (\w+ in a \w+) some, with no "
+                             r"dependency between them\nlost\n", case)
+        assert found, case
+        assert (int(found[1]), int(found[3])) == (lacking + 2, lacking + 1)
+        assert (found[2], found[4]) in EXPECTED[lacking]

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Takes mends of vkrt out, one by one, and says which test notices.
+
+    tools/check/faults.py                  all of them, on the driver of VK_DRIVER_FILES
+    tools/check/faults.py flush timeline   those with one of these words in their names
+
+A mend is taken out of the working tree (which is rebuilt) and put back, whatever happens; its files
+may not have changes that are not committed. Prints a row of a table for each, as in
+tests/hostile/README.md, and exits with 1 if a fault passed. Some of them take minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = ROOT / ".venv" / "bin"
+PROFILES = "tests/hostile/test_profiles.py"
+TIMESTAMPS = "tests/vk/test_vk_device.py -k timestamps"
+
+# What is wrong, [(file, text, what stands there then)], a profile or "", pytest's arguments
+FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
+    ("pages of files are imported without a trial",
+     [("vkrt/runtime/mapping.py", "if reads_files(self._device):", "if True:")],
+     "", f"{PROFILES} -k losing"),
+    ("no flush behind a host kernel",
+     [("vkrt/runtime/host_calls.pyx", "self.resources.flush(operand)", "pass")],
+     "", f"{PROFILES} -k mali"),
+    ("no invalidation before a host kernel",
+     [("vkrt/runtime/host_calls.pyx", "self.resources.invalidate(operand)", "pass")],
+     "", f"{PROFILES} -k mali"),
+    ("what a host kernel writes is not invalidated before, so that stale neighbours in its atoms "
+     "are flushed",
+     [("vkrt/runtime/host_calls.pyx", "(*self.record.reads, *self.record.writes)",
+       "self.record.reads")], "", "tests/test_incoherent.py -k test_programs"),
+    ("no flush of inputs",
+     [("vkrt/runtime/resources.pyx", "                self.flush(operand)", "                pass")],
+     "", f"{PROFILES} -k mali"),
+    ("no invalidation of outputs",
+     [("vkrt/runtime/resources.pyx", "                self.invalidate(operand)",
+       "                pass")], "", f"{PROFILES} -k mali"),
+    ("no flush of weights that the host writes",
+     [("vkrt/runtime/weights.pyx", "buffer.block.flush(buffer.offset, buffer.size)", "pass")],
+     "", f"{PROFILES} -k mali"),
+    ("no flush of streamed weights",
+     [("vkrt/runtime/uploaders.pyx", "            block.flush(offset, size)", "            pass")],
+     "", f"{PROFILES} -k mali"),
+    ("no image's layout changes",
+     [("vkrt/plan/barriers.py", "    return result\n\n\ndef _first_uses",
+       "    return {}\n\n\ndef _first_uses")], "", f"{PROFILES} -k mali"),
+    ("an image's layout does not change where that falls on a spill or a reload",
+     [("vkrt/runtime/compute_graph.pyx", "if number > first else ()",
+       "if number > first and not isinstance(step, Move) else ()")], "", f"{PROFILES} -k amd"),
+    ("a transfer without the barrier before it",
+     [("vkrt/plan/barriers.py", "        result.append(hazard)",
+       "        result.append(hazard and isinstance(step, Dispatch))")],
+     "", f"{PROFILES} -k amd"),
+    ("a section that begins with a transfer waits in the compute stage alone",
+     [("vkrt/runtime/recording.pyx", "scope.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT",
+       "scope.stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT")], "", f"{PROFILES} -k amd"),
+    ("a section does not wait for the sections before it",
+     [("vkrt/runtime/recording.pyx", "    if scope.stages:\n", "    if scope.stages and images:\n")],
+     "", f"{PROFILES} -k amd"),
+    ("a kernel with 5 storage buffers",
+     [("shaders/join.comp", "#if !defined(STORAGE_BUFFER)", "#if 1"),
+      ("vkrt/ops/joining.py", "JOINED_BUFFERS = 4, 3", "JOINED_BUFFERS = 4, 4")],
+     "minimum", "tests/ops/test_ops.py -m driver -k cat"),
+    ("kernels with too many storage buffers are not refused",
+     [("vkrt/runtime/formats.py", "if count > most:", "if False:")], "", "tests/test_limits.py"),
+    ("a section does not wait for the semaphore of the copies of its weights",
+     [("vkrt/vk/timeline_semaphore.pyx", "info.waitSemaphoreCount = 1", "info.waitSemaphoreCount = 0")],
+     "", f"{PROFILES} -k amd"),
+    ("device-local memory without any other in its place",
+     [("vkrt/vk/memory_types.py", "    found = [index for",
+       "    required = required or {local}\n    found = [index for")], "", f"{PROFILES} -k apu"),
+    ("a device whose memory the host reads past its cache counts as a card",
+     [("vkrt/vk/memory_types.py", '{"device_local", "host_visible"} <=',
+       '{"device_local", "host_visible", "host_cached"} <=')], "", f"{PROFILES} -k uncached"),
+    ("blocks of weights larger than the device allocates",
+     [("vkrt/plan/plan.py", "if nbytes > max_block_bytes:", "if False:")],
+     "", f"{PROFILES} -k blocks"),
+    ("timestamps' bits of the first family",
+     [("vkrt/vk/device.pyx", "self.physical, family)\n        self.timestamp_period",
+       "self.physical, 0)\n        self.timestamp_period")], "", TIMESTAMPS),
+    ("the driver rounds halves",
+     [("shaders/unary.comp", '#include "params.glsl"',
+       '#define pack_f16(v) uvec2(packHalf2x16((v).xy), packHalf2x16((v).zw))\n'
+       '#include "params.glsl"')], "minimum", "tests/ops/test_ops.py -m driver -k exp"),
+    ("elements beyond 32 bits",
+     [("vkrt/work/target.py", "MAX_ELEMENTS = (1 << 31) - 1", "MAX_ELEMENTS = (1 << 62) - 1")],
+     "", "tests/ops tests/graph -m 'not driver' -x"),
+    ("texel views larger than the device's",
+     [("vkrt/ops/context.py", 'if self.storage == "texel" and any(', "if False and any(")],
+     "", f"{PROFILES} -k beyond"),
+    ("the pool's requirements are those of buffers of one queue",
+     [("vkrt/runtime/resources.pyx", 'shared = storage.role == "weight"', "shared = False")],
+     "", f"{PROFILES} -k amd"),
+    ("timeline semaphores are used where there are none",
+     [("vkrt/vk/timeline_semaphore.pyx", 'if "timeline" not in device.features or', "if False and")],
+     "", f"{PROFILES} -k uncached"),
+    ("every driver has lavapipe's limit of loops",
+     [("vkrt/device/drivers/default.json", '"loop_limit": null', '"loop_limit": 60000')],
+     "", "tests/test_tuning.py"),
+]
+
+
+def build() -> None:
+    """Brings the build up to date."""
+    done = subprocess.run([BIN / "ninja", "-C", ROOT / "build" / "venv"], capture_output=True,
+                          text=True, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+    if done.returncode:
+        raise SystemExit(f"faults: {done.stdout[-2000:]}")
+
+
+def noticed_by(profile: str, arguments: str) -> str:
+    """The first test that fails and what it says, or ""."""
+    environment = {**os.environ, **({"VKRT_TEST_PROFILE": profile} if profile else {})}
+    words = re.findall(r"'[^']*'|\S+", arguments)
+    done = subprocess.run([BIN / "python", "-m", "pytest", "-n", "0", "-q", "-x",
+                           *(word.strip("'") for word in words)],
+                          cwd=ROOT, env=environment, capture_output=True, text=True)
+    printed = done.stdout + done.stderr
+    if done.returncode == 0:
+        return ""
+    failed = re.search(r"^FAILED (\S+)", printed, re.M)
+    said = re.search(r"^(?:E +)?(hostile: .*)", printed, re.M) or re.search(r"^E +(.*)", printed, re.M)
+    name = failed[1] if failed else f"pytest's exit code {done.returncode}"
+    return f"`{name}` | {said[1][:160] if said else printed.strip().splitlines()[-1]}"
+
+
+def main() -> int:
+    """Prints the table; returns the exit code."""
+    chosen = [fault for fault in FAULTS
+              if not sys.argv[1:] or any(word in fault[0] for word in sys.argv[1:])]
+    files = {file for _, changes, _, _ in chosen for file, _, _ in changes}
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", *files], cwd=ROOT).returncode:
+        raise SystemExit("faults: commit the changes of these files first")
+    passed = 0
+    for name, changes, profile, arguments in chosen:
+        before = {file: (ROOT / file).read_text() for file, _, _ in changes}
+        try:
+            for file, old, new in changes:
+                if old not in before[file]:
+                    raise SystemExit(f"faults: {file} has no {old!r} any more")
+                (ROOT / file).write_text(before[file].replace(old, new))
+            build()
+            found = noticed_by(profile, arguments)
+        finally:
+            for file, text in before.items():
+                (ROOT / file).write_text(text)
+        passed += not found
+        print(f"| {name} | {profile or '-'} | {found or 'NOT NOTICED | -'} |", flush=True)
+    build()
+    return 1 if passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
