@@ -13,9 +13,13 @@ import pytest
 from support import MODELS, QUICK
 
 import vkrt
+from vkrt.graph.graph import Graph, Node
+from vkrt.method.method import Method
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pretence import pretend
+from vkrt.work.records import HostCall
+from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
 
@@ -31,6 +35,8 @@ OWN = ((0, ("device_local",)), (0, ("host_visible", "host_coherent")),
        (0, ("host_visible", "host_cached")))
 # Larger than any alignment: neighbours meet in atoms
 ATOM = 1024
+# Of floats: no whole atoms
+LENGTH = 1000
 
 
 @contextmanager
@@ -119,3 +125,47 @@ def test_profiles(device):
     with incoherent() as opened, vkrt.load(path, opened) as program:
         program.profile(*inputs, clock="host", repeat=1)
         assert [output.tobytes() for output in program.run(*inputs)] == expected
+
+
+def neighbours_program() -> Graph:
+    """relu of x, which the device keeps while the host sorts x, and their sum: lengths are such
+    that what the host writes and what the device keeps meet in an atom."""
+    x, kept, values, total = (Tensor((LENGTH,), "float32", name=name)
+                              for name in ("x", "kept", "values", "total"))
+    places = Tensor((LENGTH,), "int32", name="places")
+    return Graph("neighbours", [x], [total, places], [
+        Node("aten.relu.default", (x,), (kept,), "0"),
+        Node("aten::sort.values", (x, 0, False), (values, places), "1", is_host=True),
+        Node("aten.add.Tensor", (values, kept, 1), (total,), "2")]).finish()
+
+
+@pytest.mark.usefixtures("on_host")
+def test_neighbours_of_what_the_host_writes():
+    """A flush carries whole atoms, and what the device wrote there has to be in them."""
+    array = np.random.default_rng(3).standard_normal(LENGTH).astype(np.float32)
+    with incoherent() as opened:
+        method = Method(neighbours_program(), [], opened)
+        try:
+            assert any(shares_an_atom(method.plan, storage) for storage in kept_of(method.work))
+            for _ in range(2):
+                total, places = method.execute([array])
+                np.testing.assert_array_equal(places, np.argsort(array, kind="stable"))
+                np.testing.assert_array_equal(total, np.sort(array) + np.maximum(array, 0))
+        finally:
+            method.close()
+
+
+def kept_of(work) -> list[int]:
+    """Storages that the device writes before the host's kernel and reads behind it."""
+    host = next(i for i, step in enumerate(work.steps) if isinstance(step, HostCall))
+    written = {o.storage.id for step in work.steps[:host] for o in step.writes}
+    read = {o.storage.id for step in work.steps[host:] for o in step.reads}
+    return sorted(written & read - {o.storage.id for o in work.steps[host].reads})
+
+
+def shares_an_atom(plan, storage: int) -> bool:
+    """Whether another storage lies in the first or the last atom of one."""
+    block, place = plan.places[storage]
+    first, end = place.offset // ATOM * ATOM, -(-place.end // ATOM) * ATOM
+    return any(b == block and other.storage != storage and other.offset < end
+               and other.end > first for b, other in plan.places.values())

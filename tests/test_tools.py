@@ -32,6 +32,7 @@ RUN = {
 # tool -> why it is not run here
 NOT_RUN = {
     "check/expectations.py": "needs PyTorch",
+    "check/faults.py": "builds vkrt anew with each of many faults",
     "check/mutations.py": "a part of fuzz.py",
     "export/architectures.py": "needs PyTorch and ExecuTorch",
     "export/cases.py": "needs PyTorch and ExecuTorch",

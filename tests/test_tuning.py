@@ -187,6 +187,30 @@ def test_width_of_depthwise():
     assert shaders(graph, wide_depthwise=5) == {"conv2d_depthwise_2"}
 
 
+def test_what_shares_is_measured_on_kernels_that_do():
+    """Each of the programs has other kernels then, without and with what a device may have."""
+    for graph in (*(tune.convolution(*shape) for shape in tune.SHARED_CONVOLUTIONS),
+                  *(tune.linear(*shape) for shape in tune.SHARED_PRODUCTS)):
+        alone, together = (shaders(graph, shares=shares, lanes=4096) for shares in (False, True))
+        assert len(alone) == len(together) == 1
+        assert together != alone
+
+
+@pytest.mark.parametrize(("before", "gain", "chosen"), [
+    (False, 1.5, True), (False, 1.01, False), (False, 0.5, False),
+    (True, 1.5, True), (True, 0.99, True), (True, 0.5, False)])
+def test_sharing_changes_for_what_is_clearly_better(before, gain, chosen):
+    class Figures:
+        kept = SimpleNamespace(fields={"shares": before})
+
+        def seconds(self, graph, *, shares):
+            return 1.0 if shares else gain
+
+    found, why = tune.tune_shares(Figures())
+    assert found is chosen
+    assert why.startswith(f"kernels whose workgroups share nothing take {gain:.2f}, {gain:.2f}, ")
+
+
 def test_min_groups():
     assert Target(tuning=Tuning(min_groups=1)).cover(64, LONG) == (64, (1, 1, 1))
     assert Target(tuning=Tuning(min_groups=8)).cover(64, LONG) == (8, (8, 1, 1))
@@ -197,6 +221,8 @@ def few(monkeypatch):
     """Measures little: what is written is what matters."""
     monkeypatch.setattr(tune, "CONVOLUTIONS", ((16, 8, 3),))
     monkeypatch.setattr(tune, "DEPTHWISE", ((16, 2),))
+    monkeypatch.setattr(tune, "SHARED_CONVOLUTIONS", ((32, 8, 3),))
+    monkeypatch.setattr(tune, "SHARED_PRODUCTS", ((32, 64),))
     monkeypatch.setattr(tune, "tune_storage", lambda bench: ("buffer", "for the test"))
     monkeypatch.setattr(tune, "tune_ceiling", lambda bench: (
         {"flops": 4e9, "bytes": 2e9, "per_core": False}, "for the test"))
@@ -228,5 +254,6 @@ def test_the_first_row_of_a_driver(device, few, monkeypatch):
     row = tune.tune(tune.Bench(device, 1))
     assert set(row) | {"device"} == set(rows.FIELDS)
     assert row["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
-    assert set(row["why"]) == {"tiles", "wide_depthwise", "storage", "specialize", "ceiling"}
+    assert set(row["why"]) == {"tiles", "shares", "wide_depthwise", "storage", "specialize",
+                               "ceiling"}
     assert policy.policy_of(device.info) != policy.policy_from(default)  # as it was

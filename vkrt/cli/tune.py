@@ -2,9 +2,8 @@
 
 Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
 drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
-the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, `shares`, `features`,
-the limits of loops, `maps_files` and, where the driver has a row, `speed` are not measured but
-kept.
+the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, `features`, the limits
+of loops, `maps_files` and, where the driver has a row, `speed` are not measured but kept.
 """
 
 from __future__ import annotations
@@ -44,6 +43,9 @@ CHAIN = 4
 # every tile.
 CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
 DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
+# Convolutions as above, and products (rows, size), of which kernels in a GPU's shape are other ones
+SHARED_CONVOLUTIONS = ((128, 32, 3), (256, 32, 1), (512, 16, 1))
+SHARED_PRODUCTS = ((64, 512), (1, 2048))
 # Families of shaders, a shader of each, and a graph that is made of it
 FAMILIES: dict[str, tuple[str, Callable[[], Graph]]] = {
     "conv2d": ("conv2d_8x8.texel.f32", lambda: convolution(128, 32, 3)),
@@ -183,9 +185,9 @@ def tune(bench: Bench) -> dict[str, Any]:
         # One driver may have several devices; names of CPU drivers say what they were built with.
         row["device"] = f"^{re.escape(info.name)}$"
     why = {}
-    for name, measure in (("tiles", tune_tiles), ("wide_depthwise", tune_depthwise),
-                          ("storage", tune_storage), ("specialize", tune_specialize),
-                          ("ceiling", tune_ceiling)):
+    for name, measure in (("tiles", tune_tiles), ("shares", tune_shares),
+                          ("wide_depthwise", tune_depthwise), ("storage", tune_storage),
+                          ("specialize", tune_specialize), ("ceiling", tune_ceiling)):
         row[name], why[name] = measure(bench)
         _say(f"{name}: {row[name]} ({why[name]})")
         bench.kept = Row(kept.path, row)  # the next choices are measured with this one
@@ -214,6 +216,19 @@ def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
     return ({f"{a}x{b}": round(mean / unit, 1) for (a, b), mean in means.items()},
             "GFLOP/s " + ", ".join(f"{a}x{b}: {mean / 1e9:.1f}"
                                    for (a, b), mean in means.items()))
+
+
+def tune_shares(bench: Bench) -> tuple[bool, str]:
+    """Whether workgroups share what they read and sum; changed for what is clearly better."""
+    graphs = [*(convolution(*shape) for shape in SHARED_CONVOLUTIONS),
+              *(linear(*shape) for shape in SHARED_PRODUCTS)]
+    ratios = [bench.seconds(graph, shares=False) / bench.seconds(graph, shares=True)
+              for graph in graphs]
+    gain, kept = _mean(ratios), bench.kept.fields["shares"]
+    return (gain > (1 - MARGIN if kept else 1 + MARGIN),
+            f"kernels whose workgroups share nothing take {', '.join(f'{r:.2f}' for r in ratios)} "
+            f"times as long as those that share ({len(SHARED_CONVOLUTIONS)} convolutions, then "
+            "products)")
 
 
 def tune_depthwise(bench: Bench) -> tuple[int, str]:
