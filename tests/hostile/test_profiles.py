@@ -63,3 +63,11 @@ def test_sizes_beyond_views_and_images(limits, monkeypatch):
     """Small programs reach these limits: tensors beyond them are read another way."""
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)
     assert run("minimum", **limits)["faults"] == []
+
+
+@pytest.mark.parametrize("profile", ["nvidia", "powervr"])
+def test_layouts_change_where_a_buffer_is_copied(profile, monkeypatch):
+    """The layer looks whether an image's layout changed since its memory held something else."""
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+    assert run_python("from hostile.moves import run_moves; run_moves()",
+                      **environment_of(profile)) == "right\n"
