@@ -76,7 +76,7 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) X(CmdUpdateBuffer) \
   X(CmdResetQueryPool) X(CmdWriteTimestamp) X(CmdClearColorImage) \
   X(CreateDescriptorSetLayout) X(CreatePipelineLayout) X(CreateBufferView) X(UpdateDescriptorSets) \
-  X(CreateSemaphore) X(CreateImageView) X(AllocateDescriptorSets) X(BindBufferMemory) \
+  X(CreateSemaphore) X(DestroySemaphore) X(CreateImageView) X(AllocateDescriptorSets) X(BindBufferMemory) \
   X(BindBufferMemory2) X(BindImageMemory) X(BindImageMemory2) \
   X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines)
 

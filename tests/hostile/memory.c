@@ -14,7 +14,7 @@
 #define FILLED_UP_TO ((VkDeviceSize)1 << 26)
 
 /* Buffers of several queues need whole ones of so many bytes. */
-#define CONCURRENT 1024
+#define CONCURRENT 512
 
 static VkPhysicalDeviceMemoryProperties driver_memory;
 

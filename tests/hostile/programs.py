@@ -4,7 +4,11 @@ its own, with a profile."""
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -48,10 +52,28 @@ def fault_of(path: Any, device: Device, options: dict[str, Any]) -> str:
     return ""
 
 
+@contextmanager
+def said_by_the_layer() -> Iterator[list[str]]:
+    """The lines that the layer writes to stderr meanwhile, when it is over. They come there too."""
+    lines: list[str] = []
+    stderr = os.dup(2)
+    with TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            file.seek(0)
+            written = file.read().decode()
+            sys.stderr.write(written)
+            lines += [line for line in written.splitlines() if line.startswith("hostile: ")]
+
+
 def run_all() -> None:
     """Prints what the device is, and what was wrong with which program."""
     faults = []
-    with Device.open() as device:
+    with said_by_the_layer() as said, Device.open() as device:
         info = device.info
         for name in NAMES:
             for options in WAYS:
@@ -72,4 +94,4 @@ def run_all() -> None:
         "name": info.name, "type": info.type, "limits": info.limits, "features": info.features,
         "extensions": info.extensions, "memory_types": info.memory_types, "heaps": info.heaps,
         "unified": device.unified,
-        "faults": faults}))
+        "faults": said + faults}))

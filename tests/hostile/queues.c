@@ -161,6 +161,19 @@ static VkResult VKAPI_CALL hostile_SignalSemaphore(VkDevice handle,
   return device->lost ? VK_SUCCESS : device->SignalSemaphore(handle, info);
 }
 
+/* What waited for it has ended, or nobody may destroy it. */
+static void VKAPI_CALL hostile_DestroySemaphore(VkDevice handle, VkSemaphore semaphore,
+                                                const VkAllocationCallbacks* callbacks) {
+  struct device* device = device_of(handle);
+  pthread_mutex_lock(&device->queue_lock);
+  size_t kept = 0;
+  for (size_t i = 0; i < device->awaited_count; i++)
+    if (device->awaited[i].semaphore != semaphore) device->awaited[kept++] = device->awaited[i];
+  device->awaited_count = kept;
+  pthread_mutex_unlock(&device->queue_lock);
+  device->DestroySemaphore(handle, semaphore, callbacks);
+}
+
 static VkResult VKAPI_CALL hostile_GetSemaphoreCounterValue(VkDevice handle,
                                                                   VkSemaphore semaphore,
                                                                   uint64_t* value) {
@@ -204,6 +217,7 @@ PFN_vkVoidFunction queue_function(const char* name) {
   BOTH(name, WaitSemaphores);
   BOTH(name, SignalSemaphore);
   BOTH(name, GetSemaphoreCounterValue);
+  FUNCTION(name, DestroySemaphore);
   FUNCTION(name, CreateCommandPool);
   FUNCTION(name, CreateBuffer);
   return NULL;
