@@ -137,7 +137,8 @@ def noticed_by(profile: str, arguments: str) -> str:
     failed = re.search(r"^FAILED (\S+)", printed, re.M)
     said = [match[0] for match in re.finditer(r"hostile: [^'\"\n]*", printed)
             if "..." not in match[0]]
-    said = said or [line[1:].strip() for line in printed.splitlines() if line.startswith("E ")]
+    lines = [line[1:].strip() for line in printed.splitlines() if line.startswith("E ")]
+    said = said or [line for line in lines if re.search(r"Error: |extra item", line)] or lines
     name = failed[1] if failed else f"pytest's exit code {done.returncode}"
     return f"`{name}` | {max(said, key=len, default='')[:200]}"
 
