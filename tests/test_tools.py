@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import shlex
 import shutil
@@ -63,6 +64,14 @@ NOT_RUN = {
     "test": "runs these tests",
     "wheels": "installs packages and builds everything anew",
 }
+
+
+def test_mends_that_are_taken_out_are_there():
+    spec = importlib.util.spec_from_file_location("faults", TOOLS / "check" / "faults.py")
+    faults = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(faults)
+    assert [(name, file) for name, changes, _, _ in faults.FAULTS for file, old, _ in changes
+            if old not in (ROOT / file).read_text()] == []
 
 
 def run(command: list[str], folder: Path) -> str:

@@ -103,7 +103,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      [("vkrt/work/target.py", "MAX_ELEMENTS = (1 << 31) - 1", "MAX_ELEMENTS = (1 << 62) - 1")],
      "", "tests/plan/test_target.py"),
     ("texel views larger than the device's",
-     [("vkrt/ops/context.py", 'if self.storage == "texel" and any(', "if False and any(")],
+     [("vkrt/ops/emitting.py", 'if self.storage == "texel" and any(', "if False and any(")],
      "", f"{PROFILES} -k beyond"),
     ("the pool's requirements are those of buffers of one queue",
      [("vkrt/runtime/resources.pyx", 'shared = storage.role == "weight"', "shared = False")],
