@@ -53,6 +53,7 @@ NOT_RUN = {
     "fresh-system": "makes a whole system; test_scripts.py has its parts",
     "manylinux": "builds a compiler of shaders, in a container for wheels",
     "measure/architectures.py": "needs PyTorch and ExecuTorch; test_architectures.py has its parts",
+    "measure/bench_llama.py": "needs a build of llama.cpp",
     "measure/bench_peers.py": "installs packages; test_peers.py has its parts",
     "measure/fresh.py": "what the tools beside it share",
     "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
