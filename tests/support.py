@@ -138,6 +138,23 @@ def inputs_of(program) -> list[np.ndarray]:
     return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]
 
 
+def damaged(good: bytes, how: str) -> bytes:
+    """A file's content, damaged.
+
+    Args:
+        how: "length" (cut off), "empty", "flip" (in the last byte), "header" (in the first), or the
+            number of a byte.
+    """
+    bad = bytearray(good)
+    if how == "length":
+        del bad[-3:]
+    elif how == "empty":
+        bad.clear()
+    else:
+        bad[{"flip": -1, "header": 0}[how] if how in ("flip", "header") else int(how)] ^= 0xFF
+    return bytes(bad)
+
+
 def write_tokenizer(folder: Path) -> Path:
     """A tokenizer of 61 words "w0" to "w60", of which "w2" ends a turn, and a chat template beside
     it."""

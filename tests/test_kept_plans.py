@@ -9,7 +9,7 @@ import shutil
 from contextlib import closing
 
 import pytest
-from support import MODELS, inputs_of, run_python, same_bits
+from support import MODELS, damaged, inputs_of, run_python, same_bits
 
 import vkrt
 from vkrt.dataclass import replace
@@ -167,16 +167,7 @@ def test_a_damaged_plan(tmp_path, damage):
     first = loaded(MLP, tmp_path)
     path, = plans(tmp_path)
     good = path.read_bytes()
-    bad = bytearray(good)
-    if damage == "length":
-        del bad[-3:]
-    elif damage == "flip":
-        bad[-1] ^= 0xFF
-    elif damage == "empty":
-        bad.clear()
-    else:
-        bad[0] ^= 0xFF
-    path.write_bytes(bad)
+    path.write_bytes(damaged(good, damage))
     same_bits(loaded(MLP, tmp_path)[0], first[0])
     assert kept.from_bytes(path.read_bytes()).work == kept.from_bytes(good).work
 
