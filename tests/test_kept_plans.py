@@ -203,6 +203,18 @@ def test_an_operand_beyond_its_storage(tmp_path):
 
 
 @pytest.mark.driver
+def test_a_storage_beyond_its_block(tmp_path):
+    loaded(MLP, tmp_path)
+    path, = plans(tmp_path)
+    for change in ({"offset": 1 << 40}, {"offset": -64}, {"nbytes": 0}):
+        plan = kept.from_bytes(path.read_bytes())
+        place = plan.plan.blocks[-1].places[0]
+        for name, value in change.items():
+            object.__setattr__(place, name, value)
+        assert kept.from_bytes(kept.to_bytes(plan)) is None
+
+
+@pytest.mark.driver
 def test_what_is_not_kept(tmp_path, monkeypatch):
     """Programs in memory, dynamic shapes, packed weights, and where the option says so."""
     loaded(MLP.read_bytes(), tmp_path)

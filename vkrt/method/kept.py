@@ -107,9 +107,16 @@ class Kept:
                         limits=self.limits)
 
     def check(self) -> None:
-        """Makes sure again that no operand reaches beyond its storage (AssertionError)."""
+        """Makes sure again that no operand reaches beyond its storage, and no storage beyond its
+        block (AssertionError)."""
         for record in (*self.work.steps, *self.work.prepacks, *self.work.states):
             record.__post_init__()
+        for block in self.plan.blocks:
+            for place in block.places:
+                storage = self.work.storages[place.storage]
+                if (place.offset < 0 or place.end > block.nbytes
+                        or place.nbytes < storage.nbytes and not storage.is_image):
+                    raise AssertionError(f"{storage} reaches beyond its block")
 
 
 class PlanFiles:
