@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import shutil
@@ -19,6 +18,7 @@ from vkrt.method import kept
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Description, Program
 from vkrt.runtime import mapping
+from vkrt.work.envelope import seal
 
 MLP = MODELS / "mlp.pte"
 # Of fixed sizes: kernels on the host, states, quantized weights, several outputs
@@ -172,10 +172,6 @@ def test_a_damaged_plan(tmp_path, damage):
     assert kept.from_bytes(path.read_bytes()).work == kept.from_bytes(good).work
 
 
-def sealed(content):
-    return kept._HEADER.pack(kept.MAGIC, hashlib.sha256(content).digest()) + content
-
-
 class Evil:
     def __reduce__(self):
         return os.system, ("touch evil",)
@@ -187,7 +183,7 @@ class Evil:
 def test_content_that_is_no_plan(content, tmp_path, monkeypatch):
     """Nothing but records is made of it, whatever its checksum says."""
     monkeypatch.chdir(tmp_path)
-    assert kept.from_bytes(sealed(content)) is None
+    assert kept.from_bytes(seal(kept.MAGIC, kept.VERSION, content)) is None
     assert not os.listdir(tmp_path)
 
 

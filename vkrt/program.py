@@ -210,14 +210,18 @@ class Program:
             return False
         self._report.stopwatch.mark("read the plan")
         self._report.growth.took("program")
-        self._report.file_plan += kept.file_arena
         self._names = kept.methods
-        self._methods[name] = Method(
-            prepared.graph, description.sources, self._device, options=self._options,
-            report=self._report, allocator=self._allocator, prepared=prepared,
-            store=None if self._options.has_budget else self._store,
-            whole=lambda: description.graph(name))
+        self._add(prepared.graph, prepared=prepared, whole=lambda: description.graph(name))
         return True
+
+    def _add(self, graph: Graph, **further: Any) -> None:
+        """Loads a method; `further` are arguments of `Method`."""
+        # A budget is planned for each method by itself, see `WeightStore`.
+        store = None if self._options.has_budget else self._store
+        self._report.file_plan += graph.file_arena
+        self._methods[graph.name] = Method(
+            graph, self._description.sources, self._device, options=self._options,
+            report=self._report, store=store, allocator=self._allocator, **further)
 
     @property
     def method_names(self) -> tuple[str, ...]:
@@ -268,13 +272,7 @@ class Program:
                 self._report.growth.took("rest")
                 graph = self._description.graph(name)
                 self._report.stopwatch.mark("build the graph")
-                self._report.file_plan += graph.file_arena
-                # A budget is planned for each method by itself, see `WeightStore`.
-                store = None if self._options.has_budget else self._store
-                self._methods[name] = Method(graph, self._description.sources, self._device,
-                                             options=self._options, report=self._report,
-                                             packed=self._description.packed(self._options),
-                                             store=store, allocator=self._allocator)
+                self._add(graph, packed=self._description.packed(self._options))
             return self._methods[name]
 
     def run(self, *inputs: Any, method: str = "forward",

@@ -11,7 +11,7 @@ struct image {
 };
 
 void empty_image(struct device* device, VkCommandBuffer handle,
-                        const VkImageMemoryBarrier* change) {
+                 const VkImageMemoryBarrier* change) {
   struct image* image = device->images;
   while (image && image->handle != change->image) image = image->next;
   if (!image || change->newLayout != VK_IMAGE_LAYOUT_GENERAL) return;

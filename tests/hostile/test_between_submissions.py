@@ -17,7 +17,6 @@ sys.path.append(str(Path(__file__).parent.parent / "vk"))
 from vk_bench import (
     COMPUTE_BARRIER,
     COMPUTE_TO_TRANSFER,
-    STORAGE_BUFFER,
     TRANSFER_TO_COMPUTE,
     Bench,
 )
@@ -49,13 +48,8 @@ def in_order(bench: Bench, barriers: list, waits: bool) -> None:
     Args:
         waits: the host waits for each before the next is submitted.
     """
-    a, b = bench.buffer(NBYTES), bench.buffer(NBYTES)
+    a, pipeline, sets = bench.back_and_forth(LINEAR, NBYTES)
     result = bench.host_buffer(bytes(NBYTES))
-    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8, [(100, 64)])
-    sets = bench.sets(pipeline.layout, pipeline.layout)
-    for index, (target, source) in enumerate(((b, a), (a, b))):
-        sets.write_buffer(index, 0, target, 0, NBYTES)
-        sets.write_buffer(index, 1, source, 0, NBYTES)
     for number in range(4):
         commands = bench.begin()
         if number and barriers[number - 1] is not None:

@@ -35,13 +35,8 @@ def test_fill_copy_and_compute_in_order(bench):
     """Each step reads what the one before wrote. That a missing barrier shows, and where, is for
     `test_vk_synchronization`: drivers that execute in order give the right numbers without."""
     count = 4096
-    a, b = bench.buffer(4 * count), bench.buffer(4 * count)
+    a, pipeline, sets = bench.back_and_forth(LINEAR, 4 * count, [(100, 64), (0, 2)])
     result = bench.host_buffer(bytes(4 * count))
-    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8, [(100, 64), (0, 2)])
-    sets = bench.sets(pipeline.layout, pipeline.layout)
-    for index, (target, source) in enumerate(((b, a), (a, b))):
-        sets.write_buffer(index, 0, target, 0, 4 * count)
-        sets.write_buffer(index, 1, source, 0, 4 * count)
     one = struct.unpack("=I", struct.pack("=f", 1.0))[0]
     commands = bench.begin()
     commands.record_fill(a, 0, 4 * count, one)

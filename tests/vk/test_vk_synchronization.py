@@ -38,13 +38,8 @@ ALL = 3  # barriers of `in_order`
 
 def in_order(bench: Bench, left_out: int | None) -> None:
     """A fill, two dispatches and a copy, each of which reads what the one before wrote."""
-    a, b = bench.buffer(NBYTES), bench.buffer(NBYTES)
+    a, pipeline, sets = bench.back_and_forth(LINEAR, NBYTES)
     result = bench.host_buffer(bytes(NBYTES))
-    pipeline = bench.pipeline(LINEAR, [STORAGE_BUFFER, STORAGE_BUFFER], 8, [(100, 64)])
-    sets = bench.sets(pipeline.layout, pipeline.layout)
-    for index, (target, source) in enumerate(((b, a), (a, b))):
-        sets.write_buffer(index, 0, target, 0, NBYTES)
-        sets.write_buffer(index, 1, source, 0, NBYTES)
     commands = bench.begin()
     commands.record_fill(a, 0, NBYTES, 0)
     barriers = [TRANSFER_TO_COMPUTE, COMPUTE_BARRIER, COMPUTE_TO_TRANSFER]

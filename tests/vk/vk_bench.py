@@ -67,6 +67,21 @@ class Bench:
     def sets(self, *layouts: DescriptorLayout) -> DescriptorPool:
         return self.own(DescriptorPool(self.device, layouts))
 
+    def back_and_forth(self, spirv: bytes, nbytes: int, constants=((100, 64),)):
+        """What it takes to run a kernel that writes a buffer from another one.
+
+        Returns:
+            The first buffer, the pipeline, and its sets: 0 for writing the second buffer from
+            the first, 1 for writing the first from the second.
+        """
+        a, b = self.buffer(nbytes), self.buffer(nbytes)
+        pipeline = self.pipeline(spirv, [STORAGE_BUFFER, STORAGE_BUFFER], 8, list(constants))
+        sets = self.sets(pipeline.layout, pipeline.layout)
+        for index, (target, source) in enumerate(((b, a), (a, b))):
+            sets.write_buffer(index, 0, target, 0, nbytes)
+            sets.write_buffer(index, 1, source, 0, nbytes)
+        return a, pipeline, sets
+
     def begin(self, one_time: bool = True) -> CommandBuffer:
         commands = self.own(CommandBuffer(self.pool))
         commands.begin(one_time)

@@ -18,7 +18,7 @@ from vkrt.graph.symbols import Symbol
 from vkrt.ops.lowering import lower
 from vkrt.ops.resolving import resolve
 from vkrt.program import Description
-from vkrt.work.plain import PREFIX_BYTES, seal
+from vkrt.work.envelope import PREFIX_BYTES, seal
 from vkrt.work.records import HostCall, Move, ReadArgument, WorkList
 from vkrt.work.serial import MAGIC, STORAGES, VERSION, from_bytes, to_bytes
 from vkrt.work.target import Target

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 from vkrt.capi.codes import CapacityError
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.method.arguments import HostMemory, TensorInfo
-from vkrt.work.tensor import DEVICE_DTYPES
+from vkrt.work.tensor import DEVICE_DTYPES, ITEMSIZE
 
 if TYPE_CHECKING:
     import numpy as np
 else:
     from vkrt.late import numpy as np
 
-# Bytes of an element, in the order of the numbers in vkrt.h
-SIZES = {"float32": 4, "float16": 2, "float64": 8, "bool": 1, "uint8": 1, "int8": 1, "int16": 2,
-         "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8}
-DTYPES = (None, *SIZES)
+# By their numbers in vkrt.h
+DTYPES = (None, "float32", "float16", "float64", "bool", "uint8", "int8", "int16", "int32", "int64",
+          "uint16", "uint32", "uint64")
 NUMBERS = {name: number for number, name in enumerate(DTYPES) if name is not None}
 MAX_RANK = 16
 
@@ -36,7 +35,7 @@ def number_of(dtype: str) -> int:
 
 def nbytes_of(dtype: str, sizes: tuple[int, ...]) -> int:
     """Bytes of a tensor."""
-    return math.prod(sizes) * SIZES[dtype]
+    return math.prod(sizes) * ITEMSIZE[dtype]
 
 
 def dtype_of(number: int, label: str) -> str | None:

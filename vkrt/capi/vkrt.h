@@ -193,8 +193,8 @@ typedef struct vkrt_options {
     const char *plan_cache;
     const char *order;
     uint64_t chunk;              /* bytes of the staging buffer */
-    const int *stream_lookahead; /* what the plan finds best */
-    const int *keep_cached;      /* not 0: the system keeps the file's pages; as the file is large */
+    const int *stream_lookahead; /* null: what the plan finds best */
+    const int *keep_cached;      /* null: not 0 where the file is small beside the memory */
 } vkrt_options;
 
 /* Loads a program from a file and gets the method "forward", or the only one, ready to run.

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import io
 import os
-import struct
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import policy_of
 from vkrt.digest import sha256
-from vkrt.errors import UnsupportedError
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Limit
@@ -36,13 +36,13 @@ from vkrt.plan.options import LoadOptions
 from vkrt.runtime.mapping import Mapper
 from vkrt.shader import catalog
 from vkrt.version import __version__
-from vkrt.vk.cache_file import cache_folder, prune, put
+from vkrt.vk.cache_file import cache_folder, prune, put, resolved
+from vkrt.work.envelope import content_of, seal
 from vkrt.work.records import WorkList
 
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
-# Magic, and the sha256 of what follows
-_HEADER = struct.Struct("<8s32s")
+VERSION = 1
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
 # A file that was changed so lately may be changed again without another time of change.
@@ -81,8 +81,7 @@ class Kept:
         if graph.is_dynamic or prepared.shared.owners:
             return None
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
-                   graph.file_arena, replace(prepared.work, memo=None), prepared.plan,
-                   prepared.limits)
+                   graph.file_arena, prepared.work, prepared.plan, prepared.limits)
 
     @property
     def graph(self) -> Graph:
@@ -125,19 +124,21 @@ class PlanFiles:
     Args:
         sources: of the program's bytes, then of its data files.
         options: `options.plan_cache` is the folder, "off", or "auto".
+
+    Attributes:
+        any: whether there is a plan for some device.
     """
 
     def __init__(self, sources: Sequence[Any], options: LoadOptions):
         self._start = ""
+        self.any = False
         folder = folder_of(options.plan_cache)
-        if folder is None or not all(source.is_file for source in sources):
+        identities = [source.identity for source in sources]
+        if folder is None or None in identities:
             return
         # With packed weights, part of the work list depends on one more file.
         if options.packed != "off" and (
                 options.packed != "auto" or os.path.exists(packed_beside(sources[0].name))):
-            return
-        identities = [source.identity for source in sources]
-        if None in identities:
             return
         latest = max(stamp for identity in identities for stamp in identity[-2:])
         if abs(time.time_ns() - latest) < RECENT_NS:
@@ -145,23 +146,18 @@ class PlanFiles:
         # Of the options what plans depend on
         options = replace(options, plan_cache="off", pipeline_cache="off", packed="off",
                           prefetch="auto", keep_cached=None)
-        self._start = os.path.join(folder, _digest(repr((
-            __version__, sorted(_code()), identities, options))))
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a plan for some device."""
-        if not self._start:
-            return False
-        folder, start = os.path.split(self._start)
         try:
-            return any(name.startswith(start) for name in os.listdir(folder))
-        except OSError:
-            return False
+            code = sorted(_code())
+        except (OSError, UnsupportedError):  # an archive, or a copy that was not built
+            return
+        start = _digest(repr((__version__, code, identities, options)))
+        self._start = os.path.join(folder, start)
+        with suppress(OSError):
+            self.any = any(name.startswith(start) for name in os.listdir(folder))
 
     def read(self, device: Any) -> Kept | None:
         """The plan for a device; None where there is none."""
-        if not self._start:
+        if not self.any:
             return None
         try:
             with open(self._path(device), "rb") as file:
@@ -187,9 +183,7 @@ class PlanFiles:
 
 def folder_of(option: str | os.PathLike[str]) -> str | None:
     """The folder of kept plans; None for none."""
-    folder = os.fspath(option)
-    if folder == "auto":
-        folder = os.environ.get("VKRT_PLAN_CACHE") or "auto"
+    folder = resolved(option, "VKRT_PLAN_CACHE")
     if folder == "off":
         return None
     return cache_folder() if folder == "auto" else folder
@@ -208,16 +202,16 @@ def pickling() -> Any:
 
 def to_bytes(kept: Kept) -> bytes:
     """A file's content."""
-    content = pickling().dumps(kept, 5)
-    return _HEADER.pack(MAGIC, sha256(content)) + content
+    return seal(MAGIC, VERSION, pickling().dumps(kept, 5))
 
 
 def from_bytes(data: bytes) -> Kept | None:
     """What a file's content stands for; None where it is not what `to_bytes` makes."""
-    if len(data) < _HEADER.size or len(data) > MAX_BYTES:
+    try:
+        content, end = content_of(data, MAGIC, VERSION, "a kept plan", MAX_BYTES)
+    except FormatError:
         return None
-    content = data[_HEADER.size:]
-    if data[:_HEADER.size] != _HEADER.pack(MAGIC, sha256(content)):
+    if end != len(data):
         return None
     pickle = pickling()
 

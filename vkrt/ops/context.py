@@ -49,9 +49,8 @@ class Lowering(Emitter):
 
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
                  budgets: dict[int, int] | None = None):
-        super().__init__(target)
+        super().__init__(graph, target)
         base = base or WorkList()
-        self.graph = graph
         self.budgets = budgets or {}
         self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
@@ -442,9 +441,3 @@ class Lowering(Emitter):
     def used(self, tensor: Tensor) -> bool:
         """Whether anything reads this output of the current node."""
         return self.graph.last_use(tensor) > self.node
-
-    def where(self) -> str:
-        """The current node, for messages."""
-        if 0 <= self.node < len(self.graph.nodes):
-            return str(self.graph.nodes[self.node])
-        return "the method's border"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph
 from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target
@@ -26,13 +27,15 @@ class Emitter:
     """The steps of a work list in the making.
 
     Attributes:
+        graph: of the method.
         target: what they are made for.
         storage: of the work list.
         node: index of the current node; -1 before the first.
         steps: so far.
     """
 
-    def __init__(self, target: Target):
+    def __init__(self, graph: Graph, target: Target):
+        self.graph = graph
         self.target = target
         self.storage = target.storage
         self.node = -1
@@ -40,7 +43,9 @@ class Emitter:
 
     def where(self) -> str:
         """The current node, for messages."""
-        raise NotImplementedError
+        if 0 <= self.node < len(self.graph.nodes):
+            return str(self.graph.nodes[self.node])
+        return "the method's border"
 
     def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
                  dtype: str | None = None, storage: str | None = None, loops: int = 0,

@@ -16,7 +16,8 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.work.plain import PREFIX_BYTES, attributes, plain, read, seal, text_of, unseal
+from vkrt.work.envelope import PREFIX_BYTES, seal
+from vkrt.work.plain import attributes, plain, read, text_of, unseal
 from vkrt.work.tensor import round_up
 
 MAGIC = b"vkrtpack"

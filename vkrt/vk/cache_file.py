@@ -60,6 +60,13 @@ def identity_of(info) -> Identity:
                     bytes.fromhex(info.cache_uuid))
 
 
+def resolved(option: str | os.PathLike[str], variable: str) -> str:
+    """An option as a text; what a variable of the environment says stands for "auto" if it is
+    set."""
+    text = os.fsdecode(option)
+    return (os.environ.get(variable) or text) if text == "auto" else text
+
+
 def check_option(option: str | os.PathLike[str]) -> str:
     """The option `pipeline_cache` as a text; `VKRT_PIPELINE_CACHE` stands for "auto" if it is set.
 
@@ -68,9 +75,7 @@ def check_option(option: str | os.PathLike[str]) -> str:
     """
     if not isinstance(option, (str, os.PathLike)):
         raise InputError(f"pipeline_cache={option!r}: expected 'auto', 'off' or a path")
-    text = os.fsdecode(option)
-    if text == "auto":
-        text = os.environ.get("VKRT_PIPELINE_CACHE") or text
+    text = resolved(option, "VKRT_PIPELINE_CACHE")
     if os.path.basename(text.rstrip(os.sep)) in ("", os.curdir):
         raise InputError(f"pipeline_cache={text!r}: expected 'auto', 'off' or a path")
     return text

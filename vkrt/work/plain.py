@@ -1,42 +1,30 @@
-"""Records as JSON in files: an envelope with a checksum, and attributes by their names and types.
+"""Records as JSON in files: in the envelope of `vkrt.work.envelope`, attributes by names and types.
 
-    magic of 8 bytes, u32 version, u32 bytes of JSON, sha256 of the JSON       (little-endian)
-    JSON, in ASCII
-
-A record is an object with its attributes, a tuple an array, a set of texts one in their order.
-{"float": "nan"}, "inf" or "-inf" is a number that JSON does not have. What is read has exactly the
-types that the record declares.
+The JSON is in ASCII. A record is an object with its attributes, a tuple an array, a set of texts
+one in their order. {"float": "nan"}, "inf" or "-inf" is a number that JSON does not have. What is
+read has exactly the types that the record declares.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import struct
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from vkrt.dataclass import fields
-from vkrt.digest import sha256
 from vkrt.errors import FormatError
-
-_PREFIX = struct.Struct("<8sII32s")
-PREFIX_BYTES = _PREFIX.size
+from vkrt.work.envelope import content_of
 
 # What makes JSON of a value, and a value of JSON and the words for where that stands, by type
 Writers = Mapping[type, Callable[[Any], Any]]
 Readers = Mapping[Any, Callable[[Any, str], Any]]
 
 
-def seal(magic: bytes, version: int, text: bytes) -> bytes:
-    """JSON in its envelope."""
-    return _PREFIX.pack(magic, version, len(text), sha256(text)) + text
-
-
 def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) -> tuple[Any, int]:
-    """What is in an envelope, and the bytes of the two together.
+    """What the JSON in an envelope says, and the bytes of the two together.
 
     Args:
         data: the file, which may go on behind them.
@@ -46,17 +34,7 @@ def unseal(data: memoryview, magic: bytes, version: int, what: str, limit: int) 
     Raises:
         FormatError: it is another file, or it is damaged.
     """
-    if len(data) < PREFIX_BYTES or bytes(data[:len(magic)]) != magic:
-        raise FormatError(f"it is not {what}")
-    _, found, length, digest = _PREFIX.unpack_from(data)
-    if found != version:
-        raise FormatError(f"its format has version {found}; only {version} is known")
-    end = PREFIX_BYTES + length
-    if length > limit or end > len(data):
-        raise FormatError(f"it has {len(data)} bytes and a header of {length} (is it cut off?)")
-    text = bytes(data[PREFIX_BYTES:end])
-    if sha256(text) != digest:
-        raise FormatError("its header is damaged: the checksum is another")
+    text, end = content_of(data, magic, version, what, limit)
     try:
         return json.loads(text.decode("ascii"), parse_int=_short_int,
                           parse_constant=_no_constant), end

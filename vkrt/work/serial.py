@@ -1,6 +1,7 @@
 """Work lists in files: bytes that need neither the program nor Python to be understood.
 
-`vkrt.work.plain` describes the envelope (magic "vkrtwork", version 1) and how records are written.
+`vkrt.work.envelope` describes the envelope (magic "vkrtwork", version 1), and `vkrt.work.plain` how
+records are written.
 The JSON is a `WorkList` without its memo: a work list from a file is complete, but others cannot be
 made from it. What differs from the attributes of `vkrt.work.records`:
 
@@ -18,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from vkrt.errors import FormatError
-from vkrt.work.plain import Readers, attributes, plain, read, seal, text_of, unseal
+from vkrt.work.envelope import seal
+from vkrt.work.plain import Readers, attributes, plain, read, text_of, unseal
 from vkrt.work.records import Dispatch, HostCall, Move, ReadArgument, WorkList
 from vkrt.work.tensor import DTYPES, Constant, Operand, Storage
 

@@ -21,6 +21,17 @@ DTYPES = {
     "bool": (1, "u8"),
 }
 
+# Bytes of an element, also of dtypes that only files and hosts have.
+ITEMSIZE: dict[str, int] = {
+    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4,
+    "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    # Of these torch packs several numbers into an element.
+    "quint4x2": 1, "quint2x4": 1, "bits1x8": 1, "bits2x4": 1, "bits4x2": 1,
+    "complex32": 4, "complex64": 8, "complex128": 16, "qint8": 1, "quint8": 1, "qint32": 4,
+    "bits8": 1, "bits16": 2, "float8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2fnuz": 1,
+    "float8_e4m3fnuz": 1,
+}
+
 # The smallest storage: a texel of the largest elements.
 MIN_BYTES = 16
 
