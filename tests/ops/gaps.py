@@ -36,11 +36,14 @@ PATTERNS = (0x7FC17FC1, 0x5A5A5A5A)
 def spread(requests: Sequence[Request], granularity: int = 1) -> ArenaLayout:
     """Stands for `vkrt.plan.arena.pack`: gaps before the first request, between them and at the
     end."""
-    offsets, end = [], GAP
+    offsets, end, image = [], GAP, False
     for request in requests:
-        start = round_up(end, math.lcm(request.alignment, granularity))
+        # Buffers and images share no page; neighbours of one kind may.
+        apart = granularity if request.image != image else 1
+        start = round_up(end, math.lcm(request.alignment, apart))
         offsets.append(start)
         end = round_up(start + request.nbytes + max(request.nbytes, GAP), 4)
+        image = request.image
     return ArenaLayout(tuple(offsets), end, end, "apart")
 
 
