@@ -37,6 +37,12 @@ import fresh
 import numpy as np
 
 import vkrt
+import vkrt.graph.build
+import vkrt.graph.wide
+import vkrt.method.prepare
+import vkrt.ops.ranges
+import vkrt.packed.sidecar
+import vkrt.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident
 
@@ -58,6 +64,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "eager": {"weights": "copy", "order": "eager"},
     "stream": {"weights": "stream"},
 }
+# The modules of a first load are imported above: figures are of programs.
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Inferences before growth is measured (what drivers and allocators set up, they have by then),
 # those over which it is, and the bytes that each of these may add.
