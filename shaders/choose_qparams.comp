@@ -2,9 +2,8 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16
 #extension GL_GOOGLE_include_directive : require
-// The scale and the zero point with which each row of a tensor is quantized: 0 and the row's range
-// go onto whole numbers from `lowest` to `highest`. An invocation does the rows of a texel of the
-// results.
+// The scale and the zero point with which each row of a tensor is quantized, see qparams.glsl. An
+// invocation does the rows of a texel of the results.
 #include "tensor.glsl"
 #include "params.glsl"
 
@@ -22,6 +21,7 @@ PARAM(6, source_Z)
 PARAM_FLOAT(7, lowest)
 PARAM_FLOAT(8, highest)
 PARAM_FLOAT(9, smallest_scale)
+#include "qparams.glsl"
 
 void main() {
   int i = invocation();
@@ -38,11 +38,9 @@ void main() {
       low = min(low, v);
       high = max(high, v);
     }
-    float bottom = min(min(low.x, low.y), min(low.z, low.w));
-    float top = max(max(high.x, high.y), max(high.z, high.w));
-    float step = max((top - bottom) / (highest - lowest), smallest_scale);
-    scale[lane] = step;
-    zero_point[lane] = int(clamp(lowest - roundEven(bottom / step), lowest, highest));
+    Steps steps = steps_of(low, high);
+    scale[lane] = steps.size;
+    zero_point[lane] = int(steps.zero_point);
   }
   POSITION at = AT_LINEAR(i, X, Y, Z);
   STORE(scales, at, scale);

@@ -19,6 +19,7 @@ PARAM(4, last)
 PARAM(5, scales_X)
 PARAM(6, scales_Y)
 PARAM(7, scales_Z)
+#include "quantized_row.glsl"
 
 void main() {
   int i = invocation();
@@ -30,7 +31,6 @@ void main() {
   float scale = LOAD(scales, from)[lane];
   float zero_point = float(LOAD_AS(zero_points, from, i8)[lane]);
   POSITION at = AT_LINEAR(i, X, Y, Z);
-  vec4 steps = roundEven(LOAD(source, at) * (1.0 / scale)) + zero_point;
-  vec4 v = (clamp(steps, -128.0, 127.0) - zero_point) * scale;
+  vec4 v = through_8_bits(LOAD(source, at), scale, zero_point);
   STORE(result, at, mask_padding(v, VALID(row_texel.y, size)));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from harness import normal
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -11,7 +12,7 @@ from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
+from vkrt.work.tensor import Constant, Tensor
 
 SIZES = (1, 6, 5, 7)
 
@@ -32,12 +33,55 @@ def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
     return [name for name in names if name in among]
 
 
-def result_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
-              **options) -> np.ndarray:
-    """The first result of a graph, whose constants are in `data`."""
-    method = Method(graph, [Source.wrap(data)], device,
+def results_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
+               **options) -> list[np.ndarray]:
+    """The results of a graph, whose constants are in `data`."""
+    method = Method(graph, [Source.wrap(bytes(data))], device,
                     options=LoadOptions(storage=storage, **options))
     try:
-        return method.execute([array])[0]
+        return method.execute([array])
     finally:
         method.close()
+
+
+def result_of(*args, **options) -> np.ndarray:
+    """The first of `results_of`."""
+    return results_of(*args, **options)[0]
+
+
+class Constants:
+    """Constants of a graph in the making, and their bytes."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, array: np.ndarray) -> Tensor:
+        self.data.extend(bytes(-len(self.data) % 16))
+        self.data.extend(array.tobytes())
+        return Tensor(array.shape, str(array.dtype), constant=Constant(
+            len(self.data) - array.nbytes, array.nbytes, str(array.dtype)))
+
+
+def layer(kind: str, x: Tensor, out: Tensor, constants: Constants, bias: bool = False,
+          seed: int = 1, group: int | None = None) -> Node:
+    """A linear layer.
+
+    Args:
+        kind: of its weights: "float", "groups" (4 bits with scales for groups, by default one
+            group) or "channels" (4 bits with a scale for each row).
+    """
+    columns, depth = out.sizes[-1], x.sizes[-1]
+    group = group or depth
+
+    def floats(*sizes: int, more: int = 0) -> Tensor:
+        return constants.add(normal(*sizes, seed=seed + more).astype(x.dtype))
+
+    vector = floats(columns, more=2) if bias else None
+    if kind == "float":
+        return Node("aten.linear.default", (x, floats(columns, depth), vector), (out,))
+    words = constants.add(
+        np.random.default_rng(seed).integers(0, 256, (columns, depth // 2)).astype(np.uint8))
+    if kind == "channels":
+        return Node("et_vk.linear_qcs4w.default", (x, words, floats(columns, more=3)), (out,))
+    scales = floats(depth // group, -(-columns // 4) * 4, more=3)
+    return Node("et_vk.linear_q4gsw.default", (x, words, scales, group, vector), (out,))

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import SIZES, graph_of, kernels, result_of, value
-from support import RUN_STORAGES, in_turn, outside, same_bits
+from small_graphs import SIZES, Constants, graph_of, kernels, layer, result_of, value
+from support import RUN_STORAGES, in_turn, outside
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.fusing_q8 import DEQUANTIZE, QUANTIZE
 from vkrt.ops.lowering import lower
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 
@@ -216,30 +212,6 @@ def test_tails_of_integers_stay():
 COLUMNS, DEPTH = 12, 32
 
 
-def layer(kind: str, x: Tensor, out: Tensor, bias: bool = False) -> tuple[Node, bytes]:
-    """A linear layer with weights in floats, 4 or 8 bits, and its constants' bytes."""
-    columns, depth, data = out.sizes[-1], x.sizes[-1], bytearray()
-
-    def constant(array: np.ndarray) -> Tensor:
-        data.extend(bytes(-len(data) % 16))
-        offset = len(data)
-        data.extend(array.tobytes())
-        return Tensor(array.shape, str(array.dtype),
-                      constant=Constant(offset, array.nbytes, str(array.dtype)))
-
-    vector = constant(normal(columns, seed=3)) if bias else None
-    if kind == "float":
-        return Node("aten.linear.default", (x, constant(normal(columns, depth, seed=1)), vector),
-                    (out,)), bytes(data)
-    words = np.random.default_rng(2).integers(0, 256, (columns, depth // 2)).astype(np.uint8)
-    if kind == "channels":
-        return Node("et_vk.linear_qcs4w.default",
-                    (x, constant(words), constant(normal(columns, seed=4))), (out,)), bytes(data)
-    return Node("et_vk.linear_q4gsw.default",
-                (x, constant(words), constant(normal(1, columns, seed=4)), depth, vector),
-                (out,)), bytes(data)
-
-
 def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
            alpha: float = 1) -> tuple[Graph, Graph, bytes]:
     """A layer of -x, seen under other sizes and added to a tensor, and the same with the layer's
@@ -248,14 +220,15 @@ def summed(kind: str, rows: int, swapped: bool = False, bias: bool = False,
     negative, made = Tensor(x.sizes, x.dtype), Tensor((rows, COLUMNS), x.dtype)
     other = Tensor((rows, COLUMNS), x.dtype)
     seen, lifted, out = (Tensor((1, rows, COLUMNS), x.dtype) for _ in range(3))
-    node, data = layer(kind, negative, made, bias)
+    constants = Constants()
+    node = layer(kind, negative, made, constants, bias)
     terms = (lifted, seen) if swapped else (seen, lifted)
     nodes = [Node("aten.neg.default", (x,), (negative,)),
              Node("aten.slice_copy.Tensor", (x, 1, 0, COLUMNS, 1), (other,)),
              Node("aten.view_copy.default", (other, [1, rows, COLUMNS]), (lifted,)), node,
              Node("aten.view_copy.default", (made, [1, rows, COLUMNS]), (seen,)),
              Node("aten.add.Tensor", (*terms, alpha), (out,))]
-    return graph_of(x, nodes), graph_of(x, nodes, made), data
+    return graph_of(x, nodes), graph_of(x, nodes, made), bytes(constants.data)
 
 
 LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
@@ -294,14 +267,15 @@ def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""
     x = value(5, DEPTH)
     negative, made, out = (Tensor(x.sizes, x.dtype) for _ in range(3))
-    node, data = layer(kind, negative, made)
+    constants = Constants()
+    node = layer(kind, negative, made, constants)
     nodes = [Node("aten.neg.default", (x,), (negative,)), node,
              Node("aten.add.Tensor", (negative, made, 1), (out,))]
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, made)
     assert "binary" not in kernels(fused) and "binary" in kernels(apart)
     array = normal(5, DEPTH)
-    np.testing.assert_array_equal(result_of(fused, array, storage, device, data),
-                                  result_of(apart, array, storage, device, data))
+    np.testing.assert_array_equal(result_of(fused, array, storage, device, constants.data),
+                                  result_of(apart, array, storage, device, constants.data))
 
 
 # Quantized layers
@@ -416,75 +390,3 @@ def test_a_quantized_pool_gives_the_bits_of_its_steps(more, storage, device):
                     for fusions in ("on", "off"))
     assert len(np.unique(apart)) > 10
     np.testing.assert_array_equal(fused, apart)
-
-
-def _layers(x: Tensor, *others: Tensor) -> tuple[Graph, bytes]:
-    """Layers with 4-bit weights that quantize their input, one of each tensor."""
-    random, data, nodes = np.random.default_rng(5), bytearray(), []
-
-    def constant(array: np.ndarray) -> Tensor:
-        data.extend(bytes(-len(data) % 16))
-        data.extend(array.tobytes())
-        return Tensor(array.shape, str(array.dtype), constant=Constant(
-            len(data) - array.nbytes, array.nbytes, str(array.dtype)))
-
-    depth = x.sizes[-1]
-    for source in (x, *others):
-        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in ("float32", "int8"))
-        out = Tensor((*x.sizes[:-1], 8), "float32")
-        nodes += [
-            Node("torchao.choose_qparams_affine.default",
-                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
-                 (scale, zero_point)),
-            Node("et_vk.linear_dq8ca_q4gsw.default",
-                 (source, scale, zero_point,
-                  constant(random.integers(0, 256, (8, depth // 2), np.uint8)),
-                  constant(np.zeros((depth // 32, 8), np.int32)),
-                  constant(random.random((depth // 32, 8), np.float32)), 32, None), (out,))]
-    inputs = list(dict.fromkeys((x, *others)))
-    outs = [node.outs[0] for node in nodes[1::2]]
-    return Graph("layers", inputs, outs, nodes).finish(), bytes(data)
-
-
-@pytest.mark.parametrize("storage", RUN_STORAGES)
-def test_an_input_of_several_layers_is_quantized_once(storage):
-    x, y = value(3, 64), value(3, 64)
-    steps = lower(_layers(x, x, y, x)[0], Target(storage=storage)).steps
-    names = [step.shader.partition(".")[0] for step in steps]
-    for name, count in {"choose_qparams": 2, "quantize_rows": 2, "linear_q4_4x8": 4}.items():
-        assert names.count(name) == count
-
-
-def test_repeated_nodes_have_the_same_operator_arguments_and_results():
-    x = value(3, 64)
-    graph, _ = _layers(x, x, x, x)
-    assert fusions_of(graph).repeated == {2: 0, 4: 0, 6: 0}
-    assert not fusions_of(graph, wanted=False).repeated
-    nodes = list(graph.nodes)
-    nodes[2] = replace(nodes[2], args=(*nodes[2].args[:4], -8, 7))
-    nodes[4] = replace(nodes[4], args=(value(3, 64), *nodes[4].args[1:]))
-    # It is refused later, and no reason to be lost for words here.
-    nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
-    graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
-    assert not fusions_of(graph).repeated
-
-
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
-def test_repeated_nodes_change_no_bit(storage, device):
-    x = value(1, 64)
-    graph, data = _layers(x, x, x)
-    arrays = [normal(1, 64)]
-
-    def run(fusions: str) -> tuple[int, list[np.ndarray]]:
-        method = Method(graph, [Source.wrap(data)], device,
-                        options=LoadOptions(storage=storage, fusions=fusions))
-        try:
-            return len(method.work.steps), method.execute(arrays)
-        finally:
-            method.close()
-
-    steps, results = run("on")
-    more, separate = run("off")
-    assert more > steps
-    same_bits(results, separate)

@@ -6,6 +6,8 @@ that nothing else reads (a residual connection, a gate) is done by the kernel of
 a linear layer's result and another tensor by the kernel of that layer. The numbers are those of the
 separate kernels, but that in half precision nothing is rounded in between.
 
+Layers of one row that one kernel does: see `fusing_rows`.
+
 The exporter quantizes the input of every linear layer anew, also where several have the same one
 (queries, keys and values): such nodes are `repeated`, and their results are those of the first.
 
@@ -20,50 +22,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from vkrt.dataclass import dataclass, field, replace
-from vkrt.graph.graph import Graph, Node
+from vkrt.dataclass import replace
+from vkrt.graph.graph import Graph
 from vkrt.ops.fusing_padding import border_before, with_border
-from vkrt.ops.fusing_q8 import QUANTIZE, Requantization, quantized
+from vkrt.ops.fusing_q8 import QUANTIZE, quantized
+from vkrt.ops.fusing_rows import find_rows
 from vkrt.ops.fusing_softmax import guarded_softmax
+from vkrt.ops.fusions import Fusions
 from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation
 from vkrt.ops.simplifying import Simplifier
 from vkrt.work.tensor import Tensor
-
-
-@dataclass
-class Fusions:
-    """What to lower differently, by the index of the node.
-
-    Attributes:
-        nodes: to lower in the place of the one there.
-        tails: activations that the node there does as well.
-        addends: what the product there adds to its result.
-        requantized: what the node there does to its quantized result as well.
-        gated: products there whose first factor goes through silu before.
-        guarded: softmax there, with zeros for rows that hold nothing but -inf.
-        until: tensors that a node reads in the place of an earlier one, and which node.
-        done: nodes that others do.
-        repeated: nodes that do the same as an earlier one, and which.
-    """
-
-    nodes: dict[int, Node] = field(default_factory=dict)
-    tails: dict[int, Node] = field(default_factory=dict)
-    addends: dict[int, Tensor] = field(default_factory=dict)
-    requantized: dict[int, Requantization] = field(default_factory=dict)
-    gated: set[int] = field(default_factory=set)
-    guarded: set[int] = field(default_factory=set)
-    until: dict[Tensor, int] = field(default_factory=dict)
-    done: set[int] = field(default_factory=set)
-    repeated: dict[int, int] = field(default_factory=dict)
-
-    def how(self, index: int) -> tuple[Any, ...]:
-        """What is lowered differently at a node: where two lowerings say the same of one node, they
-        do the same there."""
-        node, tail = self.nodes.get(index), self.tails.get(index)
-        return (index in self.done, index in self.gated, index in self.guarded,
-                self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
-                node and (node.op, node.args, node.outs), tail and (tail.op, tail.args))
-
 
 # Operators that programs repeat with the same arguments
 REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
@@ -106,10 +74,11 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if node.op == QUANTIZE:
             _find_quantized(graph, found, index, only)
         elif node.op == "aten.add.Tensor":
-            _find_addend(graph, found, index, only)
+            _find_addend(graph, found, index, uses)
     for index in range(len(graph.nodes)):
         _find_border(graph, found, index, uses)
     _find_repeated(graph, found)
+    find_rows(graph, found, uses)
     return found
 
 
@@ -171,7 +140,7 @@ def _find_gated(graph: Graph, found: Fusions, index: int, only: Callable) -> Non
             found.done.add(maker)
             found.nodes[index] = replace(node, args=(silu.args[0], other))
             found.gated.add(index)
-            found.until[silu.args[0]] = max(index, found.until.get(silu.args[0], -1))
+            found.keep(index, silu.args[0])
 
 
 def _find_guarded(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
@@ -181,7 +150,7 @@ def _find_guarded(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
         found.nodes[index] = replace(guarded.softmax, outs=graph.nodes[index].outs)
         found.guarded.add(index)
         found.done.update(guarded.done)
-        found.until[source] = max(index, found.until.get(source, -1))
+        found.keep(index, source)
 
 
 def _find_border(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
@@ -189,10 +158,10 @@ def _find_border(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
     if border is not None and border.node not in found.done | found.nodes.keys():
         found.nodes[index] = with_border(found.nodes.get(index, graph.nodes[index]), border)
         found.done.add(border.node)
-        found.until[border.x] = max(index, found.until.get(border.x, -1))
+        found.keep(index, border.x)
 
 
-def _find_addend(graph: Graph, found: Fusions, index: int, only: Callable) -> None:
+def _find_addend(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
     """Looks for a product, or a view of one, that a sum adds to a tensor."""
     node = graph.nodes[index]
     if len(node.args) != 3 or node.args[2] != 1 or index in found.nodes:
@@ -201,21 +170,15 @@ def _find_addend(graph: Graph, found: Fusions, index: int, only: Callable) -> No
         if (not isinstance(product, Tensor) or not isinstance(other, Tensor)
                 or not alike(product, other, *node.outs)):
             continue
-        chain = [only(product, index)]
-        while chain[-1] is not None and graph.nodes[chain[-1]].op == "aten.view_copy.default":
-            source = next(iter(graph.nodes[chain[-1]].args), None)
-            # Rows stay rows.
-            same = isinstance(source, Tensor) and source.sizes[-1:] == product.sizes[-1:]
-            chain.append(only(source, chain[-1]) if same else None)
-        maker = chain[-1]
-        if maker is None or not found.done.isdisjoint(chain) or maker in found.nodes:
+        chain = uses.without_views(uses.only(product, index))
+        if not chain or not found.done.isdisjoint(chain) or chain[-1] in found.nodes:
             continue
+        maker = chain[-1]
         takes = declared(graph.nodes[maker], "takes_addend")
         args = takes and arguments(graph.nodes[maker])
         if args and takes(*args.values()):
             found.done.update(chain)
             found.nodes[index] = replace(graph.nodes[maker], outs=node.outs)
             found.addends[index] = other
-            for tensor in graph.nodes[maker].tensors():
-                found.until[tensor] = max(index, found.until.get(tensor, -1))
+            found.keep(index, *graph.nodes[maker].tensors())
             return

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
+from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
-from vkrt.ops.registry import op
+from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -39,16 +40,25 @@ def _choose_qparams(cx, node, x, _mapping, _block, low, high, smallest, _keep):
         unsupported("zero_point_dtype", f"{node.outs[1].dtype}; vkrt takes int8")
     source = cx.read(x, row_major(x.rank))
     scales, zero_points = (cx.write(out) for out in node.outs)
+    cx.dispatch("choose_qparams", [*scales.grid, scales.packed, *source.grid,
+                                   *_range(x, low, high, smallest)],
+                [scales, zero_points], [source], scales.texels, loops=4 * (source.grid[2] + 1))
+
+
+def _range(x: Tensor, low: int, high: int, smallest: float | None) -> list[float]:
+    """The parameters of qparams.glsl."""
     # Below the smallest normal number devices may have 0.
     smallest = max(SMALLEST[x.dtype] if smallest is None else smallest, SMALLEST["float32"])
-    cx.dispatch("choose_qparams", [*scales.grid, scales.packed, *source.grid, float(low),
-                                   float(high), smallest],
-                [scales, zero_points], [source], scales.texels, loops=4 * (source.grid[2] + 1))
+    return [float(low), float(high), smallest]
 
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
     source = cx.read(x, row_major(x.rank))
+    choice = cx.fusions.roundings.get(cx.node)
+    if choice is not None:
+        _, _, _, *limits, _ = known(choice.op).schema.read(choice.args)
+        return cx.derived((x, *limits), lambda: _rounded_row(cx, source, _range(x, *limits)))
     scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
 
     def make() -> Operand:
@@ -58,6 +68,15 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
         return result
 
     return cx.derived((x, scales, zero_points), make)
+
+
+def _rounded_row(cx, source: Operand, limits: list[float]) -> Operand:
+    """A single row, and its scale and zero point by the way."""
+    result, count = cx.temporary(source.sizes, source.dtype), source.grid[2]
+    chunk = -(-count // cx.target.tuning.lanes)
+    cx.dispatch("quantize_row", [*result.grid, result.packed, chunk, *limits], [result], [source],
+                -(-count // chunk), loops=count + chunk)
+    return result
 
 
 def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
@@ -72,10 +91,14 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
     "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
     multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others),
-    takes_addend=always)
-def _dynamic_linear(cx, node, x, scale, zero_point, weight, _sums, scales, group, bias):
+    takes_addend=always, of_row=3)
+def _dynamic_linear(cx, node, x, scale, zero_point, *_others):
     """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
-    linear(cx, node.outs[0], _rounded(cx, x, scale, zero_point), weight, scales, group, bias)
+    linear(cx, node, _rounded(cx, x, scale, zero_point), _dynamic)
+
+
+def _dynamic(out, _x, _scale, _zero_point, weight, _sums, scales, group, bias) -> Layer:
+    return Layer(out, weight, scales, group, bias)
 
 
 def _int8_sizes(x, weight, scales):

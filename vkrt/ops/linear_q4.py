@@ -8,34 +8,21 @@ elements. Groups of elements of a row share a scale.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from vkrt.dataclass import replace
-from vkrt.errors import UnsupportedError
-from vkrt.ops import tiles
+from vkrt.graph.graph import Node
+from vkrt.ops import linear_q4_row, tiles
 from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.ending import addend, over
-from vkrt.ops.registry import op
+from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
+from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
-from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
-# Elements of a texel of int32
-TEXEL = 32
-# The tiles (rows, columns) of linear_q4_AxB.comp, and the columns of the kernel for one row
-TILES, COLUMNS = ((4, 8), (8, 8)), 12
-
-
-def _bytes(cx, weight: Tensor) -> Operand:
-    """The weight as a flat operand of bytes, in their order."""
-    if not cx.is_constant(weight):
-        raise UnsupportedError(f"{cx.where()}: {weight} has to be a constant of the program")
-    return cx.flat(weight, (weight.numel,))
-
-
-def _words(packed: Operand) -> Operand:
-    """The same bytes, as many as are whole texels of int32, seen as those."""
-    return replace(packed, sizes=(packed.sizes[0] // 4,), dtype="int32")
+# The tiles (rows, columns) of linear_q4_AxB.comp
+TILES = (4, 8), (8, 8)
 
 
 def always(*_args) -> bool:
@@ -47,63 +34,79 @@ def _padded(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def linear(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tensor, group: int,
-           bias: Tensor | None = None, high_first: bool = False) -> None:
-    """Makes a tensor x times a weight, plus a bias.
+def linear(cx, node: Node, x: Tensor | Operand, layer_of: Callable[..., Layer]) -> None:
+    """Lowers the current node, and what is done with it (see `vkrt.ops.fusing_rows`).
 
     Args:
         x: [.., K], floats; an operand is row-major.
-        weight: [N, bytes of a line], a constant.
-        scales: [K / group, N], or [N] for one group; N may be padded to 4.
-        high_first: an even element is in the high half of its byte.
+        layer_of: makes a layer of the result and the arguments of a node of this operator.
     """
-    added = cx.fusions.addends.get(cx.node)
+    norm = cx.fusions.norms.get(cx.node)
+    if norm is not None:
+        x = norm.args[0]
+    source = cx.read(x, row_major(x.rank)) if isinstance(x, Tensor) else x
+    gate, others = cx.fusions.gates.get(cx.node), cx.fusions.beside.get(cx.node, ())
+
+    def layer(node: Node) -> Layer:
+        return layer_of(node.outs[0], *known(node.op).schema.read(node.args))
+
+    if gate is not None:
+        _gated(cx, source, layer(gate), layer(node))
+    elif others:
+        _beside(cx, source, [layer(node), *map(layer, others)])
+    else:
+        _added(cx, source, layer(node))
+
+
+def _gated(cx, source: Operand, gate: Layer, layer: Layer) -> None:
+    if linear_q4_row.gated(cx, source, gate, layer):
+        return
+    first, second = (Tensor(layer.out.sizes, layer.out.dtype) for _ in range(2))
+    _multiply(cx, source, replace(gate, out=first))
+    _multiply(cx, source, replace(layer, out=second))
+    binary(cx, layer.out, "SILU_MUL", first, second)
+
+
+def _beside(cx, source: Operand, layers: list[Layer]) -> None:
+    if not linear_q4_row.beside(cx, source, layers):
+        for layer in layers:
+            _multiply(cx, source, layer)
+
+
+def _added(cx, source: Operand, layer: Layer) -> None:
+    added, out = cx.fusions.addends.get(cx.node), layer.out
     if added is not None and cx.storage != "texture3d" and out.numel > 4 * cx.target.max_texels:
         # The kernels see what they add as texels: as many are too many here.
         product = Tensor(out.sizes, out.dtype)
-        _multiply(cx, product, x, weight, scales, group, bias, high_first, None)
+        _multiply(cx, source, replace(layer, out=product))
         binary(cx, out, "ADD", product, added)
     else:
-        _multiply(cx, out, x, weight, scales, group, bias, high_first, addend(cx))
+        _multiply(cx, source, layer, addend(cx))
 
 
-def _multiply(cx, out: Tensor, x: Tensor | Operand, weight: Tensor, scales: Tensor, group: int,
-              bias: Tensor | None, high_first: bool, other: Operand | None) -> None:
-    source = cx.read(x, row_major(x.rank)) if isinstance(x, Tensor) else x
-    packed, factors = _bytes(cx, weight), cx.flat(scales)
-    vector = cx.check_view(cx.vector(bias, out.dtype))
-    result = cx.write(out, over=over(other, source, packed, factors, vector))
-    rows, columns = source.grid[0] * source.grid[1], out.sizes[-1]
-    grids = [source.grid[2], source.grid[0], result.grid[0], bias is not None, high_first,
-             other is not None]
+def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -> None:
+    """Dispatches a layer by itself, whose result `other` is added to."""
+    packed, factors = bytes_of(cx, layer.weight), cx.flat(layer.scales)
+    vector = cx.check_view(cx.vector(layer.bias, layer.out.dtype))
+    result = cx.write(layer.out, over=over(other, source, packed, factors, vector))
+    rows, columns = source.grid[0] * source.grid[1], layer.columns
     # Where nothing is added, something of its kind is bound.
-    vectors = [vector, other or (source if cx.storage == "texture3d" else vector)]
-    if group % TEXEL or weight.sizes[1] % (TEXEL // 2):
-        depth = source.packed
-        cx.dispatch("linear_q4_any", [rows, columns, *grids, depth, weight.sizes[1], group],
-                    [result], [source, packed, factors, *vectors], rows * -(-columns // 4),
-                    loops=source.grid[2])
-        return
-    texels = 2 * weight.sizes[1] // TEXEL
-    params = [rows, columns, *grids, texels, group // TEXEL]
-    reads = [source, _words(packed), factors, *vectors]
-    lines = -(-columns // 4)
-    team = team_for(cx.target, lines, texels) if rows == 1 else None
-    if team is not None:
-        cx.share("linear_q4_gemv_team", [*params, *team.params], [result], reads,
-                 team.groups(lines), features=team.features, loops=team.loops(texels))
-        return
-    if rows == 1:
-        # The walk ahead is over as many lines, 4 texels a step.
-        walk = COLUMNS // 4
-        cx.dispatch("linear_q4_gemv", [*params, cx.target.tuning.reads_ahead, 0], [result], reads,
-                    -(-columns // COLUMNS), loops=texels * (1 + walk),
-                    work=TEXEL // 4 * COLUMNS // (1 + walk))
-        return
-    tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES)
-    cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
-                tiles.invocations(tile, rows, columns), loops=5 * texels,
-                work=2 * math.prod(tile))
+    further = [factors, vector, other or (source if cx.storage == "texture3d" else vector)]
+    params = [rows, columns, source.grid[2], source.grid[0], result.grid[0],
+              layer.bias is not None, layer.high_first, other is not None]
+    if not layer.is_whole:
+        depth, line = source.packed, layer.weight.sizes[1]
+        cx.dispatch("linear_q4_any", [*params, depth, line, layer.group], [result],
+                    [source, packed, *further], rows * -(-columns // 4), loops=source.grid[2])
+    elif rows == 1:
+        linear_q4_row.one(cx, source, layer, result, [words_of(packed), *further],
+                          other is not None)
+    else:
+        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES)
+        cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
+                    [*params, layer.texels, layer.group // TEXEL], [result],
+                    [source, words_of(packed), *further], tiles.invocations(tile, rows, columns),
+                    loops=5 * layer.texels, work=2 * math.prod(tile))
 
 
 def multiply_adds(x, weight, *others):
@@ -133,10 +136,15 @@ def need_bias(bias, columns, name="bias"):
 
 @op("et_vk.linear_q4gsw.default",
     "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always)
-def _linear(cx, node, x, weight, scales, group, bias):
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, of_row=1,
+    takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
+def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
-    linear(cx, node.outs[0], x, weight, scales, group, bias)
+    linear(cx, node, x, _grouped)
+
+
+def _grouped(out, _x, weight, scales, group, bias) -> Layer:
+    return Layer(out, weight, scales, group, bias)
 
 
 def _channel_sizes(x, weight, scales):
@@ -149,10 +157,15 @@ def _channel_sizes(x, weight, scales):
 
 
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always)
-def _channel_linear(cx, node, x, weight, scales):
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, of_row=1,
+    takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
+def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""
-    linear(cx, node.outs[0], x, weight, scales, max(x.sizes[-1], 1), high_first=True)
+    linear(cx, node, x, _by_channel)
+
+
+def _by_channel(out, x, weight, scales) -> Layer:
+    return Layer(out, weight, scales, max(x.sizes[-1], 1), high_first=True)
 
 
 def _embedding_sizes(weight, scales, group, indices, _low_first):
@@ -169,7 +182,7 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
     sizes=_embedding_sizes, dtypes=FLOATS_ALIKE)
 def _embedding(cx, node, weight, scales, group, indices, low_first):
     """Weight [V, E] in groups, indices [..]; the result is [.., E]."""
-    packed, factors = _bytes(cx, weight), cx.flat(scales, (scales.numel,))
+    packed, factors = bytes_of(cx, weight), cx.flat(scales, (scales.numel,))
     places = cx.read(indices, row_major(indices.rank))
     result = cx.write(node.outs[0])
     cx.dispatch("embedding_q4", [*result.grid, result.packed, weight.sizes[0], places.packed,

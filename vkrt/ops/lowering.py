@@ -142,6 +142,8 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
             node = cx.fusions.nodes[cx.node]
             found = known(node.op)
             args = found.schema.read(node.args)
+        for other in cx.fusions.beside.get(cx.node, ()):
+            known(other.op).check(other)
         found.function(cx, node, *args)
     except (VkrtError, ImageTooLarge):
         raise

@@ -44,6 +44,20 @@ class Uses:
             return None
         return self.maker.get(value)
 
+    def without_views(self, index: int | None) -> list[int]:
+        """A node and those before it, through views that nothing else reads and that leave rows
+        rows, up to one that is no view; empty where there is none."""
+        chain: list[int] = []
+        while index is not None:
+            chain.append(index)
+            node = self._graph.nodes[index]
+            if node.op != "aten.view_copy.default":
+                return chain
+            source = next(iter(node.args), None)
+            same = isinstance(source, Tensor) and source.sizes[-1:] == node.outs[0].sizes[-1:]
+            index = self.only(source, index) if same else None
+        return []
+
 
 def declared(node: Node, what: str) -> Any:
     """What the declaration of a node's operator says; None where vkrt does not have it."""

@@ -82,6 +82,10 @@ class Operator:
             quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
         takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
             sizes to it. None for operators that never do.
+        of_row: how many of the first arguments say which rows a product is of; one kernel does
+            several of one row (`vkrt.ops.fusing_rows`). 0 for operators whose kernel does not.
+        takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
+            row. None for operators that never do.
     """
 
     name: str
@@ -98,6 +102,8 @@ class Operator:
     late: LateRule | None = None
     takes_requantization: bool = False
     takes_addend: Callable[..., bool] | None = None
+    of_row: int = 0
+    takes_norm: Callable[..., bool] | None = None
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")

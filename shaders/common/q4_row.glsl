@@ -1,0 +1,177 @@
+// One row times LAYERS weights of 4 bits (see q4.glsl) that have the same sizes: a layer, plus a
+// bias, plus a tensor; or two or three layers that read one row (keys and values), a result each.
+// Where GATED is defined there is one result of two layers: silu(the first) * the second.
+//
+// The row may be divided by the root of its mean square before, times a weight (rms_norm.comp). Each
+// invocation then sums the squares of what it reads anyway, and divides its results.
+//
+// An invocation, or a team (team.glsl) where TEAMS is defined, makes TILE_N texels of 4 columns of
+// each of them.
+
+// Loops over the tile are unrolled by glslc: not every driver does.
+#extension GL_EXT_control_flow_attributes : require
+#include "tensor.glsl"
+#include "params.glsl"
+#include "math.glsl"
+
+PARAM(0, columns)
+// Texels of the row, and the widths of the grids.
+PARAM(1, source_Z)
+PARAM(2, source_X)
+PARAM(3, result_X)
+// Texels of a line of a weight, and of a group.
+PARAM(4, texels)
+PARAM(5, group_texels)
+PARAM(6, has_bias)
+// Whether an even element is in the high half of its byte, and not in the low one.
+CASE(7, high_first)
+// Whether invocations walk over lines ahead, see q4_layer.glsl.
+CASE(8, reads_ahead)
+// 0, which compilers do not know.
+PUSHED(9, nothing)
+CASE(10, has_norm)
+PARAM_FLOAT(11, epsilon)
+// Of one layer: whether `addend` is added to the result.
+PARAM(12, has_addend)
+#if defined(TEAMS)
+#define TEAM 13
+#include "team.glsl"
+#else
+#define SHARED(k, begin, end) for (int k = (begin); k < (end); k++)
+#endif
+
+#if LAYERS == 1
+#define EACH(DO) DO(first, 0)
+#elif LAYERS == 2
+#define EACH(DO) DO(first, 0) DO(second, 1)
+#else
+#define EACH(DO) DO(first, 0) DO(second, 1) DO(third, 2)
+#endif
+#if defined(GATED)
+#define RESULTS 1
+OUT(0, first_result)
+#else
+#define RESULTS LAYERS
+#define RESULT_OF(layer, number) OUT(number, layer##_result)
+EACH(RESULT_OF)
+#endif
+IN(RESULTS, source)
+#if LAYERS == 1
+FLAT_AS(2, first_weight, i32)
+FLAT(3, first_scales)
+TEXEL_IN(4, first_bias, DTYPE)
+#include "q4_addend.glsl"
+TEXEL_IN(6, norm, DTYPE)
+#define LOAD_WORDS(name, i) LOAD_FLAT_AS(name, i, i32)
+#define LOAD_SCALES(name, i) LOAD_FLAT(name, i)
+#else
+// Texels in every storage: a stage may have no more than 4 storage buffers.
+#define TEXELS_OF(layer, number) \
+  TEXEL_IN(RESULTS + 1 + number, layer##_weight, i32) \
+  TEXEL_IN(RESULTS + 1 + LAYERS + number, layer##_scales, DTYPE) \
+  TEXEL_IN(RESULTS + 1 + 2 * LAYERS + number, layer##_bias, DTYPE)
+#define LOAD_WORDS(name, i) texelFetch(name, i)
+#define LOAD_SCALES(name, i) texelFetch(name, i)
+EACH(TEXELS_OF)
+TEXEL_IN(RESULTS + 1 + 3 * LAYERS, norm, DTYPE)
+#endif
+
+#include "q4_words.glsl"
+
+int result_Z() { return (columns + 3) / 4; }
+
+// Where the lines of the tile's columns begin, and their scales among those of a group.
+int line[4 * TILE_N], scales_of[TILE_N];
+void find_lines(int z) {
+  [[unroll]] for (int n = 0; n < 4 * TILE_N; n++) line[n] = min(4 * z + n, columns - 1) * texels;
+  [[unroll]] for (int n = 0; n < TILE_N; n++) scales_of[n] = min(z + n, result_Z() - 1);
+}
+
+// What meets texel t of a line, and 8 times the sum of that: products are with the elements plus 8,
+// and what that is too much is taken away once for all columns.
+vec4 row[8];
+float excess;
+vec4 squares = vec4(0);
+void read_row(int t) {
+  POSITION from = AT_ROW(0, 0, source_X, source_Z);
+  vec4 total = vec4(0), those = vec4(0);
+  [[unroll]] for (int k = 0; k < 8; k++) {
+    vec4 v = LOAD(source, NEXT(from, 8 * t + k));
+    if (has_norm != 0) {
+      those += v * v;
+      v *= texelFetch(norm, 8 * t + k);
+    }
+    total += v;
+    row[k] = IN_ORDER(v) * ((k & 1) == 0 ? UNIT : LAST_UNIT);
+  }
+  squares += those;
+  excess = 8.0 * dot(total, vec4(1));
+}
+
+// What a row that has been read is multiplied with: it has 32 elements for a texel of a line.
+float row_scale() {
+  return 1.0 / sqrt(dot(squares, vec4(1)) / float(32 * texels) + epsilon);
+}
+
+#define LAYER first_
+#include "q4_layer.glsl"
+#if LAYERS > 1
+#define LAYER second_
+#include "q4_layer.glsl"
+#endif
+#if LAYERS > 2
+#define LAYER third_
+#include "q4_layer.glsl"
+#endif
+
+#define BEGIN(layer, number) \
+  vec4 layer[TILE_N]; \
+  float layer##_zero = layer##_ahead(i); \
+  [[unroll]] for (int n = 0; n < TILE_N; n++) layer[n] = vec4(layer##_zero);
+#define ADD(layer, number) layer##_add(t, layer);
+#define JOIN_TEAM(layer, number) layer[0] = team_sum(layer[0]);
+#define SCALE_ROW(layer, number) \
+  [[unroll]] for (int n = 0; n < TILE_N; n++) layer[n] *= scale;
+#define STORE_ONE(layer, number) \
+  STORE(layer##_result, at, MASKED(layer##_ended(layer[n], z + n), z + n, columns));
+
+void main() {
+#if defined(TEAMS)
+  find_team();
+  int i = team;
+#else
+  int i = invocation();
+  if (i * TILE_N >= result_Z()) return;
+#endif
+  bool is_there = i * TILE_N < result_Z();
+  int z = is_there ? i * TILE_N : 0, end = is_there ? texels : 0;
+  find_lines(z);
+  EACH(BEGIN)
+  SHARED(t, 0, end) {
+    read_row(t);
+    EACH(ADD)
+  }
+#if defined(TEAMS)
+  EACH(JOIN_TEAM)
+  if (has_norm != 0) squares = team_sum(squares);
+  if (!is_there || member != 0) return;
+#endif
+  if (has_norm != 0) {
+    float scale = row_scale();
+    EACH(SCALE_ROW)
+  }
+  [[unroll]] for (int n = 0; n < TILE_N; n++) {
+    if (z + n >= result_Z()) break;
+    POSITION at = AT_ROW(0, z + n, result_X, result_Z());
+#if defined(GATED)
+    vec4 u = first_ended(first[n], z + n);
+    vec4 v = u * sigmoid_(u) * second_ended(second[n], z + n);
+    STORE(first_result, at, MASKED(v, z + n, columns));
+#elif LAYERS == 1
+    vec4 v = with_addend(first_ended(first[n], z + n), at);
+    STORE(first_result, at, MASKED(v, z + n, columns));
+#else
+    EACH(STORE_ONE)
+#endif
+  }
+}

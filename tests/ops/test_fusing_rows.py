@@ -1,0 +1,336 @@
+"""Layers of one row that one kernel does: which, and with the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness import normal
+from small_graphs import Constants, kernels, layer, results_of, value
+from support import RUN_STORAGES, same_bits
+from test_sharing import offered, sharing
+
+from vkrt.device.policy import overridden, policy_of
+from vkrt.errors import FormatError
+from vkrt.graph.graph import Graph, Node
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.ops import fusing_rows
+from vkrt.ops.fusing import fusions_of
+from vkrt.ops.lowering import lower
+from vkrt.plan.options import LoadOptions
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+COLUMNS, DEPTH = 19, 96
+NAMES = ("linear_q4_gemv", "linear_q4_gemv_two", "linear_q4_gemv_three", "linear_q4_gemv_gated",
+         "linear_q4_any", "linear_q4_4x8", "rms_norm", "binary", "unary")
+
+
+def graph_of(x: Tensor, nodes: list[Node], *outs: Tensor) -> Graph:
+    return Graph("layers", [x], list(outs), nodes).finish()
+
+
+def several(kind: str, count: int, dtype: str = "float32", bias: bool = False,
+            rows: int = 1) -> tuple[Graph, Constants]:
+    """Layers of -x, with what happens to their results between them."""
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source = Tensor(x.sizes, dtype)
+    nodes, outs = [Node("aten.neg.default", (x,), (source,))], []
+    for number in range(count):
+        made, out = Tensor((rows, COLUMNS), dtype), Tensor((rows, COLUMNS), dtype)
+        nodes += [layer(kind, source, made, constants, bias, 10 * number,
+                        32 if kind == "groups" else None),
+                  Node("aten.exp.default", (made,), (out,))]
+        outs.append(made if number % 2 else out)
+    return graph_of(x, nodes, *outs), constants
+
+
+def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str = "float32",
+            tolerance: float = 0.0, scale: float = 0.1) -> None:
+    """Compares results with those of the nodes done one by one."""
+    array = (normal(*graph.inputs[0].sizes) * scale).astype(dtype)
+    fused, apart = (results_of(graph, array, storage, device, constants.data, fusions=fusions)
+                    for fusions in ("on", "off"))
+    for mine, theirs in zip(fused, apart, strict=True):
+        assert np.isfinite(theirs).all() and theirs.any()
+        if tolerance:
+            error = np.linalg.norm((mine - theirs).astype(np.float64))
+            assert error <= tolerance * np.linalg.norm(theirs.astype(np.float64))
+        else:
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize(("kind", "count", "dtype", "bias", "names"), [
+    ("groups", 2, "float32", True, ["linear_q4_gemv_two"]),
+    ("groups", 3, "float16", False, ["linear_q4_gemv_three"]),
+    ("groups", 4, "float32", False, ["linear_q4_gemv_three", "linear_q4_gemv"]),
+    ("channels", 5, "float32", False, ["linear_q4_gemv_three", "linear_q4_gemv_two"])])
+def test_layers_of_one_row_are_one_dispatch(kind, count, dtype, bias, names, storage, device):
+    """Each is the same sum in the same order."""
+    graph, constants = several(kind, count, dtype, bias)
+    assert [name for name in kernels(graph, NAMES) if "linear" in name] == names
+    compare(graph, constants, storage, device, dtype)
+
+
+def test_layers_of_several_rows_stay():
+    assert kernels(several("groups", 3, rows=2)[0], NAMES).count("linear_q4_4x8") == 3
+
+
+@pytest.mark.parametrize("change", ["columns", "group", "bias", "row"])
+def test_layers_that_differ_stay(change):
+    constants, x, y = Constants(), value(1, DEPTH), Tensor((1, DEPTH), "float32")
+    outs = [Tensor((1, COLUMNS + (change == "columns") * number), "float32")
+            for number in range(2)]
+    nodes = [Node("aten.neg.default", (x,), (y,)), layer("groups", y, outs[0], constants, group=32),
+             layer("groups", x if change == "row" else y, outs[1], constants, change == "bias",
+                   group=96 if change == "group" else 32)]
+    assert kernels(graph_of(x, nodes, *outs), NAMES).count("linear_q4_gemv") == 2
+
+
+def test_layers_too_large_to_be_seen_as_texels_stay():
+    """Their weights: kernels of one layer read them from buffers then."""
+    graph, _ = several("groups", 2)
+    texels = COLUMNS * DEPTH // 32
+    for storage in ("texel", "buffer"):
+        assert "linear_q4_gemv_two" in kernels(graph, NAMES, storage=storage, max_texels=texels)
+        names = kernels(graph, NAMES, storage=storage, max_texels=texels - 1)
+        assert names.count("linear_q4_gemv") == 2
+
+
+def test_what_is_done_with_another_layer_is_checked_too():
+    """Before anything is dispatched for it: shaders trust sizes."""
+    graph, _ = several("groups", 2)
+    second = graph.nodes[3]
+    for out in (Tensor((1, COLUMNS + 1), "float32"), Tensor((1, COLUMNS), "int32")):
+        nodes = [*graph.nodes[:3], replace(second, outs=(out,))]
+        with pytest.raises(FormatError, match="result 0: expected"):
+            lower(graph_of(graph.inputs[0], nodes, nodes[2].outs[0], out), Target())
+
+
+# Gated layers
+
+
+def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", rows: int = 1,
+          bias: bool = False, kind: str = "groups") -> tuple[list[Node], Tensor, Constants]:
+    """silu(a layer of -x) * another one, with an operator between that may not take its memory.
+
+    Args:
+        swapped: the gate is the second factor.
+        views: there are views between, as the exporter leaves them.
+    """
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source, gate, mul, out, last, total = (
+        Tensor((rows, size), dtype) for size in (DEPTH, *[COLUMNS] * 3, DEPTH, COLUMNS))
+    first, second, seen, other = (Tensor((rows, COLUMNS), dtype) for _ in range(4))
+    nodes = [Node("aten.neg.default", (x,), (source,)),
+             layer(kind, source, first, constants, bias, 1, 32)]
+    lift = "aten.view_copy.default"
+    if views:
+        nodes.append(Node(lift, (first, [rows, COLUMNS]), (seen,)))
+    silu_of = seen if views else first
+    nodes += [Node("aten.sigmoid.default", (silu_of,), (gate,)),
+              Node("aten.mul.Tensor", (silu_of, gate), (mul,)),
+              layer(kind, source, second, constants, bias, 20, 32)]
+    if views:
+        nodes.append(Node(lift, (second, [rows, COLUMNS]), (other,)))
+    factors = (mul, other if views else second)
+    nodes += [Node("aten.tanh.default", (source,), (last,)),
+              Node("aten.mul.Tensor", factors[::-1] if swapped else factors, (out,)),
+              Node("aten.add.Tensor", (out, out, 1), (total,))]
+    return nodes, last, constants
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize(("swapped", "views", "dtype", "bias", "kind"), [
+    (False, True, "float32", False, "groups"), (True, False, "float32", True, "groups"),
+    (False, False, "float16", False, "groups"), (True, True, "float32", False, "channels")])
+def test_a_gated_layer_is_one_dispatch(swapped, views, dtype, bias, kind, storage, device):
+    nodes, last, constants = gated(swapped, views, dtype, bias=bias, kind=kind)
+    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
+    assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_gated", "binary"]
+    compare(graph, constants, storage, device, dtype, 0.0 if dtype == "float32" else 2e-3)
+
+
+def test_a_gate_that_something_else_reads_stays():
+    nodes, last, _ = gated()
+    for place in (1, 3, 4):
+        graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last, nodes[place].outs[0])
+        assert "linear_q4_gemv_gated" not in kernels(graph, NAMES)
+
+
+def test_gated_layers_of_several_rows_stay():
+    nodes, last, _ = gated(rows=3)
+    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
+    assert kernels(graph, NAMES).count("linear_q4_4x8") == 2
+
+
+def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
+    nodes, last, _ = gated()
+    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
+    names = kernels(graph, NAMES, max_texels=COLUMNS * DEPTH // 32 - 1)
+    assert names == ["unary", "unary", "linear_q4_gemv", "linear_q4_gemv", "binary", "binary"]
+
+
+# The norm of a row
+
+
+def normed(columns=(COLUMNS, COLUMNS, 8), dtype: str = "float32", group: int = 32,
+           kind: str = "groups") -> tuple[list[Node], Constants]:
+    """Layers of the norm of -x, and an operator between that may not take the memory of -x."""
+    constants, x = Constants(), value(1, DEPTH, dtype=dtype)
+    source, norm, last = (Tensor((1, DEPTH), dtype) for _ in range(3))
+    weight = constants.add(normal(DEPTH, seed=8).astype(dtype))
+    nodes = [Node("aten.neg.default", (x,), (source,)),
+             Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norm,)),
+             Node("aten.tanh.default", (source,), (last,))]
+    for number, size in enumerate(columns):
+        nodes.append(layer(kind, norm, Tensor((1, size), dtype), constants, seed=10 * number,
+                           group=group))
+    return nodes, constants
+
+
+def normed_graph(nodes: list[Node], *more: Tensor) -> Graph:
+    return graph_of(nodes[0].args[0], nodes, *(n.outs[0] for n in nodes[2:]), *more)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize(("dtype", "kind", "tolerance"), [
+    ("float32", "groups", 1e-6), ("float32", "channels", 1e-6), ("float16", "groups", 2e-3)])
+def test_layers_do_the_norm_of_their_row(dtype, kind, tolerance, storage, device):
+    nodes, constants = normed(dtype=dtype, kind=kind)
+    graph = normed_graph(nodes)
+    assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_two", "linear_q4_gemv"]
+    # Small numbers, of which epsilon is a part.
+    compare(graph, constants, storage, device, dtype, tolerance, 0.01)
+
+
+def test_a_norm_that_layers_cannot_do_stays(monkeypatch):
+    nodes, _ = normed()
+    result = normed_graph(nodes, nodes[1].outs[0])
+    groups = normed_graph(normed(group=16)[0])
+    reads = normed_graph([*nodes, Node("aten.exp.default", nodes[1].outs, (value(1, DEPTH),))])
+    for graph in (result, groups, reads):
+        assert "rms_norm" in kernels(graph, NAMES)
+    monkeypatch.setattr(fusing_rows, "NORM_BYTES", 100)
+    assert "rms_norm" in kernels(normed_graph(nodes), NAMES)
+
+
+# Kernels in a GPU's shape
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+def test_teams_do_the_same(storage, device):
+    cases = [(*several("groups", 3, bias=True), 1e-6)]
+    nodes, constants = normed()
+    cases.append((normed_graph(nodes), constants, 1e-6))
+    nodes, last, constants = gated()
+    cases.append((graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last), constants, 1e-6))
+    for features in offered(device)[:2]:
+        with overridden(sharing(policy_of(device.info), features)):
+            for graph, constants, tolerance in cases:
+                compare(graph, constants, storage, device, tolerance=tolerance)
+
+
+# Rows that are quantized on their way
+
+
+def _layers(x: Tensor, *others: Tensor, summed: bool = False) -> tuple[Graph, bytes]:
+    """Layers with 4-bit weights that quantize their input, one of each tensor.
+
+    Args:
+        summed: the last one's result is added to a part of x.
+    """
+    random, constants, nodes = np.random.default_rng(5), Constants(), []
+    constant, depth = constants.add, x.sizes[-1]
+    for source in (x, *others):
+        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in (x.dtype, "int8"))
+        out = Tensor((*x.sizes[:-1], 8), x.dtype)
+        nodes += [
+            Node("torchao.choose_qparams_affine.default",
+                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
+                 (scale, zero_point)),
+            Node("et_vk.linear_dq8ca_q4gsw.default",
+                 (source, scale, zero_point,
+                  constant(random.integers(0, 256, (8, depth // 2), np.uint8)),
+                  constant(np.zeros((depth // 32, 8), np.int32)),
+                  constant(random.random((depth // 32, 8), np.float32).astype(x.dtype)), 32,
+                  None), (out,))]
+    inputs = list(dict.fromkeys((x, *others)))
+    outs = [node.outs[0] for node in nodes[1::2]]
+    if summed:
+        part, total = (Tensor(out.sizes, x.dtype) for _ in range(2))
+        nodes += [Node("aten.slice_copy.Tensor", (x, x.rank - 1, 0, 8, 1), (part,)),
+                  Node("aten.add.Tensor", (part, out, 1), (total,))]
+        outs[-1] = total
+    return Graph("layers", inputs, outs, nodes).finish(), bytes(constants.data)
+
+
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+def test_an_input_of_several_layers_is_quantized_once(storage):
+    x, y = value(3, 64), value(3, 64)
+    steps = lower(_layers(x, x, y, x)[0], Target(storage=storage)).steps
+    names = [step.shader.partition(".")[0] for step in steps]
+    for name, count in {"choose_qparams": 2, "quantize_rows": 2, "linear_q4_4x8": 4}.items():
+        assert names.count(name) == count
+
+
+def test_a_row_that_only_layers_read_is_quantized_as_it_is_rounded():
+    x = value(1, 64)
+    graph, _ = _layers(x, x, x)
+    names = ("choose_qparams", "quantize_rows", "quantize_row")
+    assert kernels(graph, names) == ["quantize_row"]
+    for result in graph.nodes[0].outs:
+        more = Graph("layers", graph.inputs, [*graph.outputs, result], graph.nodes).finish()
+        assert kernels(more, names) == ["choose_qparams", "quantize_row"]
+    # A layer that reads the scale of another tensor.
+    other = Node("aten.neg.default", (x,), (Tensor(x.sizes, x.dtype),))
+    nodes = [other, *graph.nodes]
+    nodes[2] = replace(nodes[2], args=(other.outs[0], *nodes[2].args[1:]))
+    more = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
+    assert "choose_qparams" in kernels(more, names)
+
+
+def test_repeated_nodes_have_the_same_operator_arguments_and_results():
+    x = value(3, 64)
+    graph, _ = _layers(x, x, x, x)
+    assert fusions_of(graph).repeated == {2: 0, 4: 0, 6: 0}
+    assert not fusions_of(graph, wanted=False).repeated
+    nodes = list(graph.nodes)
+    nodes[2] = replace(nodes[2], args=(*nodes[2].args[:4], -8, 7))
+    nodes[4] = replace(nodes[4], args=(value(3, 64), *nodes[4].args[1:]))
+    # It is refused later, and no reason to be lost for words here.
+    nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
+    graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
+    assert not fusions_of(graph).repeated
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize(("rows", "dtype"), [(1, "float32"), (1, "float16"), (3, "float32")])
+def test_quantized_rows_have_the_same_bits(rows, dtype, storage, device):
+    x = value(rows, 320, dtype=dtype)
+    graph, data = _layers(x, x, x, summed=True)
+    arrays = [normal(rows, 320).astype(dtype)]
+
+    def run(fusions: str) -> tuple[int, list[np.ndarray]]:
+        method = Method(graph, [Source.wrap(data)], device,
+                        options=LoadOptions(storage=storage, fusions=fusions))
+        try:
+            return len(method.work.steps), method.execute(arrays)
+        finally:
+            method.close()
+
+    steps, results = run("on")
+    more, separate = run("off")
+    assert more > steps
+    if dtype == "float16":
+        # What is added to a layer is not rounded before.
+        results, separate = results[:-1], separate[:-1]
+    same_bits(results, separate)

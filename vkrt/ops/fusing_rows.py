@@ -1,0 +1,149 @@
+"""Linear layers of one row that one kernel does: where a language model writes a token, many a
+dispatch costs more than its products.
+
+Layers that read the same row (queries, keys and values) are `beside` each other, and are done where
+the first of them is. Where silu of a layer's result gates that of another one, both and the product
+are done in the place of the product. What only layers of one row read, its norm or how it is
+quantized, is found where they are done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from vkrt.dataclass import dataclass, replace
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.fusions import Fusions
+from vkrt.ops.matching import Uses, arguments, declared
+from vkrt.work.tensor import Tensor
+
+# Layers that one kernel does
+MOST = 3
+NORM, CHOICE = "et_vk.rms_norm.default", "torchao.choose_qparams_affine.default"
+# Where the weights of a row have more bytes, doing its norm again and again costs more than a
+# dispatch of its own.
+NORM_BYTES = 2 << 20
+
+
+def find_rows(graph: Graph, found: Fusions, uses: Uses) -> None:
+    """Finds layers of one row, and adds to `found` how they are done."""
+    rows = _Rows(graph, {copy: made for index, earlier in found.repeated.items() for copy, made in
+                         zip(graph.nodes[index].outs, graph.nodes[earlier].outs, strict=True)})
+    # Where layers are done that are not where they stand.
+    moved = {id(found.nodes[index].args): index for index in found.addends}
+    places = {index: moved[id(node.args)] for index, node in enumerate(graph.nodes)
+              if id(node.args) in moved}
+    for index in sorted(found.gated):
+        first = uses.without_views(_gate_maker(graph, found, index, uses))
+        second = uses.without_views(uses.only(found.nodes[index].args[1], index))
+        if not first or not second or not all(map(found.is_free, (*first, *second))):
+            continue
+        gate, other = graph.nodes[first[-1]], graph.nodes[second[-1]]
+        if rows.key(gate) is not None and rows.key(gate) == rows.key(other):
+            found.gated.remove(index)
+            found.done.update(first, second)
+            found.gates[index] = gate
+            found.nodes[index] = replace(other, outs=graph.nodes[index].outs)
+            found.keep(index, *gate.tensors(), *other.tensors())
+            places |= {first[-1]: index, second[-1]: index}
+    for index, others in rows.beside(found):
+        found.beside[index] = tuple(others.values())
+        found.done.update(others)
+        places |= dict.fromkeys(others, index)
+    for index, node in enumerate(graph.nodes):
+        kinds = {NORM: (rows.take_norm, found.norms), CHOICE: (rows.take_choice, found.roundings)}
+        if node.op not in kinds or any(map(uses.is_result, node.outs)):
+            continue
+        take, into = kinds[node.op]
+        readers = {reader for out in node.outs for reader in uses.readers[out]}
+        if (all(reader in places or found.is_free(reader) for reader in readers)
+                and take(node, [graph.nodes[reader] for reader in readers])):
+            found.done.add(index)
+            for place in {places.get(reader, reader) for reader in readers}:
+                into[place] = node
+                found.keep(place, *node.tensors())
+
+
+def _gate_maker(graph: Graph, found: Fusions, index: int, uses: Uses) -> int | None:
+    """The node whose result goes through silu to the product `index`, and nowhere else."""
+    source, other = found.nodes[index].args[:2]
+    silu = next(uses.maker[arg] for arg in graph.nodes[index].args[:2] if arg is not other)
+    parts = {silu, *(uses.maker.get(arg) for arg in graph.nodes[silu].tensors())}
+    if uses.is_result(source) or not parts.issuperset(uses.readers[source]):
+        return None
+    return uses.maker.get(source)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What is asked of nodes that may be layers of one row.
+
+    Attributes:
+        graph: where.
+        same: tensors that are copies of an earlier one, and which.
+    """
+
+    graph: Graph
+    same: dict[Tensor, Tensor]
+
+    def key(self, node: Node) -> Any:
+        """What two nodes have to have in common for one kernel; None for what is no layer of one
+        row."""
+        count = declared(node, "of_row")
+        args = count and arguments(node)
+        if not args or len(node.outs) != 1:
+            return None
+        row, others = list(args.values())[:count], list(args.values())[count:]
+        x = row[0]
+        if not x.numel or math.prod(x.sizes[:-1]) != 1:
+            return None
+        if any(isinstance(value, Tensor) and value.constant is None for value in others):
+            return None
+        return (node.op, node.guard, x.dtype, tuple(self.same.get(value, value) for value in row),
+                tuple((value.sizes, value.dtype) if isinstance(value, Tensor) else value
+                      for value in others))
+
+    def beside(self, found: Fusions) -> Iterator[tuple[int, dict[int, Node]]]:
+        """Groups of layers of one row: the first by its index, and the others, which read what the
+        first does."""
+        groups: dict[Any, list[int]] = {}
+        for index, node in enumerate(self.graph.nodes):
+            key = self.key(node) if found.is_free(index) else None
+            if key is not None:
+                groups.setdefault(key, []).append(index)
+        for group in groups.values():
+            for start in range(0, len(group), MOST):
+                first, *others = group[start:start + MOST]
+                if others:
+                    yield first, {other: self._at(first, other) for other in others}
+
+    def take_norm(self, norm: Node, layers: list[Node]) -> bool:
+        """Whether layers do the norm of the row that they read."""
+        if not layers or arguments(norm) is None:
+            return False
+        nbytes = 0
+        for node in layers:
+            takes, args = declared(node, "takes_norm"), arguments(node)
+            if self.key(node) is None or node.guard != norm.guard or args is None:
+                return False
+            if takes is None or not takes(*args.values()):
+                return False
+            nbytes += sum(t.constant.nbytes for t in node.tensors() if t.constant is not None)
+        return nbytes <= NORM_BYTES
+
+    def take_choice(self, choice: Node, layers: list[Node]) -> bool:
+        """Whether layers quantize a row as this node says."""
+        if not layers or arguments(choice) is None:
+            return False
+        row = (choice.args[0], *choice.outs)
+        return all(declared(node, "of_row") == len(row) and node.guard == choice.guard
+                   and self.key(node) is not None and tuple(node.args[:len(row)]) == row
+                   for node in layers)
+
+    def _at(self, first: int, other: int) -> Node:
+        """A node with the row of an earlier one: its own may not have been made there."""
+        node, earlier = self.graph.nodes[other], self.graph.nodes[first]
+        count = declared(node, "of_row")
+        return replace(node, args=(*earlier.args[:count], *node.args[count:]))

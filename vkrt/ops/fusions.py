@@ -1,0 +1,63 @@
+"""What to lower differently than the nodes of a graph say, because kernels do several of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.dataclass import dataclass, field
+from vkrt.graph.graph import Node
+from vkrt.ops.fusing_q8 import Requantization
+from vkrt.work.tensor import Tensor
+
+
+@dataclass
+class Fusions:
+    """What to lower differently, by the index of the node.
+
+    Attributes:
+        nodes: to lower in the place of the one there.
+        tails: activations that the node there does as well.
+        addends: what the product there adds to its result.
+        requantized: what the node there does to its quantized result as well.
+        gated: products there whose first factor goes through silu before.
+        guarded: softmax there, with zeros for rows that hold nothing but -inf.
+        until: tensors that a node reads in the place of an earlier one, and which node.
+        done: nodes that others do.
+        repeated: nodes that do the same as an earlier one, and which.
+        gates: layers of one row whose silu the result of the layer there is multiplied with.
+        beside: layers of the row of the layer there, which are done with it.
+        norms: what the layers there do to their row before.
+        roundings: how the layers there quantize their row, which is done as it is rounded.
+    """
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    tails: dict[int, Node] = field(default_factory=dict)
+    addends: dict[int, Tensor] = field(default_factory=dict)
+    requantized: dict[int, Requantization] = field(default_factory=dict)
+    gated: set[int] = field(default_factory=set)
+    guarded: set[int] = field(default_factory=set)
+    until: dict[Tensor, int] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    repeated: dict[int, int] = field(default_factory=dict)
+    gates: dict[int, Node] = field(default_factory=dict)
+    beside: dict[int, tuple[Node, ...]] = field(default_factory=dict)
+    norms: dict[int, Node] = field(default_factory=dict)
+    roundings: dict[int, Node] = field(default_factory=dict)
+
+    def keep(self, index: int, *tensors: Tensor) -> None:
+        """Notes that a node reads tensors in the place of an earlier one."""
+        for tensor in tensors:
+            self.until[tensor] = max(index, self.until.get(tensor, -1))
+
+    def is_free(self, index: int) -> bool:
+        """Whether a node is lowered as it stands in the graph."""
+        return index not in self.done and index not in self.nodes
+
+    def how(self, index: int) -> tuple[Any, ...]:
+        """What is lowered differently at a node: where two lowerings say the same of one node, they
+        do the same there."""
+        nodes = (self.nodes.get(index), self.tails.get(index), self.gates.get(index),
+                 self.norms.get(index), self.roundings.get(index), *self.beside.get(index, ()))
+        return (index in self.done, index in self.gated, index in self.guarded,
+                self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
+                *(node and (node.op, node.args, node.outs) for node in nodes))

@@ -1,0 +1,140 @@
+"""One row times 4-bit weights: of a layer, of layers that read the same row, of a gated layer.
+
+The kernels of several layers (shaders/common/q4_row.glsl) see weights, scales and
+biases as texels in every storage, because a stage may have no more than 4 storage buffers. Where
+one of these is larger than the device's views, each layer is a dispatch of its own.
+"""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass, replace
+from vkrt.errors import UnsupportedError
+from vkrt.ops.registry import known
+from vkrt.ops.schema import Sizes
+from vkrt.ops.teams import team_for
+from vkrt.work.tensor import Operand, Tensor
+
+# Elements of a texel of int32
+TEXEL = 32
+# Texels of columns that an invocation makes
+TILE = 3
+
+
+def is_whole(weight: Sizes, group: int) -> bool:
+    """Whether groups and lines of a weight of these sizes are whole texels."""
+    return not group % TEXEL and not weight[1] % (TEXEL // 2)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer.
+
+    Attributes:
+        out: its result, [.., N].
+        weight: [N, bytes of a line], a constant.
+        scales: [K / group, N], or [N] for one group; N may be padded to 4.
+        high_first: whether an even element is in the high half of its byte.
+    """
+
+    out: Tensor
+    weight: Tensor
+    scales: Tensor
+    group: int
+    bias: Tensor | None = None
+    high_first: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """See `is_whole`."""
+        return is_whole(self.weight.sizes, self.group)
+
+    @property
+    def texels(self) -> int:
+        """Of a line, where it has whole ones."""
+        return 2 * self.weight.sizes[1] // TEXEL
+
+    @property
+    def columns(self) -> int:
+        return self.out.sizes[-1]
+
+
+def bytes_of(cx, weight: Tensor) -> Operand:
+    """A weight as a flat operand of bytes, in their order."""
+    if not cx.is_constant(weight):
+        raise UnsupportedError(f"{cx.where()}: {weight} has to be a constant of the program")
+    return cx.flat(weight, (weight.numel,))
+
+
+def words_of(packed: Operand) -> Operand:
+    """The same bytes, as many as are whole texels of int32, seen as those."""
+    return replace(packed, sizes=(packed.sizes[0] // 4,), dtype="int32")
+
+
+def one(cx, source: Operand, layer: Layer, result: Operand, others: list[Operand],
+        adds: bool) -> None:
+    """Dispatches a layer of whole texels.
+
+    Args:
+        others: the words of the weight, the scales, the bias, and the addend.
+        adds: whether there is an addend.
+    """
+    _dispatch(cx, "linear_q4_gemv", layer, [result], [source, *others], adds)
+
+
+def beside(cx, source: Operand, layers: list[Layer]) -> bool:
+    """Makes the results of two or three layers of one row by one dispatch; False if it cannot."""
+    reads = _as_texels(cx, layers)
+    if reads is None:
+        return False
+    shader = {2: "linear_q4_gemv_two", 3: "linear_q4_gemv_three"}[len(layers)]
+    results = [cx.write(layer.out) for layer in layers]
+    _dispatch(cx, shader, layers[0], results, [source, *reads])
+    return True
+
+
+def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
+    """Makes silu(one layer of a row) times another the result of the latter by one dispatch; False
+    if it cannot."""
+    reads = _as_texels(cx, [gate, layer])
+    if reads is None:
+        return False
+    _dispatch(cx, "linear_q4_gemv_gated", layer, [cx.write(layer.out)], [source, *reads])
+    return True
+
+
+def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
+    """The weights, the scales and the biases of layers; None where some cannot be seen so."""
+    operands = ([bytes_of(cx, layer.weight) for layer in layers]
+                + [cx.flat(layer.scales) for layer in layers]
+                + [cx.vector(layer.bias, layer.out.dtype) for layer in layers])
+    if not all(layer.is_whole for layer in layers):
+        return None
+    operands[:len(layers)] = map(words_of, operands[:len(layers)])
+    most = cx.target.max_texels
+    return operands if all(operand.texels <= most for operand in operands) else None
+
+
+def _dispatch(cx, shader: str, layer: Layer, results: list[Operand], reads: list[Operand],
+              adds: bool = False) -> None:
+    """Dispatches a kernel of q4_row.glsl.
+
+    Args:
+        layer: one of its layers.
+        reads: the row first.
+    """
+    row, texels, width = reads[0], layer.texels, -(-layer.columns // 4)
+    norm = cx.fusions.norms.get(cx.node)
+    _, factor, epsilon = known(norm.op).schema.read(norm.args) if norm else (None, None, 0.0)
+    reads = [*reads, cx.check_view(cx.vector(factor, layer.out.dtype))]
+    params = [layer.columns, row.grid[2], row.grid[0], results[0].grid[0], texels,
+              layer.group // TEXEL, layer.bias is not None, layer.high_first,
+              cx.target.tuning.reads_ahead, 0, norm is not None, epsilon, adds]
+    team = team_for(cx.target, width, texels)
+    if team is not None:
+        cx.share(f"{shader}_team", [*params, *team.params], results, reads, team.groups(width),
+                 features=team.features, loops=team.loops(texels))
+        return
+    # The walks ahead are over as many lines, 4 texels a step.
+    walks = max(len(reads) // 3, 1) * TILE
+    cx.dispatch(shader, params, results, reads, -(-width // TILE), loops=texels * (1 + walks),
+                work=TEXEL * TILE // (1 + TILE))
