@@ -144,6 +144,10 @@ def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", ro
     return nodes, last, constants
 
 
+def gated_graph(nodes: list[Node], last: Tensor, _constants: Constants, *more: Tensor) -> Graph:
+    return graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last, *more)
+
+
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize(("swapped", "views", "dtype", "bias", "kind"), [
@@ -151,28 +155,24 @@ def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", ro
     (False, False, "float16", False, "groups"), (True, True, "float32", False, "channels")])
 def test_a_gated_layer_is_one_dispatch(swapped, views, dtype, bias, kind, storage, device):
     nodes, last, constants = gated(swapped, views, dtype, bias=bias, kind=kind)
-    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
+    graph = gated_graph(nodes, last, constants)
     assert kernels(graph, NAMES) == ["unary", "unary", "linear_q4_gemv_gated", "binary"]
     compare(graph, constants, storage, device, dtype, 0.0 if dtype == "float32" else 2e-3)
 
 
 def test_a_gate_that_something_else_reads_stays():
-    nodes, last, _ = gated()
+    made = gated()
     for place in (1, 3, 4):
-        graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last, nodes[place].outs[0])
+        graph = gated_graph(*made, made[0][place].outs[0])
         assert "linear_q4_gemv_gated" not in kernels(graph, NAMES)
 
 
 def test_gated_layers_of_several_rows_stay():
-    nodes, last, _ = gated(rows=3)
-    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
-    assert kernels(graph, NAMES).count("linear_q4_4x8") == 2
+    assert kernels(gated_graph(*gated(rows=3)), NAMES).count("linear_q4_4x8") == 2
 
 
 def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
-    nodes, last, _ = gated()
-    graph = graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last)
-    names = kernels(graph, NAMES, max_texels=COLUMNS * DEPTH // 32 - 1)
+    names = kernels(gated_graph(*gated()), NAMES, max_texels=COLUMNS * DEPTH // 32 - 1)
     assert names == ["unary", "unary", "linear_q4_gemv", "linear_q4_gemv", "binary", "binary"]
 
 
@@ -180,16 +180,16 @@ def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
 
 
 def normed(columns=(COLUMNS, COLUMNS, 8), dtype: str = "float32", group: int = 32,
-           kind: str = "groups") -> tuple[list[Node], Constants]:
+           kind: str = "groups", rows: int = 1) -> tuple[list[Node], Constants]:
     """Layers of the norm of -x, and an operator between that may not take the memory of -x."""
-    constants, x = Constants(), value(1, DEPTH, dtype=dtype)
-    source, norm, last = (Tensor((1, DEPTH), dtype) for _ in range(3))
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source, norm, last = (Tensor((rows, DEPTH), dtype) for _ in range(3))
     weight = constants.add(normal(DEPTH, seed=8).astype(dtype))
     nodes = [Node("aten.neg.default", (x,), (source,)),
              Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norm,)),
              Node("aten.tanh.default", (source,), (last,))]
     for number, size in enumerate(columns):
-        nodes.append(layer(kind, norm, Tensor((1, size), dtype), constants, seed=10 * number,
+        nodes.append(layer(kind, norm, Tensor((rows, size), dtype), constants, seed=10 * number,
                            group=group))
     return nodes, constants
 
@@ -221,6 +221,35 @@ def test_a_norm_that_layers_cannot_do_stays(monkeypatch):
     assert "rms_norm" in kernels(normed_graph(nodes), NAMES)
 
 
+# Weights that are streamed
+
+
+@pytest.mark.parametrize(("made", "weights"), [
+    (lambda: several("groups", 3, rows=4)[0], {6}), (lambda: gated_graph(*gated(rows=4)), {4}),
+    (lambda: normed_graph(normed(rows=4)[0]), {4, 7})])
+def test_weights_that_are_read_together_at_one_row_are_needed_together_at_others(
+        made, weights, monkeypatch):
+    """A plan of reloads is made for the largest sizes and serves all."""
+    graph = made()
+    assert not lower(graph, Target()).together
+    monkeypatch.setattr(Graph, "is_dynamic", True)
+    work = lower(graph, Target())
+    assert {len(group) for group in work.together} == weights
+    users = {weight.storage: weight.users for weight in work.catalog}
+    for group in work.together:
+        assert len({users[storage] for storage in group}) == 1
+
+
+def test_layers_with_other_weights_between_them_stay():
+    graph, constants = several("groups", 2)
+    weight = constants.add(normal(COLUMNS))
+    nodes = list(graph.nodes)
+    nodes.insert(2, Node("aten.mul.Tensor", (nodes[1].outs[0], weight),
+                         (Tensor((1, COLUMNS), "float32"),)))
+    graph = graph_of(graph.inputs[0], nodes, *graph.outputs, nodes[2].outs[0])
+    assert kernels(graph, NAMES).count("linear_q4_gemv") == 2
+
+
 # Kernels in a GPU's shape
 
 
@@ -230,8 +259,8 @@ def test_teams_do_the_same(storage, device):
     cases = [(*several("groups", 3, bias=True), 1e-6)]
     nodes, constants = normed()
     cases.append((normed_graph(nodes), constants, 1e-6))
-    nodes, last, constants = gated()
-    cases.append((graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last), constants, 1e-6))
+    made = gated()
+    cases.append((gated_graph(*made), made[-1], 1e-6))
     for features in offered(device)[:2]:
         with overridden(sharing(policy_of(device.info), features)):
             for graph, constants, tolerance in cases:

@@ -8,7 +8,7 @@ nodes share. Constants become weights when first asked for, once per layout.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from vkrt.dataclass import replace
@@ -122,7 +122,14 @@ class Lowering(Emitter):
         prepacks = sorted(self.prepacks, key=lambda p: (p.constant.source, p.constant.offset))
         return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
-                        self.target, memo=Memo(self._entered, tuple(self._nodes), self._weights))
+                        self.target, together=tuple(map(self._weights_of, self.fusions.together)),
+                        memo=Memo(self._entered, tuple(self._nodes), self._weights))
+
+    def _weights_of(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        """Ids of the storages of the weights that nodes read."""
+        return tuple(sorted({operand.storage.id for index in nodes
+                             for step in self._nodes[index].steps for operand in step.reads
+                             if operand.storage.role == "weight"}))
 
     # Tensors -> operands
 

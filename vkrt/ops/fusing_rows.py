@@ -10,7 +10,7 @@ quantized, is found where they are done.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from vkrt.dataclass import dataclass, replace
@@ -28,42 +28,68 @@ NORM_BYTES = 2 << 20
 
 
 def find_rows(graph: Graph, found: Fusions, uses: Uses) -> None:
-    """Finds layers of one row, and adds to `found` how they are done."""
+    """Finds layers of one row, and adds to `found` how they are done.
+
+    Where sizes change there may be one row at others: weights that one kernel reads then are
+    `together` at these sizes too.
+    """
     rows = _Rows(graph, {copy: made for index, earlier in found.repeated.items() for copy, made in
                          zip(graph.nodes[index].outs, graph.nodes[earlier].outs, strict=True)})
+    if graph.is_dynamic:
+        could = Fusions(nodes=dict(found.nodes), addends=found.addends, gated=set(found.gated),
+                        done=set(found.done))
+        found.together = _find(graph, could, uses, replace(rows, any_rows=True))
+    _find(graph, found, uses, rows)
+
+
+def _find(graph: Graph, found: Fusions, uses: Uses, rows: _Rows) -> list[set[int]]:
+    """Finds layers; returns sets of nodes, each as it is done without these, that one kernel does,
+    or several that do the same norm."""
     # Where layers are done that are not where they stand.
     moved = {id(found.nodes[index].args): index for index in found.addends}
     places = {index: moved[id(node.args)] for index, node in enumerate(graph.nodes)
               if id(node.args) in moved}
+    apart = dict(places)
+    together: list[set[int]] = []
     for index in sorted(found.gated):
         first = uses.without_views(_gate_maker(graph, found, index, uses))
         second = uses.without_views(uses.only(found.nodes[index].args[1], index))
         if not first or not second or not all(map(found.is_free, (*first, *second))):
             continue
-        gate, other = graph.nodes[first[-1]], graph.nodes[second[-1]]
-        if rows.key(gate) is not None and rows.key(gate) == rows.key(other):
-            found.gated.remove(index)
-            found.done.update(first, second)
-            found.gates[index] = gate
-            found.nodes[index] = replace(other, outs=graph.nodes[index].outs)
-            found.keep(index, *gate.tensors(), *other.tensors())
-            places |= {first[-1]: index, second[-1]: index}
+        pair = first[-1], second[-1]
+        gate, other = (graph.nodes[maker] for maker in pair)
+        key = rows.key(gate)
+        if key is None or key != rows.key(other) or not rows.only(pair, index):
+            continue
+        found.gated.remove(index)
+        found.done.update(first, second)
+        found.gates[index] = gate
+        found.nodes[index] = replace(other, outs=graph.nodes[index].outs)
+        found.keep(index, *gate.tensors(), *other.tensors())
+        places |= dict.fromkeys(pair, index)
+        together.append(set(pair))
     for index, others in rows.beside(found):
         found.beside[index] = tuple(others.values())
         found.done.update(others)
         places |= dict.fromkeys(others, index)
+        together.append({index, *others})
     for index, node in enumerate(graph.nodes):
-        kinds = {NORM: (rows.take_norm, found.norms), CHOICE: (rows.take_choice, found.roundings)}
-        if node.op not in kinds or any(map(uses.is_result, node.outs)):
+        if node.op not in (NORM, CHOICE) or any(map(uses.is_result, node.outs)):
             continue
-        take, into = kinds[node.op]
+        take, into = ((rows.take_norm, found.norms) if node.op == NORM else
+                      (rows.take_choice, found.roundings))
         readers = {reader for out in node.outs for reader in uses.readers[out]}
-        if (all(reader in places or found.is_free(reader) for reader in readers)
-                and take(node, [graph.nodes[reader] for reader in readers])):
+        if (not all(reader in places or found.is_free(reader) for reader in readers)
+                or not take(node, [graph.nodes[reader] for reader in readers])):
+            continue
+        where = {places.get(reader, reader) for reader in readers}
+        if rows.only({index, *readers}, max(where)):
             found.done.add(index)
-            for place in {places.get(reader, reader) for reader in readers}:
+            for place in where:
                 into[place] = node
                 found.keep(place, *node.tensors())
+            together.append({index, *(apart.get(reader, reader) for reader in readers)})
+    return together
 
 
 def _gate_maker(graph: Graph, found: Fusions, index: int, uses: Uses) -> int | None:
@@ -83,10 +109,12 @@ class _Rows:
     Attributes:
         graph: where.
         same: tensors that are copies of an earlier one, and which.
+        any_rows: whether layers of several rows are taken for such of one.
     """
 
     graph: Graph
     same: dict[Tensor, Tensor]
+    any_rows: bool = False
 
     def key(self, node: Node) -> Any:
         """What two nodes have to have in common for one kernel; None for what is no layer of one
@@ -97,7 +125,7 @@ class _Rows:
             return None
         row, others = list(args.values())[:count], list(args.values())[count:]
         x = row[0]
-        if not x.numel or math.prod(x.sizes[:-1]) != 1:
+        if not x.numel or (math.prod(x.sizes[:-1]) != 1 and not self.any_rows):
             return None
         if any(isinstance(value, Tensor) and value.constant is None for value in others):
             return None
@@ -116,8 +144,14 @@ class _Rows:
         for group in groups.values():
             for start in range(0, len(group), MOST):
                 first, *others = group[start:start + MOST]
-                if others:
+                if others and self.only((first, *others), others[-1]):
                     yield first, {other: self._at(first, other) for other in others}
+
+    def only(self, nodes: Collection[int], last: int) -> bool:
+        """Whether no node but these reads constants between the first of them and a later node:
+        weights are streamed in the order of the nodes that read them."""
+        return not any(tensor.constant is not None for index in range(min(nodes), last)
+                       if index not in nodes for tensor in self.graph.nodes[index].tensors())
 
     def take_norm(self, norm: Node, layers: list[Node]) -> bool:
         """Whether layers do the norm of the row that they read."""

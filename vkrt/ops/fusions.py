@@ -28,6 +28,7 @@ class Fusions:
         beside: layers of the row of the layer there, which are done with it.
         norms: what the layers there do to their row before.
         roundings: how the layers there quantize their row, which is done as it is rounded.
+        together: sets of nodes whose weights one kernel reads at other sizes.
     """
 
     nodes: dict[int, Node] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Fusions:
     beside: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     norms: dict[int, Node] = field(default_factory=dict)
     roundings: dict[int, Node] = field(default_factory=dict)
+    together: list[set[int]] = field(default_factory=list)
 
     def keep(self, index: int, *tensors: Tensor) -> None:
         """Notes that a node reads tensors in the place of an earlier one."""

@@ -206,6 +206,8 @@ class WorkList:
         storage: "texel", "buffer" or "texture3d".
         target: what it is made for.
         notes: decisions worth telling the user (fallbacks), in plain words.
+        together: ids of storages of weights that are needed at the same time, because a kernel
+            reads them at other sizes.
         memo: what lowering remembers (`vkrt.ops.reuse.Memo`) for work lists of other sizes that
             are made from this one. It is not part of the work: it is neither compared nor written
             to files.
@@ -220,6 +222,7 @@ class WorkList:
     storage: str = "texel"
     target: Target = Target()
     notes: tuple[str, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
     memo: Any = field(default=None, compare=False, repr=False)
 
     @cached_property

@@ -77,11 +77,14 @@ def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
 
 
 def _users(work: WorkList) -> dict[int, list[int]]:
-    """The steps that touch each storage, ascending, by its id."""
+    """The steps that touch each storage, or one that is needed with it, ascending, by its id."""
     result: dict[int, list[int]] = {}
     for index, step in enumerate(work.steps):
         for storage in {operand.storage.id for operand in (*step.writes, *step.reads)}:
             result.setdefault(storage, []).append(index)
+    for group in work.together:
+        steps = sorted({step for storage in group for step in result.get(storage, ())})
+        result.update(dict.fromkeys(group, steps))
     return result
 
 
