@@ -326,6 +326,18 @@ def test_a_row_that_only_layers_read_is_quantized_as_it_is_rounded():
     assert "choose_qparams" in kernels(more, names)
 
 
+def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
+    x = value(1, 64)
+    graph, _ = _layers(x, x)
+    first, second = graph.outputs
+    gate, mul, out = (Tensor(first.sizes, x.dtype) for _ in range(3))
+    nodes = [*graph.nodes, Node("aten.sigmoid.default", (first,), (gate,)),
+             Node("aten.mul.Tensor", (first, gate), (mul,)),
+             Node("aten.mul.Tensor", (mul, second), (out,))]
+    names = (*NAMES, "choose_qparams", "quantize_rows", "quantize_row")
+    assert kernels(graph_of(x, nodes, out), names) == ["quantize_row", "linear_q4_gemv_gated"]
+
+
 def test_repeated_nodes_have_the_same_operator_arguments_and_results():
     x = value(3, 64)
     graph, _ = _layers(x, x, x, x)

@@ -76,19 +76,23 @@ def _find(graph: Graph, found: Fusions, uses: Uses, rows: _Rows) -> list[set[int
     for index, node in enumerate(graph.nodes):
         if node.op not in (NORM, CHOICE) or any(map(uses.is_result, node.outs)):
             continue
-        take, into = ((rows.take_norm, found.norms) if node.op == NORM else
-                      (rows.take_choice, found.roundings))
         readers = {reader for out in node.outs for reader in uses.readers[out]}
-        if (not all(reader in places or found.is_free(reader) for reader in readers)
-                or not take(node, [graph.nodes[reader] for reader in readers])):
+        layers = [graph.nodes[reader] for reader in readers]
+        if not readers or not all(r in places or found.is_free(r) for r in readers):
             continue
         where = {places.get(reader, reader) for reader in readers}
-        if rows.only({index, *readers}, max(where)):
-            found.done.add(index)
-            for place in where:
-                into[place] = node
-                found.keep(place, *node.tensors())
+        if node.op == CHOICE and rows.take_choice(node, layers):
+            into = found.roundings
+        elif (node.op == NORM and rows.take_norm(node, layers)
+              and rows.only({index, *readers}, max(where))):
+            into = found.norms
             together.append({index, *(apart.get(reader, reader) for reader in readers)})
+        else:
+            continue
+        found.done.add(index)
+        for place in where:
+            into[place] = node
+            found.keep(place, *node.tensors())
     return together
 
 
@@ -155,7 +159,7 @@ class _Rows:
 
     def take_norm(self, norm: Node, layers: list[Node]) -> bool:
         """Whether layers do the norm of the row that they read."""
-        if not layers or arguments(norm) is None:
+        if arguments(norm) is None:
             return False
         nbytes = 0
         for node in layers:
@@ -169,7 +173,7 @@ class _Rows:
 
     def take_choice(self, choice: Node, layers: list[Node]) -> bool:
         """Whether layers quantize a row as this node says."""
-        if not layers or arguments(choice) is None:
+        if arguments(choice) is None:
             return False
         row = (choice.args[0], *choice.outs)
         return all(declared(node, "of_row") == len(row) and node.guard == choice.guard
