@@ -18,6 +18,7 @@ IN(1, source)
 #define WIDTH X
 #define HEIGHT Y
 #define HEADS heads
+#define LOAD_SOURCE LOAD
 #include "rotary_turn.glsl"
 
 void main() {

@@ -25,19 +25,15 @@ PARAM(FURTHER + 2, key_heads)
 #define WIDTH X
 #define HEIGHT Y
 #define HEADS heads
+#define LOAD_SOURCE LOAD
 #include "rotary_turn.glsl"
-#undef SOURCE
-#undef TURN
-#undef PARTNERS
-#undef WIDTH
-#undef HEIGHT
-#undef HEADS
 #define SOURCE keys
 #define TURN turned_keys
 #define PARTNERS key_partners
 #define WIDTH key_X
 #define HEIGHT key_Y
 #define HEADS key_heads
+#define LOAD_SOURCE LOAD
 #include "rotary_turn.glsl"
 
 void main() {

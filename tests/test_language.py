@@ -91,7 +91,7 @@ def test_caches_are_states_changed_in_place():
     caches = {state.operand.storage.id for state in work.states}
     writes = [step for step in work.steps for operand in step.writes
               if operand.storage.id in caches]
-    assert {step.shader.split(".")[0] for step in writes} == {"rows_into_two"}
+    assert {step.shader.split(".")[0] for step in writes} == {"rotary_into"}
     assert len(writes) == 4
 
 

@@ -11,9 +11,11 @@ TEXEL_IN(POSITION_BINDING, position, i32)
 PARAM(POSITION_PARAM, position_element)
 PARAM(POSITION_PARAM + 1, position_base)
 
-// The number, at least 0 and at most `most`.
+// A number that is read so from any input, at least 0 and at most `most`.
+#define NUMBER_AT_MOST(input_, element, base, most) \
+  clamp(((element) < 0 ? 0 : texelFetch(input_, max(element, 0) >> 2)[max(element, 0) & 3]) \
+        + (base), 0, most)
+
 int position_at_most(int most) {
-  int element = max(position_element, 0);
-  int number = texelFetch(position, element >> 2)[element & 3];
-  return clamp((position_element < 0 ? 0 : number) + position_base, 0, most);
+  return NUMBER_AT_MOST(position, position_element, position_base, most);
 }

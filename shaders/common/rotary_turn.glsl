@@ -1,19 +1,19 @@
 // Texel i of the tensor SOURCE, turned: a function TURN for rotary.glsl. The including shader defines
-// both, and the parameters of its own that the tensor has: WIDTH and HEIGHT (X and Y of its grid) and
-// HEADS.
+// both, LOAD_SOURCE, how the tensor is read, and the parameters of its own that it has: WIDTH and
+// HEIGHT (X and Y of its grid) and HEADS.
 
 // The elements that texel z of a row is turned with, from texel `base` on.
 vec4 PARTNERS(int base, int z) {
   int half_ = turned >> 1;
   if ((half_ & 3) == 0) {
     int step = 4 * z < half_ ? half_ >> 2 : -(half_ >> 2);
-    return LOAD(SOURCE, AT_LINEAR(base + z + step, WIDTH, HEIGHT, Z));
+    return LOAD_SOURCE(SOURCE, AT_LINEAR(base + z + step, WIDTH, HEIGHT, Z));
   }
   vec4 v = vec4(0);
   [[unroll]] for (int c = 0; c < 4; c++) {
     int element = min(4 * z + c, turned - 1);
     element += element < half_ ? half_ : -half_;
-    v[c] = LOAD(SOURCE, AT_LINEAR(base + (element >> 2), WIDTH, HEIGHT, Z))[element & 3];
+    v[c] = LOAD_SOURCE(SOURCE, AT_LINEAR(base + (element >> 2), WIDTH, HEIGHT, Z))[element & 3];
   }
   return v;
 }
@@ -23,7 +23,7 @@ vec4 TURN(int i) {
   int z = row_texel.y;
   int place = REST_OF(QUOTIENT(row_texel.x, HEADS), positions);
   int row = (position_at_most(table_rows - positions) + place) * table_Z;
-  vec4 v = LOAD(SOURCE, AT_LINEAR(i, WIDTH, HEIGHT, Z));
+  vec4 v = LOAD_SOURCE(SOURCE, AT_LINEAR(i, WIDTH, HEIGHT, Z));
   if (kind == COMPLEX) {
     v = turned_pairs(v, LOAD_TABLE(cosines, row + z));
   } else if (kind == PAIRS) {
@@ -39,3 +39,10 @@ vec4 TURN(int i) {
   }
   return mask_padding(v, VALID(z, size));
 }
+#undef SOURCE
+#undef TURN
+#undef PARTNERS
+#undef WIDTH
+#undef HEIGHT
+#undef HEADS
+#undef LOAD_SOURCE

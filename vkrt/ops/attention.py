@@ -13,6 +13,7 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import LateRule, op
+from vkrt.ops.rotary import turn_into
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -90,7 +91,11 @@ def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, sta
     out, *changed = node.outs
     keys, values = (cx.change(before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
-    write_rows(cx, (keys, values), (key, value), start)
+    rotary = cx.fusions.rotaries.get(cx.node)
+    if rotary is None:
+        write_rows(cx, (keys, values), (key, value), start)
+    else:
+        turn_into(cx, rotary, (keys, values), value, start)
     _attend(cx, out, query, keys, values, start, causal, scale)
 
 

@@ -6,7 +6,8 @@ that nothing else reads (a residual connection, a gate) is done by the kernel of
 a linear layer's result and another tensor by the kernel of that layer. The numbers are those of the
 separate kernels, but that in half precision nothing is rounded in between.
 
-Layers of one row that one kernel does: see `fusing_rows`.
+Layers of one row that one kernel does: see `fusing_rows`. Keys that are turned on their way into a
+cache: see `fusing_rotary`.
 
 The exporter quantizes the input of every linear layer anew, also where several have the same one
 (queries, keys and values): such nodes are `repeated`, and their results are those of the first.
@@ -26,6 +27,7 @@ from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph
 from vkrt.ops.fusing_padding import border_before, with_border
 from vkrt.ops.fusing_q8 import QUANTIZE, quantized
+from vkrt.ops.fusing_rotary import rotary_before
 from vkrt.ops.fusing_rows import find_rows
 from vkrt.ops.fusing_softmax import guarded_softmax
 from vkrt.ops.fusions import Fusions
@@ -77,6 +79,12 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
             _find_addend(graph, found, index, uses)
     for index in range(len(graph.nodes)):
         _find_border(graph, found, index, uses)
+    for index in range(len(graph.nodes)):
+        maker = rotary_before(graph, index, uses)
+        if maker is not None:
+            found.rotaries[index] = graph.nodes[maker]
+            found.done.add(maker)
+            found.keep(index, *graph.nodes[maker].tensors())
     _find_repeated(graph, found)
     find_rows(graph, found, uses)
     return found

@@ -28,6 +28,7 @@ class Fusions:
         beside: layers of the row of the layer there, which are done with it.
         norms: what the layers there do to their row before.
         roundings: how the layers there quantize their row, which is done as it is rounded.
+        rotaries: what turns the queries and the keys of the attention there.
         together: sets of nodes whose weights one kernel reads at other sizes.
     """
 
@@ -44,6 +45,7 @@ class Fusions:
     beside: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     norms: dict[int, Node] = field(default_factory=dict)
     roundings: dict[int, Node] = field(default_factory=dict)
+    rotaries: dict[int, Node] = field(default_factory=dict)
     together: list[set[int]] = field(default_factory=list)
 
     def keep(self, index: int, *tensors: Tensor) -> None:
@@ -58,8 +60,8 @@ class Fusions:
     def how(self, index: int) -> tuple[Any, ...]:
         """What is lowered differently at a node: where two lowerings say the same of one node, they
         do the same there."""
-        nodes = (self.nodes.get(index), self.tails.get(index), self.gates.get(index),
-                 self.norms.get(index), self.roundings.get(index), *self.beside.get(index, ()))
+        each = (self.nodes, self.tails, self.gates, self.norms, self.roundings, self.rotaries)
+        nodes = (*(kind.get(index) for kind in each), *self.beside.get(index, ()))
         return (index in self.done, index in self.gated, index in self.guarded,
                 self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
                 *(node and (node.op, node.args, node.outs) for node in nodes))

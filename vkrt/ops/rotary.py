@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 
+from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.positions import need_position, position
-from vkrt.ops.registry import LateRule, op
+from vkrt.ops.positions import need_position, position, write_rows
+from vkrt.ops.registry import LateRule, known, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
+
+# How operators of queries and keys turn them, kinds of rotary.glsl
+KINDS = {"et_vk.apply_rotary_emb.default": "PAIRS", "et_vk.apply_rotary_emb_hf.default": "HALVES"}
 
 
 def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
@@ -34,20 +38,62 @@ def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
             _turn(cx, (out,), (x,), how, tables, turned, first_row, heads_first)
         return
     sources = [cx.read(x, row_major(x.rank)) for x in xs]
-    # Halves also read what other invocations write, and nobody may write what others still read.
-    apart = how != "HALVES" and len({source.storage.id for source in sources}) == len(sources)
-    results = [cx.write(out, source.order, over=(source,) if apart else ())
+    # Nobody may write what others still read.
+    apart = len({source.storage.id for source in sources}) == len(sources)
+    results = [_result(cx, out, source, how, apart)
                for out, source in zip(outs, sources, strict=True)]
-    # Between two positions
-    heads = [x.sizes[2] if x.rank == 4 and not heads_first else 1 for x in xs]
-    rows, texels = tables[0].sizes[0], tables[0].grid[2]
-    where, numbers = position(cx, first_row)
-    params = [*results[0].grid, results[0].packed, kind("rotary_turn", how), heads[0],
-              xs[0].sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
+    where, params = _params(cx, xs[0], results[0], how, tables, turned, first_row, heads_first)
     if len(xs) > 1:
-        params += [*results[1].grid[:2], heads[1]]
+        params += [*results[1].grid[:2], _heads(xs[1], heads_first)]
     cx.dispatch("rotary" if len(xs) == 1 else "rotary_two", params, results,
                 [*sources, *tables, where], sum(result.texels for result in results), loops=4)
+
+
+def _result(cx, out: Tensor, source: Operand, how: str, apart: bool) -> Operand:
+    """Where the turned elements go: halves also read what other invocations write."""
+    return cx.write(out, source.order, over=(source,) if apart and how != "HALVES" else ())
+
+
+def _heads(x: Tensor, heads_first: bool) -> int:
+    """Rows of x between two positions."""
+    return x.sizes[2] if x.rank == 4 and not heads_first else 1
+
+
+def _params(cx, x: Tensor, result: Operand, how: str, tables: tuple[Operand, Operand], turned: int,
+            first_row: int, heads_first: bool) -> tuple[Operand, list[int]]:
+    """The operand and the parameters of rotary.glsl for the first of the tensors."""
+    rows, texels = tables[0].sizes[0], tables[0].grid[2]
+    where, numbers = position(cx, first_row)
+    return where, [*result.grid, result.packed, kind("rotary_turn", how), _heads(x, heads_first),
+                   x.sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
+
+
+def turn_into(cx, node: Node, caches: tuple[Operand, Operand], values: Tensor, start: int) -> None:
+    """Lowers a node whose keys, and values with them, are new rows of caches (`fusing_rotary`).
+
+    Args:
+        node: one of queries and keys [1, S, heads, D].
+        caches: [1, rows, heads, D], of the keys and of the values.
+        start: the row of the caches where the first goes.
+    """
+    (q, k, cosines, sines, *rest), how = known(node.op).schema.read(node.args), KINDS[node.op]
+    tables = cx.flat(cosines), cx.flat(sines)
+    sources = [cx.read(x, row_major(x.rank)) for x in (q, k, values)]
+    storages = {operand.storage.id for operand in (*caches, *sources)}
+    texels = (operand.texels for operand in (*tables, *sources[1:]))
+    if len(storages) < len(caches) + len(sources) or max(texels) > cx.target.max_texels:
+        known(node.op).function(cx, node, q, k, cosines, sines, *rest)
+        write_rows(cx, caches, (node.outs[1], values), start)
+        return
+    turned = q.sizes[3] if how == "PAIRS" else cosines.sizes[-1]
+    result = _result(cx, node.outs[0], sources[0], how, True)
+    first_row = rest[0] if rest else 0
+    where, params = _params(cx, q, result, how, tables, turned, first_row, False)
+    place, numbers = position(cx, start)
+    params += [*sources[1].grid[:2], k.sizes[2], k.sizes[2] * sources[1].grid[2],
+               caches[0].sizes[1], *numbers]
+    cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
+                result.texels + sources[1].texels, loops=4)
 
 
 def _need_heads(q, k):
@@ -76,7 +122,7 @@ def _pairs_sizes(q, k, cosines, sines):
 def _pairs(cx, node, q, k, cosines, sines):
     """Neighbouring elements; tables [S, D / 2]."""
     tables = cx.flat(cosines), cx.flat(sines)
-    _turn(cx, node.outs, (q, k), "PAIRS", tables, q.sizes[3])
+    _turn(cx, node.outs, (q, k), KINDS[node.op], tables, q.sizes[3])
 
 
 def _halves_sizes(q, k, cosines, sines, start):
@@ -119,7 +165,8 @@ def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     rows, turned = cosines.sizes[-2:]
     tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
-    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start, heads_first=cosines.rank == 3)
+    _turn(cx, node.outs, (q, k), KINDS[node.op], tables, turned, start,
+          heads_first=cosines.rank == 3)
 
 
 def _complex_sizes(x, angles):

@@ -1,0 +1,71 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+#extension GL_GOOGLE_include_directive : require
+// Rotary position embedding of queries and keys (rotary.glsl), of which the keys go into their cache,
+// and so do the values: see rows_into.glsl.
+//
+// All but the queries and what is written are texels in every storage, or images, as a stage may have
+// no more than 4 storage buffers.
+#define TABLES 6
+#define TABLE(binding, name) TEXEL_IN(binding, name, DTYPE)
+#define LOAD_TABLE(name, i) texelFetch(name, i)
+#define POSITION_BINDING 8
+#include "rotary.glsl"
+
+OUT(0, queries_result)
+SSBO_OUT(1, key_cache, DTYPE)
+SSBO_OUT(2, value_cache, DTYPE)
+IN(3, queries)
+#if defined(STORAGE_TEXTURE3D)
+IN(4, keys)
+IN(5, values)
+#define LOAD_NEW(name, at) LOAD(name, at)
+#else
+TEXEL_IN(4, keys, DTYPE)
+TEXEL_IN(5, values, DTYPE)
+#define LOAD_NEW(name, at) texelFetch(name, at)
+#endif
+// The grid of the keys and of the values is key_X x key_Y x Z.
+PARAM(FURTHER, key_X)
+PARAM(FURTHER + 1, key_Y)
+PARAM(FURTHER + 2, key_heads)
+// Texels of a row of a cache, and its rows.
+PARAM(FURTHER + 3, slab)
+PARAM(FURTHER + 4, rows)
+// Where the first row goes, as position.glsl reads it.
+TEXEL_IN(9, place, i32)
+PARAM(FURTHER + 5, place_element)
+PARAM(FURTHER + 6, place_base)
+
+#define SOURCE queries
+#define TURN turned_queries
+#define PARTNERS query_partners
+#define WIDTH X
+#define HEIGHT Y
+#define HEADS heads
+#define LOAD_SOURCE LOAD
+#include "rotary_turn.glsl"
+#define SOURCE keys
+#define TURN turned_keys
+#define PARTNERS key_partners
+#define WIDTH key_X
+#define HEIGHT key_Y
+#define HEADS key_heads
+#define LOAD_SOURCE LOAD_NEW
+#include "rotary_turn.glsl"
+
+void main() {
+  int i = invocation();
+  int count = key_X * key_Y * Z;
+  if (i < X * Y * Z) {
+    STORE(queries_result, AT_LINEAR(i, X, Y, Z), turned_queries(i));
+    return;
+  }
+  int key = i - X * Y * Z;
+  if (key >= count) return;
+  int first = NUMBER_AT_MOST(place, place_element, place_base, rows - positions) * slab;
+  key_cache[first + key] = PASTE(pack_, DTYPE)(turned_keys(key));
+  vec4 v = LOAD_NEW(values, AT_LINEAR(key, key_X, key_Y, Z));
+  value_cache[first + key] = PASTE(pack_, DTYPE)(v);
+}
