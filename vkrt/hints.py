@@ -1,6 +1,6 @@
 """Names of `typing` that only annotations use, without `typing`.
 
-Its module, and what that imports, takes a process that runs one program as long as a third of vkrt.
+Its module, and what that imports, takes nearly as long as Python itself takes to start.
 Annotations are never evaluated here (`from __future__ import annotations`), so whatever stands for
 these names does not matter when a module runs; type checkers read the real ones.
 """
