@@ -11,6 +11,7 @@ import pytest
 from support import MODELS, damaged, inputs_of, run_python, same_bits
 
 import vkrt
+from vkrt.capi import config
 from vkrt.dataclass import replace
 from vkrt.device import policy
 from vkrt.errors import UnsupportedError
@@ -90,6 +91,39 @@ def test_what_is_not_imported(tmp_path):
     first, second = (run_python(code, str(MLP), str(tmp_path)).split() for _ in range(2))
     assert len(first) == 5
     assert second == []
+
+
+@pytest.mark.driver
+def test_what_a_host_in_c_does_without(tmp_path):
+    """A later start of a host needs none of these modules of the standard library, which together
+    take as long to import as Python takes to start, nor what they import."""
+    code = """
+        import ctypes, struct, sys
+        # What is None there cannot be imported, whoever has imported it before.
+        sys.modules.update(dict.fromkeys(sys.argv[3].split()))
+        from vkrt.method import kept
+        kept.RECENT_NS = 0
+        library = ctypes.CDLL(sys.argv[2])
+        library.vkrt_last_error_text.restype = ctypes.c_char_p
+
+        def tensor(nbytes):
+            memory = ctypes.create_string_buffer(nbytes)
+            whole = struct.pack("QQ", ctypes.addressof(memory), nbytes) + bytes(240)
+            return memory, ctypes.create_string_buffer(whole)
+
+        program, (x, given), (y, taken) = ctypes.c_void_p(), tensor(360), tensor(120)
+        if library.vkrt_load(sys.argv[1].encode(), None, ctypes.byref(program)) or library.vkrt_run(
+                program, None, None, given, ctypes.c_size_t(1), taken, ctypes.c_size_t(1)):
+            raise SystemExit(library.vkrt_last_error_text().decode())
+        print(y.raw.hex(), "vkrt.ops.registry" in sys.modules)
+        library.vkrt_close(program)
+    """
+    library = config.folder() / config.LIBRARY
+    forbidden = ("ast copy dataclasses datetime dis enum hashlib inspect json logging numpy "
+                 "pathlib pickle random re shutil signal subprocess tempfile typing")
+    first, second = (run_python(code, str(MLP), str(library), words, VKRT_PLAN_CACHE=str(tmp_path)
+                                ).split() for words in ("", forbidden))
+    assert first == [second[0], "True"] and second[1] == "False"
 
 
 @pytest.mark.driver

@@ -23,7 +23,9 @@ LINES = (
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk"),
     ("memory", "work", "report"),
-    ("dataclass", "digest", "errors", "extensions", "late", "version"),
+    ("dataclass", "digest", "errors", "extensions", "jsontext", "version"),
+    ("late",),
+    ("hints",),
 )
 BESIDE = {("runtime", "ops")}
 

@@ -148,3 +148,18 @@ def test_what_lowering_remembers_is_kept_for_other_sizes_only(device):
 def test_figures_of_the_process():
     assert {"VmRSS", "VmHWM", "RssAnon", "RssFile"} <= set(resident())
     assert resident()["VmHWM"] >= resident()["RssAnon"] > 0
+
+
+@linux
+def test_a_process_of_any_name():
+    """The system's page of figures has the name of the process, in whatever encoding."""
+    comm = f"/proc/self/task/{os.getpid()}/comm"
+    with open(comm, "rb") as file:
+        before = file.read()
+    try:
+        with open(comm, "wb") as file:
+            file.write("größe".encode("latin-1"))
+        assert resident()["VmRSS"] > 0
+    finally:
+        with open(comm, "wb") as file:
+            file.write(before.strip())

@@ -7,7 +7,6 @@
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from vkrt import extensions
 from vkrt.errors import (
@@ -23,6 +22,7 @@ from vkrt.errors import (
     VkrtError,
     VulkanError,
 )
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.version import __version__
 
 if TYPE_CHECKING:

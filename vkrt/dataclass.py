@@ -10,7 +10,8 @@ same. The functions of `dataclasses` take them, too: what those look for is made
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+
+from vkrt.hints import TYPE_CHECKING, Any
 
 _NONE: Any = object()
 # Objects that a class makes before its `__init__` is compiled

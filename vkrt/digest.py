@@ -7,7 +7,8 @@ module is slower for many bytes: whole files are for `hashlib`.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+
+from vkrt.hints import Any
 
 
 @cache

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from functools import cache
+from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 
 # Room -> its extension modules, as the room's meson.build has them
@@ -45,8 +45,12 @@ class _Finder:
 @cache
 def _file_of(shared_object: str) -> str | None:
     """Where a shared object is: in an editable install it lies elsewhere than the room."""
-    found = find_spec(shared_object)
-    return None if found is None else found.origin
+    room = import_module(shared_object.rpartition(".")[0])
+    for finder in sys.meta_path:
+        found = finder.find_spec(shared_object, room.__path__)
+        if found is not None:
+            return found.origin
+    return None
 
 
 def install() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import FormatError
+from vkrt.hints import TYPE_CHECKING, Any
+from vkrt.late import re
 from vkrt.memory.source import Source
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # Bytes hashed at once.
 _PART = 4 << 20
-_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def _open(source: Any) -> Source:
@@ -126,7 +125,7 @@ def verify(source: Any, data_path: Any = None) -> int:
     try:
         named = [(key, 0, span) for key, span in files.program.named_data.items()]
         named += [(key, entry.source, entry.span) for key, entry in files.external.named.items()]
-        named = [entry for entry in named if _SHA256.fullmatch(entry[0])]
+        named = [entry for entry in named if re.fullmatch("[0-9a-f]{64}", entry[0])]
         damaged = [f"{key} in {files.sources[number].name}" for key, number, span in named
                    if sha256_of(files.sources[number], span) != key]
     finally:

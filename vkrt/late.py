@@ -1,13 +1,15 @@
-"""numpy, imported when something of it is first used.
+"""Modules that are imported when something of them is first used.
 
-It takes as long to import as all of vkrt, and a host in C may never need it: arrays are a matter of
-Python's users, of kernels on the host and of 64-bit numbers.
+numpy takes as long to import as all of vkrt, and a host in C may never need it: arrays are a matter
+of Python's users, of kernels on the host and of 64-bit numbers. Regular expressions and JSON take
+half as long as Python itself takes to start, and are for what users write.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+
+from vkrt.hints import TYPE_CHECKING, Any
 
 
 class Late:
@@ -27,3 +29,9 @@ class Late:
 
 
 numpy: Any = Late("numpy")
+
+if TYPE_CHECKING:
+    import json as json
+    import re as re
+else:
+    json, re = Late("json"), Late("re")

@@ -6,12 +6,12 @@ The device decides how weights are laid out, so one is needed; nothing is alloca
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.device.policy import target_of
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.files import packed_beside
+from vkrt.hints import Any
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.packed.writer import jobs_of, write

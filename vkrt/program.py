@@ -10,11 +10,11 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.files import Files
 from vkrt.graph.graph import Graph
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.kept import Kept, PlanFiles

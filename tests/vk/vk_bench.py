@@ -7,7 +7,8 @@ from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
 from vkrt.vk.resource import Buffer, BufferView, Image
 
-DEVICE, STAGING, READBACK = MemoryKind
+DEVICE, STAGING, READBACK = (
+    MemoryKind.MEMORY_DEVICE, MemoryKind.MEMORY_STAGING, MemoryKind.MEMORY_READBACK)
 
 # VkBufferUsageFlags: transfer both ways, texel buffer, storage buffer
 BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 from vkrt.capi.codes import CapacityError
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import HostMemory, TensorInfo
 from vkrt.work.tensor import DEVICE_DTYPES, ITEMSIZE
 

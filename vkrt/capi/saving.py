@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 from vkrt.capi.arrays import nbytes_of
 from vkrt.errors import InputError
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.method import Method
 from vkrt.method.states import State
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
 
 from vkrt.cli import common, selftest
 from vkrt.cli.tune import Bench, tune_ceiling
@@ -13,6 +12,7 @@ from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
 from vkrt.device.rows import PACKAGE, row_of
 from vkrt.errors import VkrtError
+from vkrt.hints import Any
 from vkrt.runtime.map_trial import reads_files
 from vkrt.version import __version__
 from vkrt.vk.device import Device

@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
 
 from vkrt.cli import common
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
+from vkrt.hints import Any, TextIO
 from vkrt.program import Program
 from vkrt.text.generate import continued
 from vkrt.text.model import LanguageModel, Session

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from typing import Any
 
 from vkrt.cli import common
 from vkrt.dataclass import replace
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.wording import counted
+from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
 from vkrt.plan.memory_plan import MemoryPlan

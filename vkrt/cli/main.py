@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import Any, TextIO
 
 from vkrt.cli.common import (
     EXIT_FAILED,
@@ -19,6 +18,7 @@ from vkrt.cli.common import (
 )
 from vkrt.dataclass import fields
 from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.hints import Any, TextIO
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
 

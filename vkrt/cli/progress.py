@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
 
+from vkrt.hints import TextIO
 from vkrt.runtime.pipelines import in_the_making
 
 # Seconds for which kernels are compiled without a word, and from one look to the next

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
+from vkrt.hints import Any
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
 

@@ -15,7 +15,6 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from vkrt.device.policy import overridden, policy_from
 from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
+from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method

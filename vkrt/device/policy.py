@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from vkrt.dataclass import dataclass
 from vkrt.device.rows import FEATURES, STORAGES, Row, row_of
 from vkrt.errors import InputError
+from vkrt.late import re
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
@@ -108,10 +108,10 @@ class Policy:
 
     def loop_limit_of(self, driver_info: str) -> int | None:
         """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
-        version = re.search(r"\d+(\.\d+)+", driver_info)
-        if (version and self.unlimited_from
-                and tuple(map(int, version[0].split("."))) >= self.unlimited_from):
-            return None
+        if self.unlimited_from:
+            version = re.search(r"\d+(\.\d+)+", driver_info)
+            if version and tuple(map(int, version[0].split("."))) >= self.unlimited_from:
+                return None
         return self.loop_limit
 
 

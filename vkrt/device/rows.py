@@ -8,16 +8,16 @@ measures and writes rows.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
+from vkrt.hints import Any
+from vkrt.jsontext import loads
+from vkrt.late import json, re
 from vkrt.work.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -47,6 +47,10 @@ def _is_regex(value: Any) -> bool:
         return isinstance(value, str) and re.compile(value) is not None
     except re.error:
         return False
+
+
+def _is_version(value: Any) -> bool:
+    return isinstance(value, str) and all(part.isdecimal() for part in value.split("."))
 
 
 def _or_null(check: Check) -> Check:
@@ -85,8 +89,7 @@ FIELDS: dict[str, Any] = {
     "winograd": FLAG,
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},
     "loop_limit": _or_null(COUNT),
-    "unlimited_from": _or_null(("a version such as \"25.0\"", lambda value: (
-        isinstance(value, str) and bool(re.fullmatch(r"\d+(\.\d+)*", value))))),
+    "unlimited_from": _or_null(("a version such as \"25.0\"", _is_version)),
     "maps_files": FLAG,
     "submission_seconds": _or_null(NUMBER),
     "measured": TEXT,
@@ -112,8 +115,11 @@ class Row:
 
     def is_for(self, driver_id: int, device: str) -> bool:
         """Whether it is the row of a device."""
-        return (self.fields["driver_id"] in (None, driver_id)
-                and re.search(self.fields.get("device", ""), device) is not None)
+        if self.fields["driver_id"] not in (None, driver_id):
+            return False
+        if "device" not in self.fields:
+            return True
+        return re.search(self.fields["device"], device) is not None
 
 
 def user_folder() -> str | None:
@@ -167,7 +173,7 @@ def read(path: str) -> Row:
     """
     try:
         with open(path, "rb") as file:
-            fields = json.load(file)
+            fields = loads(file.read())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     _check(path, "", fields, FIELDS)

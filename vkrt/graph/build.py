@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from vkrt import pte
 from vkrt.dataclass import replace
@@ -17,6 +16,7 @@ from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_argume
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Read, Symbol, bounded
+from vkrt.hints import Any
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError
 from vkrt.graph.symbols import ARITHMETIC, Symbol, bound_of, bounded, size_of
+from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
 Number = int | float

@@ -12,9 +12,9 @@ a `Late`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from vkrt.dataclass import dataclass
+from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
 # Arithmetic on symbolic integers; // rounds down.

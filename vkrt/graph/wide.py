@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from vkrt.graph.graph import Graph
+from vkrt.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.work.lending import DeviceBuffer
 from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph

@@ -21,7 +21,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import policy_of
@@ -30,6 +29,7 @@ from vkrt.errors import FormatError, UnsupportedError
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Limit
+from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
 from vkrt.graph.graph import Graph
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
 from vkrt.method.prepared import Prepared

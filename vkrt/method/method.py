@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError, VulkanError
 from vkrt.graph.graph import Graph
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import (
     check_count,
     check_input,

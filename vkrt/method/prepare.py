@@ -7,12 +7,13 @@ others only its activations are planned anew (`prepare_sizes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
+from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.late import limits

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Limit
+from vkrt.hints import Any
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights

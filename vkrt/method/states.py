@@ -7,9 +7,9 @@ pipelines and activations and have nothing of their own but their values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
+from vkrt.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np

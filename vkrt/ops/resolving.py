@@ -12,13 +12,13 @@ thing done with a graph that comes from a file is to work out sizes that do (`se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
+from vkrt.hints import Any
 from vkrt.ops.registry import infer
 from vkrt.work.tensor import Tensor
 

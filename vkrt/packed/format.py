@@ -12,10 +12,10 @@ begin at the largest alignment that Vulkan lets a device ask for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.hints import Any
 from vkrt.work.envelope import PREFIX_BYTES, seal
 from vkrt.work.plain import attributes, plain, read, text_of, unseal
 from vkrt.work.tensor import round_up

@@ -7,11 +7,11 @@ import secrets
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
 
 import numpy as np
 
 from vkrt.dataclass import dataclass, replace
+from vkrt.hints import BinaryIO
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION

@@ -7,8 +7,8 @@ their lifetimes.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
 
+from vkrt.hints import Any
 from vkrt.plan.arena import ArenaLayout, Request, pack
 from vkrt.plan.memory_plan import Block, Place
 from vkrt.work.records import WorkList

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 from vkrt.dataclass import dataclass
+from vkrt.hints import Any
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import StreamPlan
 

@@ -6,13 +6,13 @@ the docstring of `vkrt.load` to it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from vkrt.dataclass import dataclass, field, fields
 from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
+from vkrt.hints import Any
+from vkrt.late import re
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS

@@ -12,7 +12,8 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+
+from vkrt.hints import Any
 
 _START = time.perf_counter()
 # Who is told instead, from which level on

@@ -18,11 +18,11 @@ def resident() -> dict[str, int]:
     """Bytes of the process from /proc/self/status (VmRSS, VmHWM, RssAnon, RssFile, RssShmem)."""
     result = {}
     try:
-        with open("/proc/self/status", encoding="ascii") as status:
+        with open("/proc/self/status", "rb") as status:  # it has the process's name, any bytes
             for line in status:
-                name, _, rest = line.partition(":")
-                if name in FIGURES:
-                    result[name] = int(rest.split()[0]) * 1024
+                name, _, rest = line.partition(b":")
+                if name.startswith((b"Vm", b"Rss")) and name.decode() in FIGURES:
+                    result[name.decode()] = int(rest.split()[0]) * 1024
     except OSError:  # not Linux: the device's figures stand alone
         pass
     return result

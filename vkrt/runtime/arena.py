@@ -6,8 +6,7 @@ ones are run.
 
 from __future__ import annotations
 
-from typing import Any
-
+from vkrt.hints import Any
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.vk.memory import MemoryKind
 

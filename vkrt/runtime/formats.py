@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from vkrt.errors import UnsupportedError
+from vkrt.hints import Any
 
 TEXEL_FORMATS = {
     "float32": 109,  # R32G32B32A32_SFLOAT

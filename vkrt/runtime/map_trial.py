@@ -13,9 +13,9 @@ import tempfile
 import threading
 from array import array
 from contextlib import ExitStack, suppress
-from typing import Any
 
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
+from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.runtime.submission import UNFINISHED

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from mmap import PAGESIZE
-from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.hints import Any
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk.imported import HostImport, import_alignment
 from vkrt.work.tensor import round_up

@@ -5,7 +5,6 @@ Programs on one device share what they have in common; the last one that lets go
 destroys it. What a program needs beyond that is created by threads, while it is planned.
 """
 
-import re
 import threading
 import weakref
 from collections import Counter
@@ -30,9 +29,6 @@ PUSH_CONSTANT_BYTES = 128
 # instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.
 MAX_SPECIALIZED = 96
 
-# The end of a shader's name that says what its registers hold: conv2d_8x8, conv2d_depthwise_2
-TILE = re.compile(r"_\d+(x\d+)?$")
-
 # Threads that create pipelines beside the one that loads the program
 MAX_THREADS = 3
 
@@ -43,6 +39,14 @@ cdef set batches = set()
 def in_the_making():
     """How many pipelines the programs of this process wait for."""
     return sum([batch.left for batch in tuple(batches)])
+
+
+cdef str _family(str shader):
+    """The family of a shader: without its variant, and without what its registers hold, as in
+    conv2d_8x8 and conv2d_depthwise_2."""
+    cdef str file = shader.partition(".")[0]
+    family, _, tile = file.rpartition("_")
+    return family if len(tile) and tile.replace("x", "", 1).isdecimal() else file
 
 
 cdef class Shared:
@@ -169,7 +173,7 @@ cdef class Pipelines:
         """Ids of what is compiled in: always what selects code, and what a dispatch is."""
         cdef tuple known = self.constants.get((shader.name, pushed))
         if known is None:
-            names = () if pushed else self.few.get(TILE.sub("", shader.name.split(".")[0]), ())
+            names = () if pushed else self.few.get(_family(shader.name), ())
             everything = self.specialize == "all" and not pushed and shader.name not in self.pushed
             known = tuple(spec.id for spec in shader.specs if (
                 everything or not spec.may_be_pushed or spec.name in names))

@@ -8,11 +8,10 @@ know ("get_max_seq_len").
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.hints import Any
 from vkrt.method.states import State
 from vkrt.ops.late import limits
 from vkrt.program import Program

@@ -10,9 +10,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Protocol
 
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.hints import Any, NoReturn
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
 ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>",

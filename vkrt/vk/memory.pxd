@@ -10,7 +10,7 @@ from vkrt.vk.device cimport Device
 # What a block is for, see vkrt.vk.memory_types. DEVICE: device-local as far as there is such (and
 # mapped where the device is unified); STAGING: host-visible and coherent, written in order;
 # READBACK: host-visible, cached where there is such.
-cpdef enum MemoryKind:
+cdef enum Purpose:
     MEMORY_DEVICE
     MEMORY_STAGING
     MEMORY_READBACK
@@ -29,7 +29,7 @@ cdef class Allocator:
 
     # A block of `size` bytes in a memory type of `type_bits` that suits `kind`.
     cpdef Block allocate(self, uint64_t size, uint64_t alignment, uint32_t type_bits,
-                         MemoryKind kind)
+                         Purpose kind)
     # One try, in one memory type. Negative is a VkResult.
     cdef int fetch(self, Block block, uint64_t size, uint64_t alignment, int memory_type) except? -1
     cdef int note_peak(self) noexcept

@@ -45,6 +45,13 @@ cdef extern from * nogil:
     long sysconf(int name)
     int _SC_PAGESIZE
 
+
+class MemoryKind:
+    """`Purpose` for Python: no enumeration, whose module takes long to import."""
+
+    MEMORY_DEVICE, MEMORY_STAGING, MEMORY_READBACK = range(3)
+
+
 # How many allocations until the one that fails on purpose; 0 is never.
 cdef long failing = 0
 
@@ -105,7 +112,7 @@ cdef class Allocator:
         self.handle = handle
 
     cpdef Block allocate(self, uint64_t size, uint64_t alignment, uint32_t type_bits,
-                         MemoryKind kind):
+                         Purpose kind):
         """A block of exactly `size` bytes.
 
         Args:

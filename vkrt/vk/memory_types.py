@@ -14,7 +14,7 @@ NEVER = {"lazily_allocated", "protected"}
 ANY_TYPE = 0xFFFFFFFF
 
 
-# By `vkrt.vk.memory.MemoryKind`
+# By `Purpose` of vkrt.vk.memory
 PURPOSES = ("device", "staging", "readback")
 
 

@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 from vkrt.dataclass import fields
 from vkrt.errors import FormatError
+from vkrt.hints import Any
 from vkrt.work.envelope import content_of
 
 # What makes JSON of a value, and a value of JSON and the words for where that stands, by type

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 from vkrt.dataclass import dataclass, field
+from vkrt.hints import Any
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage
 from vkrt.work.weights import Weight, catalog_of

@@ -16,9 +16,8 @@ Constants are places in the program's files; their bytes are not in here.
 
 from __future__ import annotations
 
-from typing import Any
-
 from vkrt.errors import FormatError
+from vkrt.hints import Any
 from vkrt.work.envelope import seal
 from vkrt.work.plain import Readers, attributes, plain, read, text_of, unseal
 from vkrt.work.records import Dispatch, HostCall, Move, ReadArgument, WorkList

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from vkrt.hints import TYPE_CHECKING
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.sizes import broadcast, fail, need_broadcast, need_rank, unsupported

@@ -5,8 +5,7 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes

@@ -5,8 +5,7 @@ Floats are summed in float64, as torch does on the CPU. NaN is greater than ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from vkrt.hints import TYPE_CHECKING
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel

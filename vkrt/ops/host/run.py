@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.ops.registry import operator
 from vkrt.work.records import CHOICE, SKIPPED
 
