@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from fused_graphs import graphs
 from harness import samples, variants
 from support import outside, run_python
 
@@ -36,25 +37,32 @@ PACKED_SIZES = "size", "channels"
 
 @cache
 def work_lists() -> list[tuple[str, WorkList]]:
-    """(name, work list) of every sample in every storage, and in a GPU's shape where it differs."""
+    """(name, work list) of every sample, and of nodes that become one kernel, in every storage, and
+    in a GPU's shape where it differs."""
     result = []
-    for variant in variants():
-        for storage in STORAGES:
-            target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
-                            scratch="any")
-            graph = variant.case().graph
-            result.append((f"{variant}-{storage}", lower(graph, target)))
-            # The same in a GPU's shape, with every feature and with none
-            for name, features in (("shared", ()), ("featured", FEATURES)):
-                work = lower(graph, replace(target, tuning=SHARING, features=frozenset(features)))
-                if work.steps == result[-1][1].steps:
-                    break
-                result.append((f"{variant}-{storage}-{name}", work))
-            if any("_shared_" in getattr(step, "shader", "") for step in result[-1][1].steps):
-                # The larger tile, where it is large enough
-                few = replace(SHARING, lanes=1)
-                work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
-                result.append((f"{variant}-{storage}-few-lanes", work))
+    for named in (((str(variant), variant.case().graph) for variant in variants()), graphs()):
+        for name, graph in named:
+            result += lowered(name, graph)
+    return result
+
+
+def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
+    result = []
+    for storage in STORAGES:
+        target = Target(storage=storage, max_texels=1 << 26, max_image_extent=16384,
+                        scratch="any")
+        result.append((f"{sample}-{storage}", lower(graph, target)))
+        # The same in a GPU's shape, with every feature and with none
+        for name, features in (("shared", ()), ("featured", FEATURES)):
+            work = lower(graph, replace(target, tuning=SHARING, features=frozenset(features)))
+            if work.steps == result[-1][1].steps:
+                break
+            result.append((f"{sample}-{storage}-{name}", work))
+        if any("_shared_" in getattr(step, "shader", "") for step in result[-1][1].steps):
+            # The larger tile, where it is large enough
+            few = replace(SHARING, lanes=1)
+            work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
+            result.append((f"{sample}-{storage}-few-lanes", work))
     return result
 
 

@@ -1,0 +1,169 @@
+"""Graphs of nodes that become one kernel: layers of one row, and keys on their way into a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from harness import normal
+from small_graphs import Constants, layer, value
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.work.tensor import Tensor
+
+# Of layers with 4-bit weights
+COLUMNS, DEPTH = 19, 160
+# Heads, heads of the cache, elements a head, rows of the cache
+HEADS = 6, 2, 12, 9
+PAIRS, HALVES = "et_vk.apply_rotary_emb.default", "et_vk.apply_rotary_emb_hf.default"
+
+
+def graph_of(x: Tensor, nodes: list[Node], *outs: Tensor) -> Graph:
+    return Graph("layers", [x], list(outs), nodes).finish()
+
+
+def several(kind: str, count: int, dtype: str = "float32", bias: bool = False,
+            rows: int = 1) -> tuple[Graph, Constants]:
+    """Layers of -x, with what happens to their results between them."""
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source = Tensor(x.sizes, dtype)
+    nodes, outs = [Node("aten.neg.default", (x,), (source,))], []
+    for number in range(count):
+        made, out = Tensor((rows, COLUMNS), dtype), Tensor((rows, COLUMNS), dtype)
+        nodes += [layer(kind, source, made, constants, bias, 10 * number,
+                        32 if kind == "groups" else None),
+                  Node("aten.exp.default", (made,), (out,))]
+        outs.append(made if number % 2 else out)
+    return graph_of(x, nodes, *outs), constants
+
+
+def gated(swapped: bool = False, views: bool = False, dtype: str = "float32", rows: int = 1,
+          bias: bool = False, kind: str = "groups") -> tuple[list[Node], Tensor, Constants]:
+    """silu(a layer of -x) * another one, with an operator between that may not take its memory.
+
+    Args:
+        swapped: the gate is the second factor.
+        views: there are views between, as the exporter leaves them.
+    """
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source, gate, mul, out, last, total = (
+        Tensor((rows, size), dtype) for size in (DEPTH, *[COLUMNS] * 3, DEPTH, COLUMNS))
+    first, second, seen, other = (Tensor((rows, COLUMNS), dtype) for _ in range(4))
+    nodes = [Node("aten.neg.default", (x,), (source,)),
+             layer(kind, source, first, constants, bias, 1, 32)]
+    lift = "aten.view_copy.default"
+    if views:
+        nodes.append(Node(lift, (first, [rows, COLUMNS]), (seen,)))
+    silu_of = seen if views else first
+    nodes += [Node("aten.sigmoid.default", (silu_of,), (gate,)),
+              Node("aten.mul.Tensor", (silu_of, gate), (mul,)),
+              layer(kind, source, second, constants, bias, 20, 32)]
+    if views:
+        nodes.append(Node(lift, (second, [rows, COLUMNS]), (other,)))
+    factors = (mul, other if views else second)
+    nodes += [Node("aten.tanh.default", (source,), (last,)),
+              Node("aten.mul.Tensor", factors[::-1] if swapped else factors, (out,)),
+              Node("aten.add.Tensor", (out, out, 1), (total,))]
+    return nodes, last, constants
+
+
+def gated_graph(nodes: list[Node], last: Tensor, _constants: Constants, *more: Tensor) -> Graph:
+    return graph_of(nodes[0].args[0], nodes, nodes[-1].outs[0], last, *more)
+
+
+def normed(columns=(COLUMNS, COLUMNS, 8), dtype: str = "float32", group: int = 32,
+           kind: str = "groups", rows: int = 1) -> tuple[list[Node], Constants]:
+    """Layers of the norm of -x, and an operator between that may not take the memory of -x."""
+    constants, x = Constants(), value(rows, DEPTH, dtype=dtype)
+    source, norm, last = (Tensor((rows, DEPTH), dtype) for _ in range(3))
+    weight = constants.add(normal(DEPTH, seed=8).astype(dtype))
+    nodes = [Node("aten.neg.default", (x,), (source,)),
+             Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norm,)),
+             Node("aten.tanh.default", (source,), (last,))]
+    for number, size in enumerate(columns):
+        nodes.append(layer(kind, norm, Tensor((rows, size), dtype), constants, seed=10 * number,
+                           group=group))
+    return nodes, constants
+
+
+def normed_graph(nodes: list[Node], *more: Tensor) -> Graph:
+    return graph_of(nodes[0].args[0], nodes, *(n.outs[0] for n in nodes[2:]), *more)
+
+
+def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32
+              ) -> tuple[Graph, bytes]:
+    """Layers with 4-bit weights that quantize their input, one of each tensor.
+
+    Args:
+        summed: the last one's result is added to a part of x.
+    """
+    random, constants, nodes = np.random.default_rng(5), Constants(), []
+    constant, depth = constants.add, x.sizes[-1]
+    for source in (x, *others):
+        scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in (x.dtype, "int8"))
+        out = Tensor((*x.sizes[:-1], 8), x.dtype)
+        nodes += [
+            Node("torchao.choose_qparams_affine.default",
+                 (source, "ASYMMETRIC", [1] * (x.rank - 1) + [depth], None, -128, 127),
+                 (scale, zero_point)),
+            Node("et_vk.linear_dq8ca_q4gsw.default",
+                 (source, scale, zero_point,
+                  constant(random.integers(0, 256, (8, -(-depth // 8) * 4), np.uint8)),
+                  constant(np.zeros((depth // group, 8), np.int32)),
+                  constant(random.random((depth // group, 8), np.float32).astype(x.dtype)), group,
+                  None), (out,))]
+    inputs = list(dict.fromkeys((x, *others)))
+    outs = [node.outs[0] for node in nodes[1::2]]
+    if summed:
+        part, total = (Tensor(out.sizes, x.dtype) for _ in range(2))
+        nodes += [Node("aten.slice_copy.Tensor", (x, x.rank - 1, 0, 8, 1), (part,)),
+                  Node("aten.add.Tensor", (part, out, 1), (total,))]
+        outs[-1] = total
+    return Graph("layers", inputs, outs, nodes).finish(), bytes(constants.data)
+
+
+def attention(op: str, count: int, start: int, dtype: str = "float32", turned: int = HEADS[2],
+              lifted: bool = False, sizes: tuple[int, ...] = HEADS
+              ) -> tuple[list[Tensor], list[Node], Constants]:
+    """Inputs (queries, keys, values and caches), and the nodes that turn and attend.
+
+    Args:
+        count: new rows.
+        start: the place of the first of them.
+        turned: elements of a head that are turned.
+        lifted: the tables have three dimensions, and heads come before positions.
+    """
+    heads, kv_heads, size, rows = sizes
+    constants = Constants()
+    order = (lambda h: (1, h, count, size)) if lifted else (lambda h: (1, count, h, size))
+    q, k = (Tensor(order(h), dtype) for h in (heads, kv_heads))
+    caches = [Tensor((1, rows, kv_heads, size), dtype) for _ in range(2)]
+    value = Tensor((1, count, kv_heads, size), dtype)
+    angles = normal(rows if op == HALVES else count, turned if op == HALVES else turned // 2)
+    tables = [constants.add(wave(angles[None, :count] if lifted else angles).astype(dtype))
+              for wave in (np.cos, np.sin)]
+    args = (q, k, *tables, *((0 if lifted else start,) if op == HALVES else ()))
+    both = tuple(Tensor(x.sizes, dtype) for x in (q, k))
+    outs = tuple(Tensor(x.sizes, dtype) for x in (both[0], *caches))
+    nodes = [Node(op, args, both),
+             Node("sdpa_with_kv_cache.default",
+                  (*both, value, *caches, start, count, None, 0.0, True, None), outs)]
+    return [q, k, value, *caches], nodes, constants
+
+
+def attention_graph(inputs: list[Tensor], nodes: list[Node], *more: Tensor) -> Graph:
+    return Graph("attention", inputs, [*nodes[-1].outs, *more], nodes).finish()
+
+
+def graphs() -> Iterator[tuple[str, Graph]]:
+    """Some that reach every such kernel, with names."""
+    for dtype in ("float32", "float16"):
+        for count in (2, 3):
+            yield f"{count} layers, {dtype}", several("groups", count, dtype, bias=True)[0]
+        yield f"gated, {dtype}", gated_graph(*gated(dtype=dtype))
+        yield f"with a norm, {dtype}", normed_graph(normed(dtype=dtype)[0])
+        x = value(1, DEPTH, dtype=dtype)
+        yield f"quantized, {dtype}", quantized(x, x)[0]
+        yield f"quantized, padded, {dtype}", quantized(value(1, 6, dtype=dtype), group=6)[0]
+        inputs, nodes, _ = attention(PAIRS, 2, 1, dtype)
+        yield f"keys, {dtype}", attention_graph(inputs, nodes)
