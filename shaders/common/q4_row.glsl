@@ -12,7 +12,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
 #include "params.glsl"
-#include "math.glsl"
 
 PARAM(0, columns)
 // Texels of the row, and the widths of the grids.
@@ -48,6 +47,7 @@ PARAM(12, has_addend)
 #define EACH(DO) DO(first, 0) DO(second, 1) DO(third, 2)
 #endif
 #if defined(GATED)
+#include "math.glsl"
 #define RESULTS 1
 OUT(0, first_result)
 #else
