@@ -6,7 +6,7 @@
 // fp32 whatever the tensors hold.
 //
 // `parts` invocations share a row: each sums all of it, which costs lanes that would be idle
-// nothing, and writes `chunk` texels. With one part the result may lie over the source.
+// nothing (`vkrt.ops.teams.chunk_for`), and writes `chunk` texels. With one part the result may lie over the source.
 #include "tensor.glsl"
 #include "params.glsl"
 

@@ -13,6 +13,7 @@ from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import need_matrix, need_sizes, unsupported
+from vkrt.ops.teams import chunk_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
 # The smallest scale where a program names none, as torch has it: the smallest normal number
@@ -73,7 +74,7 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
 def _rounded_row(cx, source: Operand, limits: list[float]) -> Operand:
     """A single row, and its scale and zero point by the way."""
     result, count = cx.temporary(source.sizes, source.dtype), source.grid[2]
-    chunk = -(-count // cx.target.tuning.lanes)
+    chunk = chunk_for(cx.target, 1, count)
     cx.dispatch("quantize_row", [*result.grid, result.packed, chunk, *limits], [result], [source],
                 -(-count // chunk), loops=count + chunk)
     return result

@@ -16,7 +16,7 @@ from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import at_least, fail, need_sizes
-from vkrt.ops.teams import parts_for, team_for
+from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -182,8 +182,7 @@ def _rms_norm(cx, node, x, weight, epsilon):
                  [result], [source, factor], team.groups(rows), features=team.features,
                  loops=3 * team.loops(count))
         return
-    # Few rows are shared by as many invocations as run at once.
-    chunk = -(-count // max(cx.target.tuning.lanes // max(rows, 1), 1))
+    chunk = chunk_for(cx.target, rows, count)
     parts = -(-count // chunk) if chunk else 0
     result = cx.write(node.outs[0], source.order, over=(source,) if parts == 1 else ())
     cx.dispatch("rms_norm", [*result.grid, result.packed, rows, parts, chunk, epsilon], [result],

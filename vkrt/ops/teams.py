@@ -6,7 +6,7 @@ See shaders/common/team.glsl. On CPU drivers each invocation does a row of its o
 from __future__ import annotations
 
 from vkrt.dataclass import dataclass
-from vkrt.work.target import GROUP, Target
+from vkrt.work.target import GROUP, SMALL_GROUP, Target
 
 # Rows of fewer texels are done by an invocation each; a member of a team has so many at least.
 SHORT, EACH = 4, 2
@@ -58,6 +58,14 @@ def parts_for(target: Target, rows: int, count: int) -> int:
         return 1
     chunk = -(-count // parts)
     return -(-count // chunk)
+
+
+def chunk_for(target: Target, rows: int, count: int) -> int:
+    """Texels that an invocation writes of one of `rows` rows of `count` texels, where few rows have
+    several each, and every one of these looks at the whole row: as many as cost no more than one
+    does. On CPUs these are the lanes of an instruction."""
+    lanes = target.tuning.lanes if target.tuning.shares else SMALL_GROUP
+    return -(-count // max(lanes // max(rows, 1), 1))
 
 
 def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) -> Team | None:
