@@ -2,8 +2,7 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16
 #extension GL_GOOGLE_include_directive : require
-// Rows of `count` texels divided by the root of their mean square, times a weight. The sum is in
-// fp32 whatever the tensors hold.
+// Rows divided by the root of their mean square, times a weight.
 //
 // `parts` invocations share a row: each sums all of it, which costs lanes that would be idle
 // nothing (`vkrt.ops.teams.chunk_for`), and writes `chunk` texels. With one part the result may lie over the source.
@@ -23,25 +22,17 @@ PARAM(5, parts)
 PARAM(6, chunk)
 PARAM_FLOAT(7, epsilon)
 
+// Where the row of this invocation begins.
+int base;
 #define TEXEL(k) LOAD(source, AT_LINEAR(base + (k), X, Y, Z))
+#include "mean_square.glsl"
 
 void main() {
   int i = invocation();
   if (i >= rows * parts) return;
   ivec2 row_part = DIVIDED(i, parts);
-  int base = row_part.x * Z;
-  vec4 sum = vec4(0);
-  for (int block = 0; block < Z; block += 64) {
-    int stop = min(block + 64, Z);
-    vec4 squares = vec4(0);
-    for (int k = block; k < stop; k++) {
-      vec4 v = TEXEL(k);
-      squares += v * v;
-    }
-    sum += squares;
-  }
-  float mean = dot(sum, vec4(1)) / float(size);
-  float scale = 1.0 / sqrt(mean + epsilon);
+  base = row_part.x * Z;
+  float scale = scale_of_row();
   int first = row_part.y * chunk;
   int end = min(first + chunk, Z);
   for (int k = first; k < end; k++) {

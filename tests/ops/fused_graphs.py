@@ -90,16 +90,22 @@ def normed_graph(nodes: list[Node], *more: Tensor) -> Graph:
     return graph_of(nodes[0].args[0], nodes, *(n.outs[0] for n in nodes[2:]), *more)
 
 
-def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32
-              ) -> tuple[Graph, bytes]:
+def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32,
+              normed: bool = False) -> tuple[Graph, bytes]:
     """Layers with 4-bit weights that quantize their input, one of each tensor.
 
     Args:
         summed: the last one's result is added to a part of x.
+        normed: they are of the norms of the tensors.
     """
-    random, constants, nodes = np.random.default_rng(5), Constants(), []
+    random, constants = np.random.default_rng(5), Constants()
     constant, depth = constants.add, x.sizes[-1]
-    for source in (x, *others):
+    nodes, norms = [], {}
+    for source in dict.fromkeys((x, *others) if normed else ()):
+        norms[source] = Tensor(x.sizes, x.dtype)
+        weight = constant(normal(depth, seed=8).astype(x.dtype))
+        nodes.append(Node("et_vk.rms_norm.default", (source, weight, 1e-5), (norms[source],)))
+    for source in (norms.get(tensor, tensor) for tensor in (x, *others)):
         scale, zero_point = (Tensor(x.sizes[:-1], dtype) for dtype in (x.dtype, "int8"))
         out = Tensor((*x.sizes[:-1], 8), x.dtype)
         nodes += [
@@ -113,7 +119,7 @@ def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32
                   constant(random.random((depth // group, 8), np.float32).astype(x.dtype)), group,
                   None), (out,))]
     inputs = list(dict.fromkeys((x, *others)))
-    outs = [node.outs[0] for node in nodes[1::2]]
+    outs = [node.outs[0] for node in nodes[len(norms) + 1::2]]
     if summed:
         part, total = (Tensor(out.sizes, x.dtype) for _ in range(2))
         nodes += [Node("aten.slice_copy.Tensor", (x, x.rank - 1, 0, 8, 1), (part,)),
@@ -164,6 +170,7 @@ def graphs() -> Iterator[tuple[str, Graph]]:
         yield f"with a norm, {dtype}", normed_graph(normed(dtype=dtype)[0])
         x = value(1, DEPTH, dtype=dtype)
         yield f"quantized, {dtype}", quantized(x, x)[0]
+        yield f"quantized, with a norm, {dtype}", quantized(x, x, normed=True)[0]
         yield f"quantized, padded, {dtype}", quantized(value(1, 6, dtype=dtype), group=6)[0]
         inputs, nodes, _ = attention(PAIRS, 2, 1, dtype)
         yield f"keys, {dtype}", attention_graph(inputs, nodes)

@@ -236,6 +236,18 @@ def test_a_row_that_only_layers_read_is_quantized_as_it_is_rounded():
     assert "choose_qparams" in kernels(more, names)
 
 
+def test_a_norm_that_is_read_as_it_is_too_stays():
+    x = value(1, 64)
+    graph, _ = quantized(x, x, normed=True)
+    names = ("rms_norm", "quantize_row")
+    assert kernels(graph, names) == ["quantize_row"]
+    norm = graph.nodes[0].outs[0]
+    also = Node("aten.exp.default", (norm,), (Tensor(x.sizes, x.dtype),))
+    for nodes, more in ((graph.nodes, norm), ([*graph.nodes, also], also.outs[0])):
+        stays = Graph("layers", graph.inputs, [*graph.outputs, more], nodes).finish()
+        assert kernels(stays, names) == ["rms_norm", "quantize_row"]
+
+
 def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
     x = value(1, 64)
     graph, _ = quantized(x, x)
@@ -264,10 +276,14 @@ def test_repeated_nodes_have_the_same_operator_arguments_and_results():
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize(("rows", "dtype"), [(1, "float32"), (1, "float16"), (3, "float32")])
-def test_quantized_rows_have_the_same_bits(rows, dtype, storage, device):
+def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device):
     x = value(rows, 320, dtype=dtype)
-    graph, data = quantized(x, x, x, summed=True)
+    graph, data = quantized(x, x, x, summed=True, normed=normed)
+    names = ("rms_norm", "choose_qparams", "quantize_rows", "quantize_row")
+    whole = [*names[:1] * normed, "choose_qparams", "quantize_rows"]
+    assert kernels(graph, names) == (["quantize_row"] if rows == 1 else whole)
     arrays = [normal(rows, 320).astype(dtype)]
 
     def run(fusions: str) -> tuple[int, list[np.ndarray]]:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.hints import Any
-from vkrt.ops.fusions import Fusions
+from vkrt.ops.fusions import Fusions, Rounding
 from vkrt.ops.matching import Uses, arguments, declared
 from vkrt.work.tensor import Tensor
 
@@ -73,27 +73,63 @@ def _find(graph: Graph, found: Fusions, uses: Uses, rows: _Rows) -> list[set[int
         found.done.update(others)
         places |= dict.fromkeys(others, index)
         together.append({index, *others})
+    chosen = _find_choices(graph, found, uses, rows, places)
+    for index in _find_norms(graph, found, uses, rows, places, chosen):
+        readers = uses.readers[graph.nodes[index].outs[0]]
+        together.append({index, *(apart.get(reader, reader) for reader in readers)})
+    return together
+
+
+def _find_choices(graph: Graph, found: Fusions, uses: Uses, rows: _Rows,
+                  places: dict[int, int]) -> set[int]:
+    """Finds how layers quantize their rows; returns the nodes that say so."""
+    chosen = set()
     for index, node in enumerate(graph.nodes):
-        if node.op not in (NORM, CHOICE) or any(map(uses.is_result, node.outs)):
+        if node.op != CHOICE or any(map(uses.is_result, node.outs)):
             continue
         readers = {reader for out in node.outs for reader in uses.readers[out]}
-        layers = [graph.nodes[reader] for reader in readers]
-        if not readers or not all(r in places or found.is_free(r) for r in readers):
+        if (readers and all(reader in places or found.is_free(reader) for reader in readers)
+                and rows.take_choice(node, [graph.nodes[reader] for reader in readers])):
+            chosen.add(index)
+            found.done.add(index)
+            for place in {places.get(reader, reader) for reader in readers}:
+                found.roundings[place] = Rounding(node)
+                found.keep(place, *node.tensors())
+    return chosen
+
+
+def _find_norms(graph: Graph, found: Fusions, uses: Uses, rows: _Rows, places: dict[int, int],
+                chosen: set[int]) -> list[int]:
+    """Finds norms of rows; returns those whose weights several layers need.
+
+    Args:
+        places: where layers are done that are not where they stand.
+        chosen: nodes that say how layers quantize rows, and read these too.
+    """
+    norms = []
+    for index, node in enumerate(graph.nodes):
+        if node.op != NORM or arguments(node) is None or uses.is_result(node.outs[0]):
             continue
-        where = {places.get(reader, reader) for reader in readers}
-        if node.op == CHOICE and rows.take_choice(node, layers):
-            into = found.roundings
-        elif (node.op == NORM and rows.take_norm(node, layers)
-              and rows.only({index, *readers}, max(where))):
-            into = found.norms
-            together.append({index, *(apart.get(reader, reader) for reader in readers)})
+        readers = set(uses.readers[node.outs[0]])
+        layers = readers - chosen
+        if not layers or not all(layer in places or found.is_free(layer) for layer in layers):
+            continue
+        where = {places.get(layer, layer) for layer in layers}
+        if not rows.only({index, *readers}, max(where)):
+            continue
+        if rows.take_norm(node, [graph.nodes[reader] for reader in readers]):
+            found.norms |= dict.fromkeys(where, node)
+            norms.append(index)
+        elif all(place in found.roundings and found.roundings[place].is_of(node)
+                 for place in where):
+            for place in where:
+                found.roundings[place] = replace(found.roundings[place], norm=node)
         else:
             continue
         found.done.add(index)
         for place in where:
-            into[place] = node
             found.keep(place, *node.tensors())
-    return together
+    return norms
 
 
 def _gate_maker(graph: Graph, found: Fusions, index: int, uses: Uses) -> int | None:
@@ -159,8 +195,6 @@ class _Rows:
 
     def take_norm(self, norm: Node, layers: list[Node]) -> bool:
         """Whether layers do the norm of the row that they read."""
-        if arguments(norm) is None:
-            return False
         nbytes = 0
         for node in layers:
             takes, args = declared(node, "takes_norm"), arguments(node)

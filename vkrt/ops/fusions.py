@@ -9,6 +9,23 @@ from vkrt.ops.fusing_q8 import Requantization
 from vkrt.work.tensor import Tensor
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """How layers quantize the row that they read.
+
+    Attributes:
+        choice: what chooses the scale and the zero point.
+        norm: of the row, which nothing else reads; None for none.
+    """
+
+    choice: Node
+    norm: Node | None = None
+
+    def is_of(self, norm: Node) -> bool:
+        """Whether a norm makes the row."""
+        return self.choice.args[0] is norm.outs[0] and self.choice.guard == norm.guard
+
+
 @dataclass
 class Fusions:
     """What to lower differently, by the index of the node.
@@ -26,7 +43,7 @@ class Fusions:
         gates: layers of one row whose silu the result of the layer there is multiplied with.
         beside: layers of the row of the layer there, which are done with it.
         norms: what the layers there do to their row before.
-        roundings: how the layers there quantize their row, which is done as it is rounded.
+        roundings: how the layers there quantize their row.
         rotaries: what turns the queries and the keys of the attention there.
         together: sets of nodes whose weights one kernel reads at other sizes.
     """
@@ -43,7 +60,7 @@ class Fusions:
     gates: dict[int, Node] = field(default_factory=dict)
     beside: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     norms: dict[int, Node] = field(default_factory=dict)
-    roundings: dict[int, Node] = field(default_factory=dict)
+    roundings: dict[int, Rounding] = field(default_factory=dict)
     rotaries: dict[int, Node] = field(default_factory=dict)
     together: list[set[int]] = field(default_factory=list)
 
@@ -59,8 +76,10 @@ class Fusions:
     def how(self, index: int) -> tuple[Any, ...]:
         """What is lowered differently at a node: where two lowerings say the same of one node, they
         do the same there."""
-        each = (self.nodes, self.tails, self.gates, self.norms, self.roundings, self.rotaries)
-        nodes = (*(kind.get(index) for kind in each), *self.beside.get(index, ()))
+        rounding = self.roundings.get(index)
+        each = (self.nodes, self.tails, self.gates, self.norms, self.rotaries)
+        nodes = (*(kind.get(index) for kind in each), *self.beside.get(index, ()),
+                 *((rounding.choice, rounding.norm) if rounding else ()))
         return (index in self.done, index in self.gated, index in self.guarded,
                 self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
                 *(node and (node.op, node.args, node.outs) for node in nodes))

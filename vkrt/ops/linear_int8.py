@@ -8,6 +8,7 @@ layers of one input (queries, keys and values) share the rounded one.
 from __future__ import annotations
 
 from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
+from vkrt.ops.fusions import Rounding
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
@@ -55,11 +56,11 @@ def _range(x: Tensor, low: int, high: int, smallest: float | None) -> list[float
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
+    rounding = cx.fusions.roundings.get(cx.node)
+    if rounding is not None:
+        _, _, _, *limits, _ = known(rounding.choice.op).schema.read(rounding.choice.args)
+        return cx.derived((x, *limits), lambda: _rounded_row(cx, x, _range(x, *limits), rounding))
     source = cx.read(x, row_major(x.rank))
-    choice = cx.fusions.roundings.get(cx.node)
-    if choice is not None:
-        _, _, _, *limits, _ = known(choice.op).schema.read(choice.args)
-        return cx.derived((x, *limits), lambda: _rounded_row(cx, source, _range(x, *limits)))
     scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
 
     def make() -> Operand:
@@ -71,12 +72,17 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     return cx.derived((x, scales, zero_points), make)
 
 
-def _rounded_row(cx, source: Operand, limits: list[float]) -> Operand:
-    """A single row, and its scale and zero point by the way."""
+def _rounded_row(cx, x: Tensor, limits: list[float], rounding: Rounding) -> Operand:
+    """A single row, with its norm, its scale and its zero point by the way."""
+    norm, factor, epsilon = rounding.norm, None, 0.0
+    if norm is not None:
+        x, factor, epsilon = known(norm.op).schema.read(norm.args)
+    source = cx.read(x, row_major(x.rank))
     result, count = cx.temporary(source.sizes, source.dtype), source.grid[2]
     chunk = chunk_for(cx.target, 1, count)
-    cx.dispatch("quantize_row", [*result.grid, result.packed, chunk, *limits], [result], [source],
-                -(-count // chunk), loops=count + chunk)
+    cx.dispatch("quantize_row", [*result.grid, result.packed, chunk, *limits, norm is not None,
+                                 epsilon], [result], [source, cx.vector(factor, x.dtype)],
+                -(-count // chunk), loops=2 * count + count // 64 + chunk + 1)
     return result
 
 
