@@ -300,4 +300,9 @@ def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device)
     if dtype == "float16":
         # What is added to a layer is not rounded before.
         results, separate = results[:-1], separate[:-1]
-    same_bits(results, separate)
+    if normed and policy_of(device.info).tuning.shares:
+        # Teams sum squares in another order, and then an element may be a step away.
+        for mine, theirs in zip(results, separate, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.02 * np.abs(theirs).max())
+    else:
+        same_bits(results, separate)
