@@ -5,7 +5,8 @@
 // Rows divided by the root of their mean square, times a weight.
 //
 // `parts` invocations share a row: each sums all of it, which costs lanes that would be idle
-// nothing (`vkrt.ops.teams.chunk_for`), and writes `chunk` texels. With one part the result may lie over the source.
+// nothing (`vkrt.ops.teams.chunk_for`), and writes `chunk` texels. With one part the result may lie
+// over the source.
 #include "tensor.glsl"
 #include "params.glsl"
 

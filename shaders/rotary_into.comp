@@ -5,8 +5,7 @@
 // Rotary position embedding of queries and keys (rotary.glsl), of which the keys go into their cache,
 // and so do the values: see rows_into.glsl.
 //
-// All but the queries and what is written are texels in every storage, or images, as a stage may have
-// no more than 4 storage buffers.
+// Of what it reads only the queries are a storage buffer: a stage may have no more than 4.
 #define TABLES 6
 #define TABLE(binding, name) TEXEL_IN(binding, name, DTYPE)
 #define LOAD_TABLE(name, i) texelFetch(name, i)
@@ -17,15 +16,8 @@ OUT(0, queries_result)
 SSBO_OUT(1, key_cache, DTYPE)
 SSBO_OUT(2, value_cache, DTYPE)
 IN(3, queries)
-#if defined(STORAGE_TEXTURE3D)
-IN(4, keys)
-IN(5, values)
-#define LOAD_NEW(name, at) LOAD(name, at)
-#else
-TEXEL_IN(4, keys, DTYPE)
-TEXEL_IN(5, values, DTYPE)
-#define LOAD_NEW(name, at) texelFetch(name, at)
-#endif
+IN_TEXELS(4, keys)
+IN_TEXELS(5, values)
 // The grid of the keys and of the values is key_X x key_Y x Z.
 PARAM(FURTHER, key_X)
 PARAM(FURTHER + 1, key_Y)
@@ -52,7 +44,7 @@ PARAM(FURTHER + 6, place_base)
 #define WIDTH key_X
 #define HEIGHT key_Y
 #define HEADS key_heads
-#define LOAD_SOURCE LOAD_NEW
+#define LOAD_SOURCE LOAD_TEXELS
 #include "rotary_turn.glsl"
 
 void main() {
@@ -66,6 +58,6 @@ void main() {
   if (key >= count) return;
   int first = NUMBER_AT_MOST(place, place_element, place_base, rows - positions) * slab;
   key_cache[first + key] = PASTE(pack_, DTYPE)(turned_keys(key));
-  vec4 v = LOAD_NEW(values, AT_LINEAR(key, key_X, key_Y, Z));
+  vec4 v = LOAD_TEXELS(values, AT_LINEAR(key, key_X, key_Y, Z));
   value_cache[first + key] = PASTE(pack_, DTYPE)(v);
 }

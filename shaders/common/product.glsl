@@ -65,13 +65,11 @@ TEXEL_IN(BEHIND, scales, DTYPE)
 #endif
 
 #if defined(STORAGE_TEXTURE3D)
-#define NEXT(at, k) ivec3((at).xy, (at).z + (k))
 #define MATRIX_AT(batch, row) \
   (is_computed != 0 ? ivec3(row, (batch_stride != 0 ? batch : 0), 0) \
                     : ivec3(0, (batch) * batch_stride + (row), 0))
 #define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
 #else
-#define NEXT(at, k) ((at) + (k))
 #define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * texels)
 #define MATRIX_NEXT(at, k) ((at) + (k))
 #endif

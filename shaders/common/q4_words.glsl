@@ -1,12 +1,6 @@
 // How elements are taken out of words of 4-bit weights, 8 to a word. The including shader has the
 // parameter `high_first`: whether an even element is in the high half of its byte.
 
-#if defined(STORAGE_TEXTURE3D)
-#define NEXT(at, k) ivec3((at).xy, (at).z + (k))
-#else
-#define NEXT(at, k) ((at) + (k))
-#endif
-
 #define IN_ORDER(v) (high_first != 0 ? (v).yxwz : (v))
 
 // The first four elements of a word, and the last four, as multiples: what they are multiplied with

@@ -13,6 +13,9 @@
 //   OUT(binding, name)            written (of dtype DTYPE_OUT where the variant is a pair)
 //   IN_AS(binding, name, dtype)   of a fixed dtype; likewise OUT_AS
 //   FLAT(binding, name)           a vector read by texel number, a linear buffer in every storage
+//   IN_TEXELS(binding, name), LOAD_TEXELS(name, at): read through a texel view where IN is a storage
+//                                 buffer, as a stage may have no more than 4 of those
+//   NEXT(at, k)                   the address k texels further on in a row
 //   LOAD(name, at)  STORE(name, at, value)  LOAD_AS / STORE_AS(.., dtype)  LOAD_FLAT(name, i)
 //   AT(x, y, z, X, Z)             the address of a texel in a tensor of X columns and Z texels
 //   AT_LINEAR(i, X, Y, Z)         the address of texel number i in the linear order; X and Z are PARAMs
@@ -144,6 +147,9 @@ ivec4 rounded_i32(ivec4 v) { return v; }
 ivec4 rounded_i8(ivec4 v) { return v; }
 uvec4 rounded_u8(uvec4 v) { return v; }
 #define LOAD_FLAT_AS(name, i, dt) texelFetch(name, i)
+#define IN_TEXELS(b, name) IN(b, name)
+#define LOAD_TEXELS(name, at) LOAD(name, at)
+#define NEXT(at, k) ivec3((at).xy, (at).z + (k))
 
 #else
 
@@ -164,6 +170,9 @@ uvec4 rounded_u8(uvec4 v) { return v; }
 #endif
 #define FLAT_AS(b, name, dt) IN_AS(b, name, dt)
 #define LOAD_FLAT_AS(name, i, dt) LOAD_AS(name, i, dt)
+#define IN_TEXELS(b, name) TEXEL_IN(b, name, DTYPE)
+#define LOAD_TEXELS(name, at) texelFetch(name, at)
+#define NEXT(at, k) ((at) + (k))
 
 #endif
 
