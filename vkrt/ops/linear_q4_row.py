@@ -78,7 +78,7 @@ def one(cx, source: Operand, layer: Layer, result: Operand, others: list[Operand
         others: the words of the weight, the scales, the bias, and the addend.
         adds: whether there is an addend.
     """
-    _dispatch(cx, "linear_q4_gemv", layer, [result], [source, *others], adds)
+    _dispatch(cx, "linear_q4_gemv", [layer], [result], [source, *others], adds)
 
 
 def beside(cx, source: Operand, layers: list[Layer]) -> bool:
@@ -88,40 +88,41 @@ def beside(cx, source: Operand, layers: list[Layer]) -> bool:
         return False
     shader = {2: "linear_q4_gemv_two", 3: "linear_q4_gemv_three"}[len(layers)]
     results = [cx.write(layer.out) for layer in layers]
-    _dispatch(cx, shader, layers[0], results, [source, *reads])
+    _dispatch(cx, shader, layers, results, [source, *reads])
     return True
 
 
 def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
     """Makes silu(one layer of a row) times another the result of the latter by one dispatch; False
     if it cannot."""
-    reads = _as_texels(cx, [gate, layer])
+    layers = [gate, layer]
+    reads = _as_texels(cx, layers)
     if reads is None:
         return False
-    _dispatch(cx, "linear_q4_gemv_gated", layer, [cx.write(layer.out)], [source, *reads])
+    _dispatch(cx, "linear_q4_gemv_gated", layers, [cx.write(layer.out)], [source, *reads])
     return True
 
 
 def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
     """The weights, the scales and the biases of layers; None where some cannot be seen so."""
-    operands = ([bytes_of(cx, layer.weight) for layer in layers]
-                + [cx.flat(layer.scales) for layer in layers]
-                + [cx.vector(layer.bias, layer.out.dtype) for layer in layers])
     if not all(layer.is_whole for layer in layers):
         return None
-    operands[:len(layers)] = map(words_of, operands[:len(layers)])
+    operands = ([words_of(bytes_of(cx, layer.weight)) for layer in layers]
+                + [cx.flat(layer.scales) for layer in layers]
+                + [cx.vector(layer.bias, layer.out.dtype) for layer in layers])
     most = cx.target.max_texels
     return operands if all(operand.texels <= most for operand in operands) else None
 
 
-def _dispatch(cx, shader: str, layer: Layer, results: list[Operand], reads: list[Operand],
+def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], reads: list[Operand],
               adds: bool = False) -> None:
     """Dispatches a kernel of q4_row.glsl.
 
     Args:
-        layer: one of its layers.
+        layers: of the same sizes.
         reads: the row first.
     """
+    layer = layers[0]
     row, texels, width = reads[0], layer.texels, -(-layer.columns // 4)
     norm = cx.fusions.norms.get(cx.node)
     _, factor, epsilon = known(norm.op).schema.read(norm.args) if norm else (None, None, 0.0)
@@ -135,6 +136,6 @@ def _dispatch(cx, shader: str, layer: Layer, results: list[Operand], reads: list
                  features=team.features, loops=team.loops(texels))
         return
     # The walks ahead are over as many lines, 4 texels a step.
-    walks = max(len(reads) // 3, 1) * TILE
+    walks = len(layers) * TILE
     cx.dispatch(shader, params, results, reads, -(-width // TILE), loops=texels * (1 + walks),
                 work=TEXEL * TILE // (1 + TILE))
