@@ -188,5 +188,6 @@ def _find_addend(graph: Graph, found: Fusions, index: int, uses: Uses) -> None:
             found.done.update(chain)
             found.nodes[index] = replace(graph.nodes[maker], outs=node.outs)
             found.addends[index] = other
+            found.moved[maker] = index
             found.keep(index, *graph.nodes[maker].tensors())
             return

@@ -7,7 +7,8 @@ from vkrt.graph.graph import Graph
 from vkrt.ops.matching import Uses, arguments
 
 ATTENTION = "sdpa_with_kv_cache.default"
-ROTARY = ("et_vk.apply_rotary_emb.default", "et_vk.apply_rotary_emb_hf.default")
+# How operators of queries and keys turn them, kinds of rotary.glsl
+KINDS = {"et_vk.apply_rotary_emb.default": "PAIRS", "et_vk.apply_rotary_emb_hf.default": "HALVES"}
 
 
 def rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
@@ -21,7 +22,7 @@ def rotary_before(graph: Graph, index: int, uses: Uses) -> int | None:
     if maker is None or uses.only(queries, index) != maker:
         return None
     rotary = graph.nodes[maker]
-    if (rotary.op not in ROTARY or rotary.guard != node.guard or arguments(rotary) is None
+    if (rotary.op not in KINDS or rotary.guard != node.guard or arguments(rotary) is None
             or (queries, keys) != rotary.outs or rotary.args[2].rank != 2):
         return None
     return maker

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from vkrt.dataclass import dataclass, field
 from vkrt.graph.graph import Node
 from vkrt.hints import Any
@@ -39,6 +41,7 @@ class Fusions:
         guarded: softmax there, with zeros for rows that hold nothing but -inf.
         until: tensors that a node reads in the place of an earlier one, and which node.
         done: nodes that others do.
+        moved: layers that are done in the place of another node, and which.
         repeated: nodes that do the same as an earlier one, and which.
         gates: layers of one row whose silu the result of the layer there is multiplied with.
         beside: layers of the row of the layer there, which are done with it.
@@ -56,6 +59,7 @@ class Fusions:
     guarded: set[int] = field(default_factory=set)
     until: dict[Tensor, int] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    moved: dict[int, int] = field(default_factory=dict)
     repeated: dict[int, int] = field(default_factory=dict)
     gates: dict[int, Node] = field(default_factory=dict)
     beside: dict[int, tuple[Node, ...]] = field(default_factory=dict)
@@ -72,6 +76,12 @@ class Fusions:
     def is_free(self, index: int) -> bool:
         """Whether a node is lowered as it stands in the graph."""
         return index not in self.done and index not in self.nodes
+
+    def places_of(self, layers: Collection[int]) -> set[int]:
+        """Where layers are done; empty where one of them is done in other ways."""
+        if not all(index in self.moved or self.is_free(index) for index in layers):
+            return set()
+        return {self.moved.get(index, index) for index in layers}
 
     def how(self, index: int) -> tuple[Any, ...]:
         """What is lowered differently at a node: where two lowerings say the same of one node, they

@@ -10,14 +10,12 @@ import math
 
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.fusing_rotary import KINDS
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import LateRule, known, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
-
-# How operators of queries and keys turn them, kinds of rotary.glsl
-KINDS = {"et_vk.apply_rotary_emb.default": "PAIRS", "et_vk.apply_rotary_emb_hf.default": "HALVES"}
 
 
 def _turn(cx, outs: tuple[Tensor, ...], xs: tuple[Tensor, ...], how: str,
