@@ -5,6 +5,7 @@
 // Loops over the tile are unrolled by glslc: not every driver does.
 #extension GL_EXT_control_flow_attributes : require
 #include "product.glsl"
+#include "places.glsl"
 #include "neighbours.glsl"
 
 #ifdef GEMV
@@ -24,12 +25,16 @@ void main() {
   int first = place.x * TILE_M;
   int z = place.y * TILE_N;
 
+  ivec2 parts = batch_parts(batch);
+  int result_texels = (columns + 3) / 4;
   POSITION from[TILE_M];
   [[unroll]] for (int m = 0; m < TILE_M; m++)
-    from[m] = AT_ROW(batch * rows + min(first + m, rows - 1), 0, source_X, texels);
+    from[m] = source_at(batch, parts, min(first + m, rows - 1));
   POSITION line[4 * TILE_N];
-  [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
-    line[n] = MATRIX_AT(batch, min(4 * z + n, columns - 1));
+  if (lies < ACROSS) {
+    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
+      line[n] = line_at(batch, parts, min(4 * z + n, columns - 1));
+  }
 
   T4 sum[TILE_M * TILE_N];
   [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = T4(0);
@@ -61,6 +66,15 @@ void main() {
 #else
     T4 v[TILE_M];
     [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
+    if (lies >= ACROSS) {
+      [[unroll]] for (int c = 0; c < 4; c++) {
+        [[unroll]] for (int n = 0; n < TILE_N; n++) {
+          T4 w = across(parts, 4 * k + c, min(z + n, result_texels - 1));
+          [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n] += v[m][c] * w;
+        }
+      }
+      continue;
+    }
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
         T4 w = LOAD_MATRIX(MATRIX_NEXT(line[4 * n + c], k));
@@ -71,7 +85,6 @@ void main() {
   }
 #endif
 
-  int result_texels = (columns + 3) / 4;
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_texels) break;
     ENDING ending = ending_at(z + n);
@@ -79,7 +92,7 @@ void main() {
       // Rows beyond the last one are the last one: written again, they need no branch. What is added
       // may lie where the result does, and is added once.
       if (has_addend != 0 && first + m >= rows) break;
-      POSITION at = AT_ROW(batch * rows + min(first + m, rows - 1), z + n, result_X, result_texels);
+      POSITION at = result_at(batch, parts, min(first + m, rows - 1), z + n);
       T4 v = SCALED(sum[m * TILE_N + n], z + n);
       STORE(result, at, mask_padding(finished(v, ending, at), VALID(z + n, columns)));
     }

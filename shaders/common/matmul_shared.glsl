@@ -1,13 +1,25 @@
 // Rows times a matrix (product.glsl) by workgroups that share tiles of both (shared_tile.glsl).
 #include "product.glsl"
+#include "places.glsl"
 #include "shared_tile.glsl"
 
 POSITION from[LINES], line[LINES];
 int at_k;
+// Where the matrix lies across: the batch, and a column for each line.
+ivec2 parts;
+int column[LINES];
 
 void look_at(int k) { at_k = k; }
 T4 source_texel(int j) { return LOAD(source, NEXT(from[j], at_k)); }
-T4 matrix_texel(int j) { return LOAD_WEIGHT(matrix, MATRIX_NEXT(line[j], at_k)); }
+T4 matrix_texel(int j) {
+  if (lies >= ACROSS) {
+    T4 v;
+    [[unroll]] for (int c = 0; c < 4; c++)
+      v[c] = across(parts, 4 * at_k + c, column[j] >> 2)[column[j] & 3];
+    return v;
+  }
+  return LOAD_WEIGHT(matrix, MATRIX_NEXT(line[j], at_k));
+}
 
 void main() {
   int tiles = (rows + TILE - 1) / TILE;
@@ -19,9 +31,11 @@ void main() {
   ivec2 place = divided(batch_place.y, tiles, is_constant);
   int batch = batch_place.x, first = place.y * TILE, first_column = place.x * TILE;
 
+  parts = batch_parts(batch);
   [[unroll]] for (int j = 0; j < LINES; j++) {
-    from[j] = AT_ROW(batch * rows + min(first + LINE(j), rows - 1), 0, source_X, texels);
-    line[j] = MATRIX_AT(batch, min(first_column + LINE(j), columns - 1));
+    from[j] = source_at(batch, parts, min(first + LINE(j), rows - 1));
+    column[j] = min(first_column + LINE(j), columns - 1);
+    if (lies < ACROSS) line[j] = line_at(batch, parts, column[j]);
   }
   sum_up(texels);
 
@@ -33,7 +47,7 @@ void main() {
     [[unroll]] for (int m = 0; m < ROWS; m++) {
       int row = first + ROW(m);
       if (row >= rows) break;
-      POSITION at = AT_ROW(batch * rows + row, z, result_X, result_texels);
+      POSITION at = result_at(batch, parts, row, z);
       STORE(result, at, mask_padding(finished(total(m, n), ending, at), VALID(z, columns)));
     }
   }

@@ -18,6 +18,7 @@ from vkrt.ops import copying
 from vkrt.ops.emitting import Emitter
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Memo, NodeMemo
+from vkrt.ops.strided import Strided
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.work.records import Prepack, StateRecord, WorkList
 from vkrt.work.target import MAX_ELEMENTS, Target
@@ -68,6 +69,8 @@ class Lowering(Emitter):
         self.base_memo: Memo = base.memo or Memo()
         self._storages = StorageList(list(base.storages))
         self._operands: dict[Tensor, Operand] = {}
+        # Tensors that nothing has copied out of another one's memory
+        self._parts: dict[Tensor, Strided] = {}
         # Copies with the guards of the nodes that made them
         self._copies: dict[tuple, tuple[Guard, Operand]] = {}
         self._weights = dict(self.base_memo.weights)
@@ -79,7 +82,7 @@ class Lowering(Emitter):
         self._entered: dict[Tensor, Operand] = {}
         self._nodes: list[NodeMemo] = []
         self._first_step = 0
-        self._places: list[tuple[Tensor, Operand]] = []
+        self._places: list[tuple[Tensor, Operand | Strided]] = []
         self._new_copies: list[tuple[tuple, Operand]] = []
         self._new_constants: list[tuple[Tensor, Constant]] = []
         # What vkrt does not have of what the graph asks for: names, and what takes more words, each
@@ -109,8 +112,11 @@ class Lowering(Emitter):
 
     def repeat(self, memo: NodeMemo) -> None:
         """Does for the current node what another lowering did."""
-        for tensor, operand in memo.places:
-            self.place(tensor, operand)
+        for tensor, place in memo.places:
+            if isinstance(place, Strided):
+                self._leave(tensor, place)
+            else:
+                self.place(tensor, place)
         for key, copy in memo.copies:
             self._keep_copy(key, copy)
         for tensor, constant in memo.constants:
@@ -140,11 +146,17 @@ class Lowering(Emitter):
         """
         if self.is_constant(tensor):
             return self.weight(tensor, order or row_major(tensor.rank))
+        part = self._parts.get(tensor)
+        if part is not None:
+            chosen = tuple(order or row_major(tensor.rank))
+            return self.derived((tensor, chosen), lambda: part.copied(self, chosen))
         operand = self._placed(tensor)
         wanted = order or (row_major(tensor.rank) if operand.raw else operand.order)
         return self._as(tensor, operand, tensor.dtype, wanted)
 
     def _placed(self, tensor: Tensor) -> Operand:
+        if tensor in self._parts:
+            return self.read(tensor)
         if tensor not in self._operands:
             raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
         return self._operands[tensor]
@@ -296,6 +308,46 @@ class Lowering(Emitter):
                        raw=source.raw, offset=source.offset + offset)
         view.check_place()
         return self.place(tensor, view)
+
+    # Parts of tensors that are left where they are
+
+    def is_apart(self, tensor: Tensor) -> bool:
+        """Whether the elements of a tensor lie apart in another one's memory: `strided` says how,
+        and `read` copies them."""
+        return tensor in self._parts
+
+    def strided(self, tensor: Tensor) -> Strided | None:
+        """Where the elements of a tensor that nodes computed are in a buffer; None where they are
+        in an image, or as the host has them."""
+        if tensor in self._parts:
+            return self._parts[tensor]
+        operand = self._operands.get(tensor)
+        if operand is None or operand.raw or operand.storage.is_image or not tensor.numel:
+            return None
+        return Strided.of(operand)
+
+    def leave(self, tensor: Tensor, out: Tensor,
+              view: Callable[[Strided], Strided | None]) -> bool:
+        """Leaves a result of the current node where the elements are, if what reads it can do with
+        that (`Fusions.parts`); says whether it is done.
+
+        Args:
+            tensor: what the result is a part of.
+            view: which part; it gives None where there is no regular way to it.
+        """
+        if self.node not in self.fusions.parts or tensor.dtype != out.dtype:
+            return False
+        where = self.strided(tensor)
+        found = None if where is None else view(where)
+        if found is None or not found.can_be_copied():
+            return False
+        self._leave(out, found)
+        return True
+
+    def _leave(self, tensor: Tensor, where: Strided) -> None:
+        self._parts[tensor] = where
+        self._tenants.setdefault(where.source.storage.id, []).append(tensor)
+        self._places.append((tensor, where))
 
     def temporary(self, sizes, dtype: str, order=None) -> Operand:
         """An operand of a new activation storage (an image where the storage policy is images)."""

@@ -6,6 +6,8 @@ that nothing else reads (a residual connection, a gate) is done by the kernel of
 a linear layer's result and another tensor by the kernel of that layer. The numbers are those of the
 separate kernels, but that in half precision nothing is rounded in between.
 
+Parts of tensors that products read where they lie: see `fusing_parts`.
+
 Layers of one row that one kernel does: see `fusing_rows`. Keys that are turned on their way into a
 cache: see `fusing_rotary`.
 
@@ -26,6 +28,7 @@ from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
 from vkrt.ops.fusing_padding import border_before, with_border
+from vkrt.ops.fusing_parts import find_parts
 from vkrt.ops.fusing_q8 import QUANTIZE, quantized
 from vkrt.ops.fusing_rotary import rotary_before
 from vkrt.ops.fusing_rows import find_rows
@@ -86,6 +89,7 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
             found.done.add(maker)
             found.keep(index, *graph.nodes[maker].tensors())
     _find_repeated(graph, found)
+    find_parts(graph, found, uses)
     find_rows(graph, found, uses)
     return found
 

@@ -48,6 +48,8 @@ class Fusions:
         norms: what the layers there do to their row before.
         roundings: how the layers there quantize their row.
         rotaries: what turns the queries and the keys of the attention there.
+        parts: views that nothing but products of batches reads.
+        factors: what the product there multiplies its result with.
         together: sets of nodes whose weights one kernel reads at other sizes.
     """
 
@@ -66,6 +68,8 @@ class Fusions:
     norms: dict[int, Node] = field(default_factory=dict)
     roundings: dict[int, Rounding] = field(default_factory=dict)
     rotaries: dict[int, Node] = field(default_factory=dict)
+    parts: set[int] = field(default_factory=set)
+    factors: dict[int, float] = field(default_factory=dict)
     together: list[set[int]] = field(default_factory=list)
 
     def keep(self, index: int, *tensors: Tensor) -> None:
@@ -91,5 +95,6 @@ class Fusions:
         nodes = (*(kind.get(index) for kind in each), *self.beside.get(index, ()),
                  *((rounding.choice, rounding.norm) if rounding else ()))
         return (index in self.done, index in self.gated, index in self.guarded,
+                index in self.parts, self.factors.get(index),
                 self.repeated.get(index), self.requantized.get(index), self.addends.get(index),
                 *(node and (node.op, node.args, node.outs) for node in nodes))

@@ -12,6 +12,7 @@ from vkrt.ops import copying, tiles
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
+from vkrt.ops.matmul_apart import PLACES, Apart, apart
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
@@ -29,7 +30,8 @@ WIDE = 16
 
 def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int,
              batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
-             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None) -> None:
+             alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None,
+             parts: Apart | None = None) -> None:
     """Dispatches result = activation(alpha * source x matrix + beta * bias).
 
     Args:
@@ -41,8 +43,11 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
             all that is done. Nothing is by default.
         addend: a tensor of the result's size and order, instead of the bias.
         scales: of the columns of the result, for a matrix of int8.
+        parts: how `source` and `matrix`, of floats, lie where they are parts of other tensors.
     """
     columns, texels = result.packed, source.grid[2]
+    if parts is not None:
+        columns, texels = parts.columns, parts.texels
     computed = matrix.rows is None
     lines = matrix.grid[0] * matrix.grid[1] if computed else matrix.grid[1]
     stride = columns if batches > 1 and lines > columns else 0
@@ -67,6 +72,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         cx.share(f"gemv{kind}_team", [*params, *spare, *team.params], [result], reads,
                  team.groups(lines), features=team.features, dtype=dtype, loops=team.loops(texels))
         return
+    if is_float(source.dtype) and scales is None and (rows > 1 or team is None):
+        params += (0,) * PLACES if parts is None else parts.params
     side = tiles.shared(cx.target.tuning, source, rows, columns, batches)
     if side and scales is None:
         cx.share(f"matmul_shared_{side}", params, [result], reads,
@@ -149,10 +156,15 @@ def _addmm_sizes(bias, x, y, *_factors):
 
 
 def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
+    rows, batches = a.sizes[-2], a.sizes[0] if a.rank == 3 else 1
+    parts = apart(cx, a, b)
+    if parts is not None:
+        multiply(cx, cx.write(out), parts.source, parts.matrix, rows=rows, batches=batches,
+                 parts=parts, **extra)
+        return
     source = cx.read(a, row_major(a.rank))
     matrix = _matrix(cx, b, (*range(a.rank - 2), a.rank - 1, a.rank - 2))
-    multiply(cx, cx.write(out), source, matrix, rows=a.sizes[-2],
-             batches=a.sizes[0] if a.rank == 3 else 1, **extra)
+    multiply(cx, cx.write(out), source, matrix, rows=rows, batches=batches, **extra)
 
 
 @op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_FLOAT,
@@ -161,7 +173,7 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
     multiply_adds=_multiply_adds, kernels="aten::{}.out")
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or such pairs."""
-    _product(cx, node.outs[0], a, b)
+    _product(cx, node.outs[0], a, b, alpha=cx.fusions.factors.get(cx.node, 1.0))
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,

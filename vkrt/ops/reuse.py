@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from vkrt.dataclass import dataclass, field
 from vkrt.graph.graph import Node
 from vkrt.hints import Any
+from vkrt.ops.strided import Strided
 from vkrt.work.tensor import Constant, Operand, Tensor
 
 
@@ -32,7 +33,7 @@ class NodeMemo:
     node: Node
     how: tuple[Any, ...]
     steps: tuple[Any, ...]
-    places: tuple[tuple[Tensor, Operand], ...]
+    places: tuple[tuple[Tensor, Operand | Strided], ...]
     copies: tuple[tuple[tuple[Any, ...], Operand], ...]
     constants: tuple[tuple[Tensor, Constant], ...]
 

@@ -14,6 +14,7 @@ from vkrt.ops.dtypes import FIRST
 from vkrt.ops.positions import slice_at, slice_fits
 from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
+from vkrt.ops.strided import Strided
 from vkrt.ops.views import part_offset, reshape
 from vkrt.work.tensor import Operand, Tensor
 
@@ -75,6 +76,8 @@ def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
     kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out")
 @op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out")
 def _clone(cx, node, x):
+    if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where):
+        return
     source = source_of(cx, x, node.outs[0])
     cx.alias(node.outs[0], source, source.order)
 
@@ -103,6 +106,8 @@ def transpose_sizes(x, dim0, dim1):
 
 
 def _permute(cx, node: Node, x: Tensor, permutation: tuple[int, ...]) -> None:
+    if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where.permuted(permutation)):
+        return
     source = cx.read(x)
     cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
 
@@ -264,14 +269,23 @@ def split_sizes(x, sizes, dim):
 def part(cx, tensor: Tensor, out: Tensor, dim: int, start: int, step: int = 1,
           selects: bool = False) -> None:
     """Makes `out` the indices start, start + step, .. of a dimension; one of them for `selects`."""
+    size = 1 if selects else out.sizes[dim]
+
+    def view(where: Strided) -> Strided | None:
+        found = where.part(dim, start, size, step)
+        return found.without(dim) if selects and found is not None else found
+
+    if cx.is_apart(tensor) and cx.leave(tensor, out, view):
+        return
     source = source_of(cx, tensor, out)
     order = source.order
     if selects:
         order = tuple(d - (d > dim) for d in order if d != dim)
-    size = 1 if selects else out.sizes[dim]
     offset = part_offset(cx, source, dim, start, size) if step == 1 else None
     if offset is not None:
         cx.alias(out, source, order, offset)
+        return
+    if cx.leave(tensor, out, view):
         return
     strides = list(source.strides())
     base = start * strides[dim]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vkrt.ops.copying import Walk, emit
+from vkrt.ops.strided import Strided
 from vkrt.work.tensor import Operand, Tensor, itemsize, row_major
 
 
@@ -55,6 +56,11 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
     if cx.is_constant(tensor) and tensor.dtype == out.dtype:
         cx.make_constant(out, tensor)
         return
+    def view(where: Strided) -> Strided | None:
+        return where.reshaped(out.sizes)
+
+    if cx.is_apart(tensor) and cx.leave(tensor, out, view):
+        return
     source = cx.operand(tensor)
     if source.dtype != out.dtype:
         source = cx.read(tensor)
@@ -64,6 +70,8 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
     order = view_order(source, out.sizes)
     if order is not None:
         cx.alias(out, source, order)
+        return
+    if cx.leave(tensor, out, view):
         return
     # The elements of a row-major result are numbered as those of the source are.
     emit(cx, cx.write(out), source, Walk(source.sizes, source.strides()))

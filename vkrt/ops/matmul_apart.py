@@ -1,0 +1,120 @@
+"""Products of batches of matrices that lie apart in the memory of other tensors.
+
+Attention's queries, keys and values are parts of the result of one layer, and what it makes of them
+is read as rows of all heads. Where all of them lie at regular distances, nothing is copied for its
+products: shaders/common/places.glsl says how kernels find the rows. A second matrix of rows needs no
+copy with its lines the other way round either.
+"""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass
+from vkrt.ops.strided import Factor, Strided, joined
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+# What `lies` is in places.glsl
+APART, ACROSS, ACROSS_RAGGED = 1, 2, 3
+
+# How many parameters places.glsl has
+PLACES = 14
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Two matrices, or batches of them, and where their product goes.
+
+    Attributes:
+        source, matrix: what the kernel binds.
+        texels: of the summed dimension.
+        columns: of the result.
+        params: those of places.glsl.
+    """
+
+    source: Operand
+    matrix: Operand
+    texels: int
+    columns: int
+    params: tuple[int, ...]
+
+
+def apart(cx, a: Tensor, b: Tensor, result: Strided | None = None) -> Apart | None:
+    """How a kernel reads two tensors [.., M, K] and [.., K, N] where they lie; None where it does not,
+    or where both are whole and lie as the kernels without that want them.
+
+    Args:
+        result: where the product goes, if that is not a whole operand of its own.
+    """
+    if cx.storage == "texture3d" or a.sizes[-2] < 2 or cx.is_constant(a) or cx.is_constant(b):
+        return None
+    source, matrix = _strided(cx, a, (0, 1)), _strided(cx, b, (1, 0))
+    is_across = not _has_rows(matrix, -1)
+    if not _has_rows(source, -2) or (is_across and not _has_rows(matrix, -2)):
+        return None
+    if result is None and not is_across and all(map(_is_whole, (source, matrix))):
+        return None
+    batches = _batches(source, matrix, *([] if result is None else [result]))
+    if batches is None:
+        return None
+    inner, (of_source, of_matrix, *of_result) = batches
+    rows, depth = a.sizes[-2:]
+    width = -(-b.sizes[-1] // 4)
+    lies = APART if not is_across else ACROSS_RAGGED if depth % 4 else ACROSS
+    params = (inner, source.base // 4, *of_source, _step(source.dims[-2]),
+              matrix.base // 4, *of_matrix, _step(matrix.dims[-2 if is_across else -1]),
+              *(of_result[0] if of_result else (inner * rows * width, rows * width)),
+              _step(result.dims[-2]) if result is not None else width, depth, lies)
+    return Apart(source.source, matrix.source, -(-depth // 4), b.sizes[-1], params)
+
+
+def _strided(cx, tensor: Tensor, last: tuple[int, int]) -> Strided:
+    """Where a tensor lies, a copy of it if it lies in no way that kernels can do with.
+
+    Args:
+        last: the order of the two last dimensions in the copy.
+    """
+    found = cx.strided(tensor)
+    if found is not None and (_has_rows(found, -2) or (last == (1, 0) and _has_rows(found, -1))):
+        return found
+    rank = tensor.rank
+    return Strided.of(cx.read(tensor, (*row_major(rank - 2), *(rank - 2 + d for d in last))))
+
+
+def _has_rows(where: Strided, dim: int) -> bool:
+    """Whether a dimension counts rows of whole texels, which the other one of the last two is."""
+    other = -3 - dim
+    across, along = where.dims[dim], where.dims[other]
+    whole = where.source.order[-1] == len(where.source.sizes) + other and _is_whole(where)
+    size = where.sizes[other]
+    return (len(across) <= 1 and len(along) <= 1 and (size % 4 == 0 or whole)
+            and (not along or along[0][1] == 1) and (bool(along) or whole)
+            and where.base % 4 == 0
+            and all(stride % 4 == 0 for dim in (*where.dims[:-2], across) for _, stride in dim))
+
+
+def _is_whole(where: Strided) -> bool:
+    """Whether it is all of its operand, as that lies."""
+    return where == Strided.of(where.source)
+
+
+def _step(dim: tuple[Factor, ...]) -> int:
+    return dim[0][1] // 4 if dim else 0
+
+
+def _batches(*operands: Strided) -> tuple[int, list[tuple[int, int]]] | None:
+    """How many inner batches there are for each outer one, and the distances in texels from one to
+    the next, of the outer and the inner ones, for each operand; None where two numbers are not
+    enough."""
+    found = [joined(factor for dim in where.dims[:-2] for factor in dim) for where in operands]
+    inner = min((factors[-1][0] for factors in found if factors), default=1)
+    result = []
+    for factors in found:
+        if len(factors) == 1 and factors[0][0] != inner:
+            size, stride = factors[0]
+            if size % inner:
+                return None
+            factors = (size // inner, stride * inner), (inner, stride)
+        if len(factors) > 2 or (factors and factors[-1][0] != inner):
+            return None
+        outer = factors[0][1] // 4 if len(factors) == 2 else 0
+        result.append((outer, factors[-1][1] // 4 if factors else 0))
+    return inner, result

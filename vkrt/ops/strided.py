@@ -1,0 +1,106 @@
+"""Tensors that lie in another one's memory at regular distances: parts and turned views of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from vkrt.dataclass import dataclass, replace
+from vkrt.ops.copying import MAX_DIMS, Walk, emit
+from vkrt.work.tensor import Operand
+
+# Size and distance in elements of the padded memory
+Factor = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Where the elements of a tensor are in an operand that a node has written.
+
+    A dimension that joins several of the operand's, which do not lie one behind the other, has
+    several factors: element i of it is found at the sum of its digits times their distances.
+
+    Attributes:
+        source: the operand, of a buffer.
+        dims: the factors of each dimension, outermost first; one of size 1 has none.
+        base: the first element.
+    """
+
+    source: Operand
+    dims: tuple[tuple[Factor, ...], ...]
+    base: int = 0
+
+    @classmethod
+    def of(cls, operand: Operand) -> Strided:
+        """A whole operand, which is not raw."""
+        return cls(operand, tuple(joined([dim]) for dim in zip(operand.sizes, operand.strides())))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(size for size, _ in dim) for dim in self.dims)
+
+    def reshaped(self, sizes: Sequence[int]) -> Strided | None:
+        """The same elements in the same order under other sizes; None where their distances
+        would not be regular."""
+        left = list(joined(factor for dim in self.dims for factor in dim))
+        dims: list[tuple[Factor, ...]] = []
+        for size in reversed(sizes):
+            dim: list[Factor] = []
+            while size > 1:
+                count, stride = left.pop()
+                if count > size:
+                    if count % size:
+                        return None
+                    left.append((count // size, stride * size))
+                    count = size
+                elif size % count:
+                    return None
+                dim.insert(0, (count, stride))
+                size //= count
+            dims.insert(0, tuple(dim))
+        return replace(self, dims=tuple(dims))
+
+    def permuted(self, permutation: Sequence[int]) -> Strided:
+        """The dimensions in another order, each named by its number here."""
+        return replace(self, dims=tuple(self.dims[d] for d in permutation))
+
+    def part(self, dim: int, start: int, count: int, step: int = 1) -> Strided | None:
+        """The indices start, start + step, .. of a dimension; None where they are not at regular
+        distances."""
+        factors = self.dims[dim]
+        if len(factors) > 1:
+            return self if (start, count) == (0, self.sizes[dim]) else None
+        stride = factors[0][1] if factors else 0
+        dims = [*self.dims]
+        dims[dim] = joined([(count, stride * step)])
+        return replace(self, dims=tuple(dims), base=self.base + start * stride)
+
+    def without(self, dim: int) -> Strided:
+        """The same elements without a dimension of size 1."""
+        return replace(self, dims=(*self.dims[:dim], *self.dims[dim + 1:]))
+
+    def copied(self, cx, order: Sequence[int]) -> Operand:
+        """A copy of the elements, in an order of the dimensions in memory."""
+        result = cx.temporary(self.sizes, self.source.dtype, order)
+        factors = [factor for d in order for factor in self.dims[d] or ((1, 1),)]
+        emit(cx, result, self.source, Walk(tuple(size for size, _ in factors) or (1,),
+                                           tuple(stride for _, stride in factors) or (1,),
+                                           self.base))
+        return result
+
+    def can_be_copied(self) -> bool:
+        """Whether one walk goes over it, in any order of its dimensions."""
+        return sum(len(dim) for dim in self.dims) <= MAX_DIMS
+
+
+def joined(factors: Iterable[Factor]) -> tuple[Factor, ...]:
+    """Factors without those of size 1, neighbours that lie one behind the other as one."""
+    result: list[Factor] = []
+    for size, stride in factors:
+        if size == 1:
+            continue
+        if result and result[-1][1] == size * stride:
+            result[-1] = result[-1][0] * size, stride
+        else:
+            result.append((size, stride))
+    return tuple(result)
