@@ -18,7 +18,14 @@
 
 #include "math.glsl"
 
+// BIAS_IS_TEXELS: read through a texel view in every storage.
+#ifdef BIAS_IS_TEXELS
+TEXEL_IN(VECTORS, bias, DTYPE)
+#define LOAD_BIAS(z) texelFetch(bias, z)
+#else
 FLAT(VECTORS, bias)
+#define LOAD_BIAS(z) LOAD_FLAT(bias, z)
+#endif
 PARAM(ENDS, has_bias)
 // What is limited: 0 the sum, 1 and 2 a sixth of it plus a half; hardswish (1) multiplies that by
 // the sum, hardsigmoid (2) does not.
@@ -34,7 +41,7 @@ float product(vec4 a, vec4 b) { return dot(a, b); }
 
 // Texel z of the bias, or zeros. Where there is none, a single texel of anything is bound, NaN too.
 vec4 ending_at(int z) {
-  vec4 v = LOAD_FLAT(bias, has_bias != 0 ? z : 0);
+  vec4 v = LOAD_BIAS(has_bias != 0 ? z : 0);
   return has_bias != 0 ? v : vec4(0);
 }
 

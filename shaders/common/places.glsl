@@ -15,16 +15,16 @@
 // In texels: the first one, and from one to the next of the outer and the inner batches and the rows.
 #define PLACES(i, name) \
   PARAM(i, name##_first) PARAM(i + 1, name##_outer) PARAM(i + 2, name##_inner) PARAM(i + 3, name##_next)
-PARAM(15, inner)
-PLACES(16, source)
-PLACES(20, matrix)
+PARAM(16, inner)
+PLACES(17, source)
+PLACES(21, matrix)
 // That of the result is 0.
-PARAM(24, result_outer)
-PARAM(25, result_inner)
-PARAM(26, result_next)
+PARAM(25, result_outer)
+PARAM(26, result_inner)
+PARAM(27, result_next)
 // Elements that are summed.
-PARAM(27, depth)
-CASE(28, lies)
+PARAM(28, depth)
+CASE(29, lies)
 
 #define IN_BATCH(name, batch) ((batch).x * name##_outer + (batch).y * name##_inner)
 #define PLACE(name, batch, k) (name##_first + IN_BATCH(name, batch) + (k) * name##_next)

@@ -26,13 +26,15 @@ PARAM(5, result_X)
 PARAM(6, batch_stride)
 // The matrix is a tensor that another kernel has written.
 CASE(7, is_computed)
-// Whether the bias is `addend`, a tensor of the result's size, and not a vector (`has_bias`).
+// Whether `addend`, a tensor of the result's size, is added too.
 CASE(8, has_addend)
-// result = alpha * source x matrix + beta * bias; of quantized tensors the plain product.
+// result = alpha * source x matrix + beta * (bias + addend); of quantized tensors the plain product.
 PARAM_FLOAT(9, alpha)
 PARAM_FLOAT(10, beta)
 #define VECTORS 3
 #define ENDS 11
+// So that a bias and an addend are no more than 4 storage buffers with the rest.
+#define BIAS_IS_TEXELS
 #include "ending.glsl"
 
 #if defined(DTYPE_i8) || defined(DTYPE_i32)
@@ -40,25 +42,35 @@ PARAM_FLOAT(10, beta)
 #define NUMBER(m, v) source_of(v)
 OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
 #else
-#if defined(STORAGE_TEXTURE3D)
 IN(4, addend)
-#define BEHIND 5
-#else
-// At most one of them is there, and both are texels in their linear order.
-#define addend bias
-#define BEHIND 4
-#endif
-vec4 finished(vec4 sum, vec4 offset, POSITION at) {
-  vec4 v = alpha * sum + (has_addend == 0 ? beta * offset : vec4(0));
-  if (has_addend != 0) v += beta * LOAD(addend, at);
+// What is done beyond the activations of `activated`, by a name of it.
+CASE(15, curve)
+#define CURVE_GELU 1
+#define CURVE_GELU_TANH 2
+#define CURVE_SILU 3
+#define CURVE_SIGMOID 4
+#define CURVE_TANH 5
+vec4 curved(vec4 v) {
+  switch (curve) {
+    case CURVE_GELU: return gelu_(v);
+    case CURVE_GELU_TANH: return gelu_tanh_(v);
+    case CURVE_SILU: return v * sigmoid_(v);
+    case CURVE_SIGMOID: return sigmoid_(v);
+    case CURVE_TANH: return tanh_(v);
+  }
   return activated(v);
+}
+vec4 finished(vec4 sum, vec4 offset, POSITION at) {
+  vec4 v = alpha * sum + (has_bias != 0 ? beta * offset : vec4(0));
+  if (has_addend != 0) v += beta * LOAD(addend, at);
+  return curved(v);
 }
 #endif
 
 #ifdef WEIGHT_8
 // What the rows of the matrix are multiplied with: texels in every storage, as a stage may have no
 // more than 4 storage buffers.
-TEXEL_IN(BEHIND, scales, DTYPE)
+TEXEL_IN(5, scales, DTYPE)
 #define SCALED(v, z) ((v) * texelFetch(scales, z))
 #else
 #define SCALED(v, z) (v)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from harness import normal
 from small_graphs import SIZES, Constants, graph_of, kernels, layer, result_of, value
 from support import RUN_STORAGES, in_turn, outside
 
+from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.fusing_q8 import DEQUANTIZE, QUANTIZE
@@ -237,7 +239,8 @@ LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", RUN_STORAGES)
 @pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
-    ("float", 1, False, False), ("float", 5, True, False), ("groups", 1, True, True),
+    ("float", 1, False, False), ("float", 5, True, False), ("float", 6, False, True),
+    ("float", 1, True, True), ("groups", 1, True, True),
     ("groups", 6, False, True), ("groups", 9, True, False), ("channels", 3, False, False)])
 def test_a_layer_adds_a_tensor_to_its_result(kind, rows, swapped, bias, storage, device):
     fused, apart, data = summed(kind, rows, swapped, bias)
@@ -248,7 +251,8 @@ def test_a_layer_adds_a_tensor_to_its_result(kind, rows, swapped, bias, storage,
 
 
 def test_sums_that_layers_do_not_take_stay():
-    for graph, *_ in (summed("float", 3, bias=True), summed("groups", 3, alpha=0.5)):
+    for kind in ("float", "groups"):
+        graph, *_ = summed(kind, 3, bias=True, alpha=0.5)
         assert "binary" in kernels(graph, LAYERS)
 
 
@@ -258,6 +262,22 @@ def test_what_a_layer_adds_may_be_too_large_to_be_seen_as_texels():
     for storage in ("texel", "buffer"):
         assert kernels(graph, LAYERS, storage=storage, max_texels=9 * COLUMNS // 4 - 1) == [
             "linear_q4_4x8", "binary"]
+    # Floats are read as a storage buffer then, and a bias that is too wide is added like a tensor.
+    graph, *_ = summed("float", 9, bias=True)
+    assert "binary" not in kernels(graph, LAYERS, max_texels=COLUMNS // 4)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", ["texel", "buffer"])
+def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
+    constants = Constants()
+    x, out = value(3, DEPTH), Tensor((3, COLUMNS), "float32")
+    graph = graph_of(x, [layer("float", x, out, constants, bias=True)])
+    array, data = normal(3, DEPTH), bytes(constants.data)
+    expected = result_of(graph, array, storage, device, data)
+    with overridden(replace(policy_of(device.info), max_texels=COLUMNS // 4 - 1)):
+        assert result_of(graph, array, storage, device, data) == pytest.approx(expected, 1e-6)
+
 
 
 @pytest.mark.driver

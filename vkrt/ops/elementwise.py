@@ -12,7 +12,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
 from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIENT, WITH_NUMBERS
-from vkrt.ops.ending import Tail, tail
+from vkrt.ops.ending import GELU, Tail, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together, unsupported
@@ -71,7 +71,7 @@ _functions("cos sin log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos 
            "atanh", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")
-_functions("silu", ONE_FLOAT)
+_functions("silu", ONE_FLOAT, activation="SILU")
 _functions("mish", ONE_FLOAT, _elementary)
 _functions("hardswish", ONE_FLOAT, activation="HARDSWISH")
 _functions("hardsigmoid", ONE_FLOAT, activation="HARDSIGMOID")
@@ -142,8 +142,6 @@ op("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtype
 op("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT,
    kernels="aten::{}.out")(_elementary)
 
-GELU = {"none": "GELU", "tanh": "GELU_TANH"}
-
 
 def _gelu_sizes(x, approximate):
     if approximate not in GELU:
@@ -152,7 +150,7 @@ def _gelu_sizes(x, approximate):
 
 
 @op("aten.gelu.default", "self:T approximate:s", sizes=_gelu_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", activation="GELU")
 def _gelu(cx, node, x, approximate):
     unary(cx, node.outs[0], GELU[approximate], x)
 

@@ -16,14 +16,23 @@ class Ending:
     Attributes:
         vectors: operands, from its first binding on.
         params: numbers, from its first parameter on.
+        curve: what product.glsl does in the place of an activation; 0 for none.
     """
 
     vectors: tuple[Operand, ...]
     params: tuple[float, ...]
+    curve: int = 0
 
 
 # Activations that ending.glsl knows, each the number of its `gate`
 ENDINGS = ("CLAMP", "HARDSWISH", "HARDSIGMOID")
+
+# Those that product.glsl knows beside them, each the number of its `curve` from 1 on
+CURVES = ("GELU", "GELU_TANH", "SILU", "SIGMOID", "TANH")
+
+
+# By the name of its approximation
+GELU = {"none": "GELU", "tanh": "GELU_TANH"}
 
 
 @dataclass(frozen=True)
@@ -46,17 +55,21 @@ def tail(cx) -> Tail | None:
         return None
     found = known(node.op)
     assert found.activation is not None  # else it would not be a tail
-    if found.bounds is None:
-        return Tail(found.activation)
-    return Tail(found.activation, found.bounds(*found.schema.read(node.args)))
+    args = found.schema.read(node.args)
+    if found.activation == "GELU":
+        return Tail(GELU[args[1]])
+    return Tail(found.activation, (0.0, 0.0) if found.bounds is None else found.bounds(*args))
 
 
 def plain(vector: Operand, has_bias: bool, then: Tail | None = None) -> Ending:
-    """A sum plus a bias, and then one of the activations `ENDINGS`.
+    """A sum plus a bias, and then one of the activations `ENDINGS`, of products also of `CURVES`.
 
     Args:
         vector: the bias; a placeholder where there is none.
     """
+    if then is not None and then.activation in CURVES:
+        return Ending((vector,), (has_bias, 0, -math.inf, math.inf),
+                      1 + CURVES.index(then.activation))
     gate = 0 if then is None else ENDINGS.index(then.activation)
     bounds = (-math.inf, math.inf) if then is None else (0.0, 1.0) if gate else then.bounds
     return Ending((vector,), (has_bias, gate, *bounds))

@@ -70,11 +70,17 @@ def fusions_of(graph: Graph, wanted: bool = True) -> Fusions:
         if not isinstance(source, Tensor) or not alike(source, node.outs[0]):
             continue
         head = only(source, simpler.begins.get(index, index))
+        chain = uses.without_views(head)
+        # Rows of a layer are rows in any view that leaves them so.
+        if chain[1:] and declared(graph.nodes[chain[-1]], "takes_addend"):
+            head = chain.pop()
+        else:
+            chain = []
         if (head is not None and (head not in found.nodes or head in found.gated)
-                and takes_activation(graph.nodes[head], node)):
+                and found.done.isdisjoint(chain) and takes_activation(graph.nodes[head], node)):
             found.nodes[head] = replace(found.nodes.get(head, graph.nodes[head]), outs=node.outs)
             found.tails[head] = node
-            found.done.add(index)
+            found.done.update(chain, {index})
     for index, node in enumerate(graph.nodes):
         if node.op == QUANTIZE:
             _find_quantized(graph, found, index, only)

@@ -1,7 +1,7 @@
 """Products that read parts of tensors where they lie, found in a graph.
 
-Attention as models write it cuts queries, keys and values out of the result of one layer, turns them
-until heads are batches, and scales them by a number each. Products of batches find rows at any
+Attention as models write it cuts queries, keys and values out of the result of one layer, turns
+them until heads are batches, and scales them by a number each. Products find rows at any
 regular distance (see `matmul_apart`) and have a factor of their own: what is between the layer and
 them is no work.
 """
@@ -14,18 +14,15 @@ from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusions import Fusions
 from vkrt.ops.matching import Uses, alike, arguments
+from vkrt.ops.matmul_apart import rows_in
+from vkrt.ops.strided import RESHAPES, TURNS
 from vkrt.work.tensor import Tensor
 
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
 
-# Operators whose results are the elements of their first argument in another shape, or some of them
-VIEWS = frozenset({
-    "aten.view.default", "aten._unsafe_view.default", "aten.view_copy.default",
-    "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",
-    "aten.expand_copy.default", "aten.clone.default", "aten.alias_copy.default",
-    "dim_order_ops._clone_dim_order.default", "aten.permute.default", "aten.permute_copy.default",
-    "aten.t_copy.default", "aten.transpose_copy.int", "aten.select_copy.int",
-    "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"})
+# Operators whose results are elements of their first argument
+VIEWS = RESHAPES | TURNS | {"aten.expand_copy.default", "aten.select_copy.int",
+                            "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"}
 
 
 def find_parts(graph: Graph, found: Fusions, uses: Uses) -> None:
@@ -34,11 +31,37 @@ def find_parts(graph: Graph, found: Fusions, uses: Uses) -> None:
         if node.op in PRODUCTS and found.is_free(index) and len(node.args) == 2:
             for value in node.args:
                 _find_factor(graph, found, uses, index, value)
+            _find_turns(graph, found, uses, index)
     for index in reversed(range(len(graph.nodes))):
         node = found.nodes.get(index, graph.nodes[index])
         if node.op in VIEWS and index not in found.done and all(
                 _is_for_products(graph, found, uses, out) for out in node.outs):
             found.parts.add(index)
+
+
+def _find_turns(graph: Graph, found: Fusions, uses: Uses, index: int) -> None:
+    """Looks for views behind a product after which its rows lie elsewhere."""
+    product = graph.nodes[index]
+    chain: list[Node] = []
+    places: list[int] = []
+    (tensor,) = product.outs
+    while len(uses.readers[tensor]) == 1 and not uses.is_result(tensor):
+        (reader,) = uses.readers[tensor]
+        node = graph.nodes[reader]
+        if (node.op not in RESHAPES | TURNS or not found.is_free(reader) or len(node.outs) != 1
+                or not alike(node.outs[0]) or node.outs[0].dtype != tensor.dtype):
+            break
+        chain.append(node)
+        places.append(reader)
+        (tensor,) = node.outs
+    while any(node.op in TURNS for node in chain):
+        if rows_in(product.outs[0].sizes, chain) is not None:
+            found.nodes[index] = replace(product, outs=chain[-1].outs)
+            found.turns[index] = tuple(chain)
+            found.done.update(places)
+            return
+        chain.pop()
+        places.pop()
 
 
 def _is_for_products(graph: Graph, found: Fusions, uses: Uses, tensor: Tensor) -> bool:

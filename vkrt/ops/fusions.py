@@ -50,6 +50,7 @@ class Fusions:
         rotaries: what turns the queries and the keys of the attention there.
         parts: views that nothing but products of batches reads.
         factors: what the product there multiplies its result with.
+        turns: views of the product there, whose rows it puts where the last of them has them.
         together: sets of nodes whose weights one kernel reads at other sizes.
     """
 
@@ -70,6 +71,7 @@ class Fusions:
     rotaries: dict[int, Node] = field(default_factory=dict)
     parts: set[int] = field(default_factory=set)
     factors: dict[int, float] = field(default_factory=dict)
+    turns: dict[int, tuple[Node, ...]] = field(default_factory=dict)
     together: list[set[int]] = field(default_factory=list)
 
     def keep(self, index: int, *tensors: Tensor) -> None:
@@ -93,6 +95,7 @@ class Fusions:
         rounding = self.roundings.get(index)
         each = (self.nodes, self.tails, self.gates, self.norms, self.rotaries)
         nodes = (*(kind.get(index) for kind in each), *self.beside.get(index, ()),
+                 *self.turns.get(index, ()),
                  *((rounding.choice, rounding.norm) if rounding else ()))
         return (index in self.done, index in self.gated, index in self.guarded,
                 index in self.parts, self.factors.get(index),

@@ -11,10 +11,11 @@ import math
 from vkrt.ops import copying, tiles
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import ENDINGS, Ending, addend, over, plain, tail
-from vkrt.ops.matmul_apart import PLACES, Apart, apart
+from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
+from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
+from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -32,7 +33,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
              batches: int = 1, ending: Ending | None = None, addend: Operand | None = None,
              alpha: float = 1.0, beta: float = 1.0, scales: Operand | None = None,
              parts: Apart | None = None) -> None:
-    """Dispatches result = activation(alpha * source x matrix + beta * bias).
+    """Dispatches result = activation(alpha * source x matrix + beta * (bias + addend)).
 
     Args:
         result: packed along the columns.
@@ -41,7 +42,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
             as many as there are batches.
         ending: with the bias; of quantized tensors, which have no factors and no addend, it says
             all that is done. Nothing is by default.
-        addend: a tensor of the result's size and order, instead of the bias.
+        addend: a tensor of the result's size and order, added to it before an activation.
         scales: of the columns of the result, for a matrix of int8.
         parts: how `source` and `matrix`, of floats, lie where they are parts of other tensors.
     """
@@ -57,9 +58,9 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
     vectors = list(ending.vectors)
     if is_float(source.dtype):
-        # In linear storages both have one binding.
-        vectors = [*vectors, addend or source] if cx.storage == "texture3d" else (
-            [addend] if addend else vectors)
+        cx.check_view(vectors[0])
+        vectors.append(addend or source)
+        params.append(ending.curve)
     if scales is not None:
         vectors.append(cx.check_view(scales))
     reads = [source, matrix, *vectors]
@@ -117,12 +118,15 @@ def _linear_sizes(x, weight, bias):
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
-    takes_activation=ENDINGS, takes_addend=lambda _x, _weight, bias: bias is None)
+    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True)
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
     source = cx.read(x, row_major(x.rank))
     matrix, other = _matrix(cx, weight, (0, 1)), addend(cx)
+    if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
+        # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
+        other, bias = _expanded(cx, bias, out.sizes), None
     result = cx.write(out, over=over(other, source, matrix))
     multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
              ending=plain(cx.vector(bias, out.dtype), bias is not None, tail(cx)))
@@ -157,14 +161,21 @@ def _addmm_sizes(bias, x, y, *_factors):
 
 def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
     rows, batches = a.sizes[-2], a.sizes[0] if a.rank == 3 else 1
-    parts = apart(cx, a, b)
+    views = cx.fusions.turns.get(cx.node)
+    sizes = (*a.sizes[:-1], b.sizes[-1])
+    parts = apart(cx, a, b, None if views is None else rows_in(sizes, views))
     if parts is not None:
         multiply(cx, cx.write(out), parts.source, parts.matrix, rows=rows, batches=batches,
                  parts=parts, **extra)
         return
     source = cx.read(a, row_major(a.rank))
     matrix = _matrix(cx, b, (*range(a.rank - 2), a.rank - 1, a.rank - 2))
-    multiply(cx, cx.write(out), source, matrix, rows=rows, batches=batches, **extra)
+    result = cx.write(out) if views is None else cx.temporary(sizes, out.dtype)
+    multiply(cx, result, source, matrix, rows=rows, batches=batches, **extra)
+    if views is not None:
+        where = turned(Strided.of(result), views)
+        assert where is not None  # as of `rows_in`
+        cx.place(out, where.copied(cx, row_major(out.rank)))
 
 
 @op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_FLOAT,
@@ -193,7 +204,7 @@ def addmm(cx, node, bias, a, b, beta, alpha):
 
 
 def _expanded(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Operand:
-    """The tensor broadcast to these sizes of a matrix, row-major."""
-    order = row_major(2)
+    """The tensor broadcast to these sizes, row-major."""
+    order = row_major(len(sizes))
     source = cx.read_lifted(tensor, order)
     return source if tensor.sizes == sizes else expanded(cx, source, sizes, order)

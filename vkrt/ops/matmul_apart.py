@@ -1,16 +1,20 @@
 """Products of batches of matrices that lie apart in the memory of other tensors.
 
-Attention's queries, keys and values are parts of the result of one layer, and what it makes of them
-is read as rows of all heads. Where all of them lie at regular distances, nothing is copied for its
-products: shaders/common/places.glsl says how kernels find the rows. A second matrix of rows needs no
-copy with its lines the other way round either.
+Attention's queries, keys and values are parts of the result of one layer, and its own result is
+read as rows of all heads. Where all of that lies at regular distances, nothing is copied for the
+products: shaders/common/places.glsl says how kernels find the rows. Nor is a second matrix that
+lies row by row copied the other way round.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from vkrt.dataclass import dataclass
-from vkrt.ops.strided import Factor, Strided, joined
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.graph.graph import Node
+from vkrt.ops.strided import Dims, Factor, Strided, joined, turned
+from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
 
 # What `lies` is in places.glsl
 APART, ACROSS, ACROSS_RAGGED = 1, 2, 3
@@ -37,12 +41,12 @@ class Apart:
     params: tuple[int, ...]
 
 
-def apart(cx, a: Tensor, b: Tensor, result: Strided | None = None) -> Apart | None:
-    """How a kernel reads two tensors [.., M, K] and [.., K, N] where they lie; None where it does not,
-    or where both are whole and lie as the kernels without that want them.
+def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
+    """How a kernel reads two tensors [.., M, K] and [.., K, N] where they lie; None where it does
+    not, or where both are whole and lie as kernels want them anyhow.
 
     Args:
-        result: where the product goes, if that is not a whole operand of its own.
+        result: how the product's rows lie, if not one behind the other (`rows_in`).
     """
     if cx.storage == "texture3d" or a.sizes[-2] < 2 or cx.is_constant(a) or cx.is_constant(b):
         return None
@@ -52,7 +56,8 @@ def apart(cx, a: Tensor, b: Tensor, result: Strided | None = None) -> Apart | No
         return None
     if result is None and not is_across and all(map(_is_whole, (source, matrix))):
         return None
-    batches = _batches(source, matrix, *([] if result is None else [result]))
+    found = [source.dims, matrix.dims, *([] if result is None else [result])]
+    batches = _batches([dims[:-2] for dims in found])
     if batches is None:
         return None
     inner, (of_source, of_matrix, *of_result) = batches
@@ -62,8 +67,35 @@ def apart(cx, a: Tensor, b: Tensor, result: Strided | None = None) -> Apart | No
     params = (inner, source.base // 4, *of_source, _step(source.dims[-2]),
               matrix.base // 4, *of_matrix, _step(matrix.dims[-2 if is_across else -1]),
               *(of_result[0] if of_result else (inner * rows * width, rows * width)),
-              _step(result.dims[-2]) if result is not None else width, depth, lies)
+              _step(result[-2]) if result is not None else width, depth, lies)
     return Apart(source.source, matrix.source, -(-depth // 4), b.sizes[-1], params)
+
+
+def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
+    """How rows of whole texels of a product [.., M, N] lie in a row-major tensor that views of it
+    are: the dimensions of a `Strided`; None where they do not."""
+    rank = len(sizes)
+    whole = Strided.of(Operand(NOWHERE, tuple(sizes), "float32", row_major(rank)))
+    last = views[-1].outs[0].sizes
+    found = turned(whole, views)
+    if found is None or 0 in sizes or sizes[-1] % 4 or not last or last[-1] % 4:
+        return None
+    # The distance of a factor in the product, and in the tensor, which has them one in another
+    pairs, stride = [], 1
+    for size, own in reversed(joined(factor for dim in found.dims for factor in dim)):
+        pairs.append((own, size, stride))
+        stride *= size
+    pairs.sort(reverse=True)
+    dims: list[tuple[Factor, ...]] = []
+    for own, size in zip((factors[0][1] if factors else 0 for factors in whole.dims), sizes):
+        mine = [(count, step) for at, count, step in pairs if own <= at < own * size]
+        if math.prod(count for count, _ in mine) != size:
+            return None
+        dims.append(joined(mine))
+    along, across = dims[-1], dims[-2]
+    if along not in ((), ((sizes[-1], 1),)) or len(across) > 1:
+        return None
+    return tuple(dims)
 
 
 def _strided(cx, tensor: Tensor, last: tuple[int, int]) -> Strided:
@@ -100,11 +132,11 @@ def _step(dim: tuple[Factor, ...]) -> int:
     return dim[0][1] // 4 if dim else 0
 
 
-def _batches(*operands: Strided) -> tuple[int, list[tuple[int, int]]] | None:
+def _batches(operands: Sequence[Dims]) -> tuple[int, list[tuple[int, int]]] | None:
     """How many inner batches there are for each outer one, and the distances in texels from one to
     the next, of the outer and the inner ones, for each operand; None where two numbers are not
     enough."""
-    found = [joined(factor for dim in where.dims[:-2] for factor in dim) for where in operands]
+    found = [joined(factor for dim in dims for factor in dim) for dims in operands]
     inner = min((factors[-1][0] for factors in found if factors), default=1)
     result = []
     for factors in found:

@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 
 from vkrt.dataclass import dataclass, replace
+from vkrt.graph.graph import Node
 from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.work.tensor import Operand
 
 # Size and distance in elements of the padded memory
 Factor = tuple[int, int]
+# The factors of each dimension, outermost first; one of size 1 has none.
+Dims = tuple[tuple[Factor, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +25,12 @@ class Strided:
 
     Attributes:
         source: the operand, of a buffer.
-        dims: the factors of each dimension, outermost first; one of size 1 has none.
+        dims: the factors of each dimension.
         base: the first element.
     """
 
     source: Operand
-    dims: tuple[tuple[Factor, ...], ...]
+    dims: Dims
     base: int = 0
 
     @classmethod
@@ -91,6 +94,44 @@ class Strided:
     def can_be_copied(self) -> bool:
         """Whether one walk goes over it, in any order of its dimensions."""
         return sum(len(dim) for dim in self.dims) <= MAX_DIMS
+
+
+# Operators whose results are all elements of their first argument, in another shape ..
+RESHAPES = frozenset({
+    "aten.view.default", "aten._unsafe_view.default", "aten.view_copy.default",
+    "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",
+    "aten.clone.default", "aten.alias_copy.default", "dim_order_ops._clone_dim_order.default"})
+# .. or with the dimensions in another order
+TURNS = frozenset({"aten.permute.default", "aten.permute_copy.default", "aten.t_copy.default",
+                   "aten.transpose_copy.int"})
+
+
+def turned(where: Strided, nodes: Iterable[Node]) -> Strided | None:
+    """Where the elements are that nodes of these operators, one after the other, give; None where
+    that is nowhere regular."""
+    for node in nodes:
+        if node.op in RESHAPES:
+            found = where.reshaped(node.outs[0].sizes)
+        else:
+            found = where.permuted(permutation_of(node))
+        if found is None:
+            return None
+        where = found
+    return where
+
+
+def permutation_of(node: Node) -> tuple[int, ...]:
+    """Which dimension of its argument each dimension of the result of one of `TURNS` is."""
+    order = list(range(node.outs[0].rank))
+    if not order:
+        return ()
+    if node.op == "aten.t_copy.default":
+        return tuple(reversed(order))
+    if node.op == "aten.transpose_copy.int":
+        a, b = (d % len(order) for d in node.args[1:3])
+        order[a], order[b] = order[b], order[a]
+        return tuple(order)
+    return tuple(d % len(order) for d in node.args[1])
 
 
 def joined(factors: Iterable[Factor]) -> tuple[Factor, ...]:
