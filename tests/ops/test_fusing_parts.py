@@ -123,7 +123,7 @@ def test_results(sizes, dtype, storage, device):
     wanted = expected(array, *sizes[2:])
     for cut in ("slice", "select", "split"):
         found = result_of(attention(*sizes, dtype, cut), array, storage, device)
-        assert error(found, wanted) < (1e-6 if dtype == "float32" else 1e-3)
+        assert error(found, wanted) < (1e-6 if dtype == "float32" else 2e-3)
     apart = result_of(attention(*sizes, dtype, turn=False), array, storage, device)
     joined = np.moveaxis(apart.reshape(sizes[0], sizes[2], sizes[1], sizes[3]), 1, 2)
     np.testing.assert_array_equal(joined.reshape(wanted.shape), result_of(
