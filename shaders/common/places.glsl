@@ -12,9 +12,13 @@
 #if (defined(DTYPE_f32) || defined(DTYPE_f16)) && !defined(STORAGE_TEXTURE3D) \
     && !defined(WEIGHT_8) && !defined(GEMV)
 
-// In texels: the first one, and from one to the next of the outer and the inner batches and the rows.
+// In texels: the first one, and from one to the next of the outer and the inner batches and of the
+// rows or lines.
 #define PLACES(i, name) \
-  PARAM(i, name##_first) PARAM(i + 1, name##_outer) PARAM(i + 2, name##_inner) PARAM(i + 3, name##_next)
+  PARAM(i, name##_first) \
+  PARAM(i + 1, name##_outer) \
+  PARAM(i + 2, name##_inner) \
+  PARAM(i + 3, name##_next)
 PARAM(16, inner)
 PLACES(17, source)
 PLACES(21, matrix)
@@ -29,7 +33,7 @@ CASE(29, lies)
 #define IN_BATCH(name, batch) ((batch).x * name##_outer + (batch).y * name##_inner)
 #define PLACE(name, batch, k) (name##_first + IN_BATCH(name, batch) + (k) * name##_next)
 #define RESULT_PLACE(batch, row, z) (IN_BATCH(result, batch) + (row) * result_next + (z))
-// Texel z of the matrix's line number k of those along the summed dimension: zeros beyond the last.
+// Texel z of row k of a matrix that lies across: zeros beyond the last one.
 vec4 across(ivec2 batch, int k, int z) {
   vec4 v = LOAD_WEIGHT(matrix, PLACE(matrix, batch, lies == ACROSS ? k : min(k, depth - 1)) + z);
   return lies == ACROSS || k < depth ? v : vec4(0);

@@ -28,7 +28,7 @@ PARAM(6, batch_stride)
 CASE(7, is_computed)
 // Whether `addend`, a tensor of the result's size, is added too.
 CASE(8, has_addend)
-// result = alpha * source x matrix + beta * (bias + addend); of quantized tensors the plain product.
+// result = alpha * source x matrix + beta * (bias + addend); of quantized tensors the product alone.
 PARAM_FLOAT(9, alpha)
 PARAM_FLOAT(10, beta)
 #define VECTORS 3
@@ -43,7 +43,7 @@ PARAM_FLOAT(10, beta)
 OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
 #else
 IN(4, addend)
-// What is done beyond the activations of `activated`, by a name of it.
+// What ends the sum in the place of one of the activations of `activated`.
 CASE(15, curve)
 #define CURVE_GELU 1
 #define CURVE_GELU_TANH 2
