@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from c_hosts import CC, build, environment, needs_compiler, run
-from support import MODELS, run_python
+from hostile_device import environment_of
+from support import MODELS, QUICK, run_python
 
 from vkrt.capi.config import LIBRARY, folder
+from vkrt.method import kept
+from vkrt.vk import cache_file, verdict_file
 
 HOSTS = Path(__file__).parent / "hosts"
+REPEAT = HOSTS.parent.parent.parent / "tools" / "hosts" / "repeat.c"
 pytestmark = [pytest.mark.driver, needs_compiler]
 
 
@@ -47,6 +53,59 @@ def test_without_a_home_the_message_says_what_to_do(tmp_path):
     done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,
                           env=environment(VKRT_HOME=str(tmp_path)))
     assert done.returncode == 1 and "vkrt" in done.stdout and str(tmp_path) in done.stdout
+
+
+def whole(path):
+    """Whether a file of the cache is one that the next process may take."""
+    data = path.read_bytes()
+    if path.suffix == kept.SUFFIX:
+        return kept.from_bytes(data) is not None
+    if path.suffix == verdict_file._SUFFIX:
+        key = data[len(verdict_file.MAGIC):][:32]
+        return verdict_file.read(path, key) is not None
+    identity = cache_file.Identity(*cache_file._HEADER.unpack_from(data)[2:6])
+    return cache_file.read(path, identity) != b""
+
+
+def test_a_host_that_is_killed_leaves_whole_files(tmp_path):
+    """Kept plans, verdicts on imports, and compiled pipelines of a device whose driver gives them:
+    a file is there whole or not at all, whenever the host is killed. Writing is slow there, and
+    every second moment is one shortly after a file appears."""
+    made = build(REPEAT, tmp_path / "repeat", str(HOSTS / "slow.c"), "-D_GNU_SOURCE", "-rdynamic")
+    caches = tmp_path / "vkrt"
+    words = (MODELS / "mlp.pte", 1)
+    variables = {**environment_of("mali"), "XDG_CACHE_HOME": str(tmp_path),
+                 "VKRT_PLAN_CACHE": "auto", "VKRT_PIPELINE_CACHE": "auto"}
+
+    def finished():
+        return [path for path in caches.iterdir() if not path.name.startswith(".")]
+
+    began = time.monotonic()
+    run(made, *words, **variables)
+    lasts = time.monotonic() - began
+    kinds = {cache_file._SUFFIX, verdict_file._SUFFIX, kept.SUFFIX}
+    assert {path.suffix for path in finished()} == kinds
+    random = np.random.default_rng(5)
+    for number in range(8 if QUICK else 24):
+        # A quarter of them finds files, the others write them.
+        for path in finished() if number % 4 else ():
+            path.unlink()
+        before = len(list(caches.iterdir()))
+        child = subprocess.Popen([made, *map(str, words)], env=environment(**variables),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + (lasts if number % 2 else random.uniform(0, lasts))
+        while time.monotonic() < end:
+            if number % 2 and len(list(caches.iterdir())) > before:
+                time.sleep(random.uniform(0, 0.05))
+                break
+        child.kill()
+        child.wait()
+        assert all(map(whole, finished())), number
+    # The next goes on, and what was not finished goes with what it writes.
+    for path in finished():
+        path.unlink()
+    run(made, *words, **variables)
+    assert len(finished()) == len(list(caches.iterdir())) == len(kinds)
 
 
 # What joins the Python that runs: ctypes calls without Python's lock, as any host would.

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 
 from vkrt.digest import sha256
-from vkrt.vk.cache_file import cache_folder, put
+from vkrt.vk.cache_file import cache_folder, prune, put
 from vkrt.vk.info import DeviceInfo
 
 MAGIC = b"vkrtmaps1"
 _SUFFIX = ".vkrtmaps"
 _ANSWERS = {False: b"no ", True: b"yes"}
+# Some hundred devices
+MAX_FOLDER_BYTES = 64 << 10
 
 
 def key_of(info: DeviceInfo) -> bytes:
@@ -44,8 +46,12 @@ def read(path: str, key: bytes) -> bool | None:
 
 
 def write(path: str, key: bytes, answer: bool) -> bool:
-    """Keeps a verdict, in the place of an older one; whether it could."""
-    return put(path, _content(key, answer))
+    """Keeps a verdict, in the place of an older one; whether it could. What processes that were
+    killed had not finished writing goes."""
+    if not put(path, _content(key, answer)):
+        return False
+    prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
+    return True
 
 
 def _content(key: bytes, answer: bool) -> bytes:
