@@ -202,17 +202,21 @@ def test_division_by_a_size_that_becomes_0():
 # Records
 
 
-def records(pair, *sizes):
-    base = lower(pair, Target())
-    return base, lower(resolve(pair, list(sizes)), Target(), base)
+def records(pair, target, *sizes):
+    base = lower(pair, target)
+    return base, lower(resolve(pair, list(sizes)), target, base)
 
 
-def test_records_of_what_does_not_change_are_the_same(pair):
-    base, other = records(pair, (6, 6), (6, 6), (1, 4))
+@pytest.mark.parametrize(("fuses", "expected"), [
+    (False, ["aten.linear.default", "aten.sigmoid.default"]),
+    # The sigmoid ends the layer.
+    (True, ["aten.linear.default"]),
+])
+def test_records_of_what_does_not_change_are_the_same(pair, fuses, expected):
+    base, other = records(pair, Target(fuses=fuses), (6, 6), (6, 6), (1, 4))
     same = {step.node for step in other.steps if any(step is old for old in base.steps)}
     # The gate: two nodes, of which the second is looked at by one that changes.
-    ops = [pair.nodes[n].op for n in sorted(same)]
-    assert ops == ["aten.linear.default", "aten.sigmoid.default"]
+    assert [pair.nodes[n].op for n in sorted(same)] == expected
     assert other.inputs[2] is base.inputs[2] and other.inputs[0] is not base.inputs[0]
 
 
