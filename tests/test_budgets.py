@@ -7,7 +7,7 @@ import pytest
 from support import MODELS, inputs_of, same_bits
 
 import vkrt
-from vkrt.program import Description
+from vkrt.description import Description
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
 

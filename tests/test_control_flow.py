@@ -11,6 +11,7 @@ import pytest
 from support import MODELS
 
 import vkrt
+from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
@@ -18,7 +19,6 @@ from vkrt.graph.prims import evaluate, prim
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
-from vkrt.program import Description
 from vkrt.pte import JumpFalseCall, KernelCall
 from vkrt.work.records import CHOICE, HostCall
 from vkrt.work.target import Target

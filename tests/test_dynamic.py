@@ -11,12 +11,12 @@ from shape_programs import layout_program, random_program
 from support import MODELS, QUICK, RUN_STORAGES, need_model
 
 import vkrt
+from vkrt.description import Description
 from vkrt.memory.source import Source
 from vkrt.method import prepare
 from vkrt.method.instances import KEPT, Instances
 from vkrt.ops import lowering
 from vkrt.ops.resolving import resolve
-from vkrt.program import Description
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
 

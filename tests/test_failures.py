@@ -16,12 +16,12 @@ from mutations import Model
 from support import MODELS, QUICK, outside
 
 import vkrt
+from vkrt.description import Description
 from vkrt.graph.states import PREPACK
 from vkrt.ops import registry
 from vkrt.ops.context import Lowering
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.lowering import lower
-from vkrt.program import Description
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
 

@@ -13,11 +13,12 @@ from support import MODELS, damaged, inputs_of, run_python, same_bits
 import vkrt
 from vkrt.capi import config
 from vkrt.dataclass import replace
+from vkrt.description import Description
 from vkrt.device import policy
 from vkrt.errors import UnsupportedError
 from vkrt.method import kept
 from vkrt.plan.options import LoadOptions
-from vkrt.program import Description, Program
+from vkrt.program import Program
 from vkrt.runtime import mapping
 from vkrt.work.envelope import seal
 

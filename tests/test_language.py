@@ -19,11 +19,11 @@ from support import (
 
 import vkrt
 from vkrt.cli.main import main
+from vkrt.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late, Read
 from vkrt.memory.reader import fail_read_after
 from vkrt.ops.lowering import lower
-from vkrt.program import Description
 from vkrt.text.model import LanguageModel, Session
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device

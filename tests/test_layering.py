@@ -17,6 +17,7 @@ LINES = (
     ("__init__",),
     ("packer", "requirements", "text", "executorch"),
     ("program",),
+    ("description",),
     ("method",),
     ("packed",),
     ("ops", "runtime"),

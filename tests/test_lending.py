@@ -14,11 +14,11 @@ from support import MODELS, RUN_STORAGES, in_turn
 
 import vkrt
 from vkrt import DeviceBuffer, InputError, Semaphore
+from vkrt.description import Description
 from vkrt.errors import CancelledError, StateError
 from vkrt.ops.host import run as host_kernels
 from vkrt.ops.lowering import lower
 from vkrt.plan.lending import lend
-from vkrt.program import Description
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 from vkrt.work.target import Target

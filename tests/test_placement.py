@@ -212,7 +212,7 @@ def test_a_failed_read_while_loading_releases_everything(device, no_failures):
 def test_a_file_changed_since_it_was_opened(device, tmp_path, weights):
     path = tmp_path / "model.pte"
     path.write_bytes((MODELS / "mlp.pte").read_bytes())
-    from vkrt.program import Description
+    from vkrt.description import Description
 
     description = Description(path)
     try:

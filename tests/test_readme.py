@@ -15,7 +15,7 @@ import pytest
 from support import MODELS, find_model, need_model
 
 from vkrt.cli import main as cli
-from vkrt.program import Description
+from vkrt.description import Description
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(path for folder in ("", "vkrt", "tools", "tests")

@@ -11,7 +11,7 @@ from support import MODELS
 
 import vkrt
 from vkrt import requirements
-from vkrt.program import Description
+from vkrt.description import Description
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 

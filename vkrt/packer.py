@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from vkrt.dataclass import dataclass
+from vkrt.description import Description
 from vkrt.device.policy import target_of
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.files import packed_beside
@@ -15,7 +16,6 @@ from vkrt.hints import Any
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.packed.writer import jobs_of, write
-from vkrt.program import Description
 from vkrt.vk.device import Device
 from vkrt.work.records import WorkList
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vkrt.dataclass import dataclass
+from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
 from vkrt.ops.lowering import lower
-from vkrt.program import Description
 from vkrt.shader import catalog
 from vkrt.vk.capability import CAPABILITIES
 from vkrt.vk.info import Feature

@@ -12,10 +12,10 @@ from support import MODELS, STORAGES, in_turn
 import vkrt
 import vkrt.executorch
 from vkrt import pte
+from vkrt.description import Description
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.executorch import runtime
 from vkrt.plan.options import LoadOptions
-from vkrt.program import Description
 from vkrt.vk import live_objects
 from vkrt.vk.memory import fail_allocation_after
 

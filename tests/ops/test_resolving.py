@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of
@@ -13,7 +14,6 @@ from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.resolving import resolve
-from vkrt.program import Description
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from support import MODELS
 
+from vkrt.description import Description
 from vkrt.files import packed_beside
 from vkrt.memory.source import Source
 from vkrt.ops.lowering import lower
 from vkrt.packed import format as vkpack
 from vkrt.packed import sidecar, writer
-from vkrt.program import Description
 from vkrt.work.records import WorkList
 from vkrt.work.target import Target
 

@@ -12,8 +12,8 @@ from support import MODELS
 import vkrt
 from vkrt import packer
 from vkrt.cli import main as cli
+from vkrt.description import Description
 from vkrt.files import packed_beside
-from vkrt.program import Description
 
 
 @pytest.mark.driver

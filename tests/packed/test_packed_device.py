@@ -15,8 +15,8 @@ from support import QUICK
 import vkrt
 from vkrt import packer
 from vkrt.cli import main as cli
+from vkrt.description import Description
 from vkrt.packed import format as vkpack
-from vkrt.program import Description
 
 # On further drivers, when one has run them all, less is enough: see tools/test.
 PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",

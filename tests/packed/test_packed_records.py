@@ -10,12 +10,12 @@ import pytest
 from host_packing import pack_bytes
 from packed_samples import packed_without_a_device, works_of
 
+from vkrt.description import Description
 from vkrt.memory.packing import Packing
 from vkrt.ops import copying
 from vkrt.packed import format as vkpack
 from vkrt.packed import writer
 from vkrt.packed.records import as_saved, can_be_saved, key_of, with_saved
-from vkrt.program import Description
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import (
     NOWHERE,

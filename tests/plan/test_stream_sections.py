@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.ops.lowering import lower
 from vkrt.ops.resolving import resolve
@@ -15,7 +16,6 @@ from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.records import Release
 from vkrt.plan.stream.sections import sections_at
-from vkrt.program import Description
 from vkrt.work.records import HostCall
 from vkrt.work.target import Target
 

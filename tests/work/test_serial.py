@@ -12,12 +12,12 @@ from functools import cache
 import pytest
 from support import MODELS, model_folders
 
+from vkrt.description import Description
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol
 from vkrt.ops.lowering import lower
 from vkrt.ops.resolving import resolve
-from vkrt.program import Description
 from vkrt.work.envelope import PREFIX_BYTES, seal
 from vkrt.work.records import HostCall, Move, ReadArgument, WorkList
 from vkrt.work.serial import MAGIC, STORAGES, VERSION, from_bytes, to_bytes

@@ -76,8 +76,9 @@ def options_by_chance(rng: Random) -> Any:
 
 def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
     """Loads and runs a program; returns the outcome, and lets what is no refusal through."""
+    from vkrt.description import Description
     from vkrt.errors import VkrtError
-    from vkrt.program import Description, Program
+    from vkrt.program import Program
 
     options = options_by_chance(rng)
     source: Any = data

@@ -38,8 +38,8 @@ import fresh
 import numpy as np
 
 import vkrt
+from vkrt.description import Description
 from vkrt.memory.reader import DEFAULT_WINDOW
-from vkrt.program import Description
 from vkrt.report.columns import columns
 from vkrt.report.process import resident
 

@@ -62,11 +62,11 @@ import numpy as np
 
 import vkrt
 from vkrt.cli.bench import sample_inputs
+from vkrt.description import Description
 from vkrt.memory.source import Source
 from vkrt.method.arguments import metadata_of
 from vkrt.method.prepare import Prepared, prepare
 from vkrt.plan.stream.records import Reload, StreamPlan
-from vkrt.program import Description
 from vkrt.report.columns import columns
 from vkrt.vk.info import usable_cores
 

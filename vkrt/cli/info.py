@@ -8,6 +8,7 @@ from collections import Counter
 
 from vkrt.cli import common
 from vkrt.dataclass import replace
+from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.wording import counted
@@ -16,7 +17,6 @@ from vkrt.method.arguments import metadata_of
 from vkrt.ops.registry import operator
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
-from vkrt.program import Description
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
 from vkrt.work.records import HostCall, WorkList

@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from vkrt.dataclass import replace
-from vkrt.errors import FormatError, UnsupportedError
+from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.hints import Any
 from vkrt.ops import copying
-from vkrt.ops.emitting import Emitter
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Memo, NodeMemo
+from vkrt.ops.storing import ImageTooLarge, Storing
 from vkrt.ops.strided import Strided
 from vkrt.plan.scratch import UNLIMITED
-from vkrt.work.records import Prepack, StateRecord, WorkList
-from vkrt.work.target import MAX_ELEMENTS, Target
+from vkrt.work.records import StateRecord, WorkList
+from vkrt.work.target import Target
 from vkrt.work.tensor import (
     DTYPES,
     MIN_BYTES,
@@ -29,18 +29,13 @@ from vkrt.work.tensor import (
     Constant,
     Operand,
     Storage,
-    StorageList,
     Tensor,
     row_major,
     short_name,
 )
 
 
-class ImageTooLarge(Exception):
-    """An operand does not fit the device's images: the work list is made anew with buffers."""
-
-
-class Lowering(Emitter):
+class Lowering(Storing):
     """The work list of one graph in the making, and what the declarations ask of it.
 
     Args:
@@ -50,8 +45,8 @@ class Lowering(Emitter):
 
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
                  budgets: dict[int, int] | None = None):
-        super().__init__(graph, target)
         base = base or WorkList()
+        super().__init__(graph, target, base)
         self.budgets = budgets or {}
         self.fusions = fusions_of(graph, target.fuses)
         # Nodes that could use scratch memory
@@ -59,25 +54,19 @@ class Lowering(Emitter):
         # Of the current node, and the conditions of those so far as the host reads them
         self.guard: Guard = ()
         self.conditions: dict[Tensor, Operand] = {}
-        # The parts of the work list. The storages of the base keep their ids.
-        self.prepacks: list[Prepack] = list(base.prepacks)
+        # The other parts of the work list
         self.inputs: list[Operand | None] = []
         self.outputs: list[Any] = []
         self.states: list[StateRecord] = list(base.states)
         # Ids of the storages that the host reads
         self.read_by_host: set[int] = set()
-        self.base_memo: Memo = base.memo or Memo()
-        self._storages = StorageList(list(base.storages))
         self._operands: dict[Tensor, Operand] = {}
         # Tensors that nothing has copied out of another one's memory
         self._parts: dict[Tensor, Strided] = {}
         # Copies with the guards of the nodes that made them
         self._copies: dict[tuple, tuple[Guard, Operand]] = {}
-        self._weights = dict(self.base_memo.weights)
         self._tenants: dict[int, list[Tensor]] = {}
         self._placeholders: dict[str, Operand] = {}
-        # Tensors that nodes made of constants alone
-        self._constants: dict[Tensor, Constant] = {}
         # For the memo: inputs, what was done for every node, and for the current one
         self._entered: dict[Tensor, Operand] = {}
         self._nodes: list[NodeMemo] = []
@@ -223,9 +212,6 @@ class Lowering(Emitter):
         self._constants[tensor] = constant
         self._new_constants.append((tensor, constant))
 
-    def _constant(self, tensor: Tensor) -> Constant | None:
-        return self._constants.get(tensor, tensor.constant)
-
     def read_lifted(self, tensor: Tensor, order: tuple[int, ...]) -> Operand:
         """The operand of a tensor with dimensions of size 1 put in front, up to `len(order)`.
 
@@ -349,32 +335,6 @@ class Lowering(Emitter):
         self._tenants.setdefault(where.source.storage.id, []).append(tensor)
         self._places.append((tensor, where))
 
-    def temporary(self, sizes, dtype: str, order=None) -> Operand:
-        """An operand of a new activation storage (an image where the storage policy is images)."""
-        return self._new("activation", sizes, dtype, order or row_major(len(sizes)))
-
-    def _new(self, role: str, sizes, dtype: str, order, rows: int | None = None,
-             flat: bool = False, raw: bool = False) -> Operand:
-        shape = Operand(NOWHERE, tuple(sizes), dtype, tuple(order), rows=rows, raw=raw)
-        image = self.storage == "texture3d" and not flat and not raw
-        if 4 * shape.texels > MAX_ELEMENTS:
-            raise UnsupportedError(
-                f"{self.where()}: a tensor {dtype}{list(sizes)} of {4 * shape.texels:,} elements, "
-                f"padding included; kernels number at most {MAX_ELEMENTS:,}")
-        if image and max(shape.grid) > self.target.max_image_extent:
-            raise ImageTooLarge(f"{dtype}{list(sizes)} needs an image of {shape.grid} texels")
-        if not image and shape.nbytes > self.target.max_buffer_range:
-            raise UnsupportedError(
-                f"{self.where()}: a tensor {dtype}{list(sizes)} of {shape.nbytes:,} bytes; storage "
-                f"buffers of this device have at most {self.target.max_buffer_range:,}")
-        storage = self._storages.new(role, max(shape.nbytes, MIN_BYTES), dtype,
-                                     tuple(max(side, 1) for side in shape.grid) if image else None)
-        return Operand(storage, shape.sizes, dtype, shape.order, raw=raw, rows=rows)
-
-    def buffer(self, sizes, dtype: str) -> Operand:
-        """An operand of a new activation storage that is a buffer, row-major, in every storage."""
-        return self._new("activation", sizes, dtype, row_major(len(sizes)), flat=True)
-
     def change(self, before: Tensor, after: Tensor) -> Operand:
         """The operand of a tensor that the current node changes in place, to write what changes.
 
@@ -391,10 +351,6 @@ class Lowering(Emitter):
         copying.copy(self, result, operand)
         return self.place(after, result)
 
-    def raw(self, tensor: Tensor, role: str, dtype: str) -> Operand:
-        """A new raw operand that the host can read and write."""
-        return self._new(role, tensor.sizes, dtype, row_major(tensor.rank), raw=True)
-
     def stand_in(self, tensor: Tensor) -> Operand:
         """Puts a tensor that vkrt cannot make anywhere, so that the nodes behind it are looked at
         too. Nothing of such a work list is ever run."""
@@ -404,43 +360,7 @@ class Lowering(Emitter):
         storage = self._storages.new("activation", max(shape.nbytes, MIN_BYTES), dtype)
         return self.place(tensor, replace(shape, storage=storage))
 
-    # Weights
-
-    def weight(self, tensor: Tensor, order, rows: int | None = None,
-               flat: bool = False, pitch: int | None = None) -> Operand:
-        """A constant, prepacked into the given order.
-
-        Args:
-            tensor: a tensor with a constant.
-            order: of dimensions in memory.
-            rows: makes it a matrix operand with this many outer dimensions as rows.
-            flat: a vector read by texel number: a buffer in every storage.
-            pitch: elements of the constant from one index of the outermost dimension to the next,
-                where more lie between them than belong to the tensor.
-        """
-        constant = self._constant(tensor)
-        if constant is None:
-            raise UnsupportedError(f"{self.where()}: {tensor} has to be a constant of the program")
-        if constant.dtype not in DTYPES and constant.dtype != copying.WIDE:
-            raise UnsupportedError(f"{self.where()}: {tensor} is stored as {constant.dtype}; "
-                                   f"constants are {', '.join(DTYPES)}")
-        order = tuple(order)
-        if not tensor.numel:
-            # Nothing to bring there, and nothing is ever read of it.
-            return self._new("activation", tensor.sizes, tensor.dtype, order, rows, flat)
-        image = self.storage == "texture3d" and not flat
-        # Only in an image do the rows decide where an element is: elsewhere a table of rows and a
-        # product's matrix are the same bytes.
-        key = (constant.source, constant.key or constant.offset, constant.dtype, tensor.dtype,
-               tensor.sizes, order, image, rows if image else None, pitch)
-        if key not in self._weights:
-            target = self._new("weight", tensor.sizes, tensor.dtype, order, rows, flat)
-            source = Operand(NOWHERE, tensor.sizes, constant.dtype, row_major(tensor.rank),
-                             raw=True)
-            self.prepacks.append(copying.prepack(constant, target, source, tensor.name,
-                                                  pitch))
-            self._weights[key] = target
-        return replace(self._weights[key], rows=rows)
+    # Matrices and vectors
 
     def matrix(self, tensor: Tensor, order, rows: int, sizes=None) -> Operand:
         """A matrix operand: a weight, or a copy of what a node has computed (see `weight`).

@@ -12,9 +12,10 @@ from vkrt.errors import FormatError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.hints import Any
 from vkrt.ops import copying, states
-from vkrt.ops.context import ImageTooLarge, Lowering
+from vkrt.ops.context import Lowering
 from vkrt.ops.registry import Operator, known, operator
 from vkrt.ops.reuse import Reuse
+from vkrt.ops.storing import ImageTooLarge
 from vkrt.plan.scratch import scratch_budgets
 from vkrt.work.records import CHOICE, HostCall, ReadArgument, WorkList
 from vkrt.work.target import Target
