@@ -16,11 +16,20 @@ from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
+from vkrt.ops import lowering
 from vkrt.ops.lowering import lower
 from vkrt.ops.matmul_apart import rows_in
 from vkrt.ops.strided import Strided, turned
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
+
+
+@pytest.fixture(autouse=True)
+def left_at_any_price(monkeypatch):
+    """Parts are left where they are although these graphs are nothing but attention: what that
+    costs is the matter of test_parts_memory.py."""
+    monkeypatch.setattr(lowering, "costly_parts", lambda *_: set())
+
 
 NAMES = "copy", "unary", "binary", "softmax"
 SCALE = 0.5

@@ -8,7 +8,7 @@ nodes share. Constants become weights when first asked for, once per layout.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError
@@ -41,14 +41,18 @@ class Lowering(Storing):
     Args:
         base: the work list that this one shares weights and states with; none by default.
         budgets: bytes of scratch memory that nodes may use, by their index.
+        copied: views whose elements are not left where they are, though products could read them
+            there; what the base says by default.
     """
 
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
-                 budgets: dict[int, int] | None = None):
+                 budgets: dict[int, int] | None = None, copied: Collection[int] | None = None):
         base = base or WorkList()
         super().__init__(graph, target, base)
         self.budgets = budgets or {}
+        self.copied = frozenset(self.base_memo.copied if copied is None else copied)
         self.fusions = fusions_of(graph, target.fuses)
+        self.fusions.parts -= self.copied
         # Nodes that could use scratch memory
         self.asked: set[int] = set()
         # Of the current node, and the conditions of those so far as the host reads them
@@ -118,7 +122,8 @@ class Lowering(Storing):
         return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
                         self.target, together=tuple(map(self._weights_of, self.fusions.together)),
-                        memo=Memo(self._entered, tuple(self._nodes), self._weights))
+                        memo=Memo(self._entered, tuple(self._nodes), self._weights,
+                                  self.copied))
 
     def _weights_of(self, nodes: Iterable[int]) -> tuple[int, ...]:
         """Ids of the storages of the weights that nodes read."""
@@ -301,6 +306,11 @@ class Lowering(Storing):
         """Whether the elements of a tensor lie apart in another one's memory: `strided` says how,
         and `read` copies them."""
         return tensor in self._parts
+
+    def left(self) -> set[int]:
+        """The nodes whose results are left so."""
+        return {index for index in self.fusions.parts
+                if any(out in self._parts for out in self.graph.nodes[index].outs)}
 
     def strided(self, tensor: Tensor) -> Strided | None:
         """Where the elements of a tensor that nodes computed are in a buffer; None where they are

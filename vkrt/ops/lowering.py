@@ -13,10 +13,11 @@ from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.hints import Any
 from vkrt.ops import copying, states
 from vkrt.ops.context import Lowering
+from vkrt.ops.parts_memory import costly_parts
 from vkrt.ops.registry import Operator, known, operator
 from vkrt.ops.reuse import Reuse
 from vkrt.ops.storing import ImageTooLarge
-from vkrt.plan.scratch import scratch_budgets
+from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.records import CHOICE, HostCall, ReadArgument, WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
@@ -57,9 +58,17 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
     cx = Lowering(graph, target, base)
     work = _walk(cx)
+    copied: set[int] = set()
+    while base is None and (more := costly_parts(graph, work, cx.left())):
+        copied |= more
+        other = Lowering(graph, target, copied=copied)
+        smaller = _walk(other)
+        if max(alive(smaller)) >= max(alive(work)):
+            break
+        cx, work = other, smaller
     if target.scratch == "spare" and cx.asked:
         # What is unused is known when everything has been placed once.
-        work = _walk(Lowering(graph, target, base, scratch_budgets(work, cx.asked)))
+        work = _walk(Lowering(graph, target, base, scratch_budgets(work, cx.asked), cx.copied))
     return work
 
 

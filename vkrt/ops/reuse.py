@@ -8,7 +8,7 @@ node is only reused while nothing it is connected to has been touched by one tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from vkrt.dataclass import dataclass, field
 from vkrt.graph.graph import Node
@@ -46,11 +46,13 @@ class Memo:
         inputs: the operands of the graph's inputs.
         nodes: what was done for each node.
         weights: the operand of each weight by what it is made of and how it lies.
+        copied: views that are not left where they are (`vkrt.ops.parts_memory`).
     """
 
     inputs: Mapping[Tensor, Operand] = field(default_factory=dict)
     nodes: tuple[NodeMemo, ...] = ()
     weights: Mapping[tuple[Any, ...], Operand] = field(default_factory=dict)
+    copied: Collection[int] = frozenset()
 
 
 class Reuse:

@@ -17,21 +17,28 @@ from vkrt.work.tensor import round_up
 UNLIMITED = 1 << 62
 
 
-def scratch_budgets(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
-    """Bytes of scratch memory that each of `nodes` may use while it runs."""
-    alignment = work.target.offset_alignment
+def alive(work: WorkList, alignment: int = 1) -> list[int]:
+    """Bytes of the storages, but for weights, that hold something at each time of `lifetimes`.
+
+    Args:
+        alignment: what the bytes of each are rounded up to.
+    """
     storages = {storage.id: storage for storage in work.storages if storage.role != "weight"}
-    # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
-    peak, alive = [0] * (len(work.steps) + 3), [0] * (len(work.steps) + 3)
+    changes = [0] * (len(work.steps) + 3)
     for key, (first, last) in lifetimes(work).items():
         if key in storages:
-            nbytes = storages[key].nbytes
-            for changes, change in ((peak, nbytes), (alive, round_up(nbytes, alignment))):
-                changes[first] += change
-                changes[last + 1] -= change
-    most = max(accumulate(peak))
+            nbytes = round_up(storages[key].nbytes, alignment)
+            changes[first] += nbytes
+            changes[last + 1] -= nbytes
+    return list(accumulate(changes))[:-1]
+
+
+def scratch_budgets(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
+    """Bytes of scratch memory that each of `nodes` may use while it runs."""
+    # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
+    most = max(alive(work))
     at_node = dict.fromkeys(nodes, 0)
-    for step, nbytes in zip(work.steps, list(accumulate(alive))[1:]):
+    for step, nbytes in zip(work.steps, alive(work, work.target.offset_alignment)[1:]):
         if step.node in at_node:
             at_node[step.node] = max(at_node[step.node], nbytes)
     return {node: max(most - nbytes, 0) for node, nbytes in at_node.items()}

@@ -1,0 +1,55 @@
+"""Parts of tensors that are better copied: left where they are, they would make the arena larger.
+
+Queries and keys that stay in the result of one layer, with the values, are there until the values
+are read, beside the scores. Copies of them are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from vkrt.graph.graph import Graph
+from vkrt.plan.scratch import alive
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Tensor
+
+
+def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int]:
+    """Which of the views that a work list leaves where they are may be why its arena is as large.
+
+    Args:
+        left: the nodes of all of them.
+
+    Returns:
+        Those that are read later than at a node where more bytes are alive than at any node that
+        does without them; none where the arena is as large anyway.
+    """
+    if not left:
+        return set()
+    spans = _spans(graph, left)
+    at_time = alive(work)
+    # Where no view of these is waited for: the first and the last time are the border's.
+    floor = max(at_time[0], at_time[-1])
+    heavy: list[tuple[int, int]] = []
+    for step, nbytes in zip(work.steps, at_time[1:]):
+        if any(first <= step.node <= last for first, last in spans.values()):
+            heavy.append((nbytes, step.node))
+        else:
+            floor = max(floor, nbytes)
+    nodes = {node for nbytes, node in heavy if nbytes > floor}
+    return {index for index, (first, last) in spans.items()
+            if any(first <= node <= last for node in nodes)}
+
+
+def _spans(graph: Graph, left: Collection[int]) -> dict[int, tuple[int, int]]:
+    """From where to where views are: to the last node that reads one, or a view of it."""
+    until: dict[Tensor, int] = {}
+    spans: dict[int, tuple[int, int]] = {}
+    for index in reversed(range(len(graph.nodes))):
+        node, last = graph.nodes[index], index
+        if index in left:
+            last = max(until.get(out, index) for out in node.outs)
+            spans[index] = index, last
+        for tensor in node.reads():
+            until[tensor] = max(last, until.get(tensor, -1))
+    return spans
