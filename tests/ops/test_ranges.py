@@ -106,6 +106,39 @@ def test_largest_inputs_that_do_not_go_together():
         resolve(graph, [(16, 4), (12, 4)])
 
 
+@pytest.mark.parametrize("width", [1, 2], ids=["alike", "twice"])
+def test_a_size_that_is_in_three_places(width):
+    """Rows, and a mask of them by themselves, or by twice as many."""
+    x = Tensor((16, 4), "float32", dynamic_dims=(0, 1))
+    mask = Tensor((16, 16 * width), "float32", dynamic_dims=(0, 1))
+    make = Maker(x, mask)
+    columns = make.add("aten.linear.default", (x, table(4), None), 16, 4)
+    turned = make.add("aten.permute_copy.default", (columns, [1, 0]), 4, 16)
+    scores = make.add("aten.mm.default", (columns, turned), 16, 16)
+    scores = make.add("aten.cat.default", ([scores] * width, 1), 16, 16 * width)
+    graph = make.finish(make.add("aten.add.Tensor", (scores, mask, 1), 16, 16 * width))
+    assert [t.dynamic_dims for t in graph.inputs] == [(0,), (0, 1)]
+    assert graph.outputs[0].dynamic_dims == (0, 1)
+    assert resolve(graph, [(5, 4), (5, 5 * width)]).outputs[0].sizes == (5, 5 * width)
+    with pytest.raises(InputError, match="aten.add.Tensor"):
+        resolve(graph, [(5, 4), (6, 6 * width)])
+
+
+def test_sizes_that_are_in_no_proportion():
+    """A mask of rows and 3 more: no size is found to change, and the file says that some do."""
+    x = Tensor((16, 4), "float32", dynamic_dims=(0, 1))
+    mask = Tensor((16, 19), "float32", dynamic_dims=(0, 1))
+    make = Maker(x, mask)
+    more = make.add("aten.cat.default", ([x, table(3)], 0), 19, 4)
+    turned = make.add("aten.permute_copy.default", (more, [1, 0]), 4, 19)
+    scores = make.add("aten.mm.default", (x, turned), 16, 19)
+    graph = make.finish(make.add("aten.add.Tensor", (scores, mask, 1), 16, 19))
+    assert [t.dynamic_dims for t in graph.inputs] == [(0, 1), (0, 1)]
+    assert resolve(graph, [(5, 4), (5, 8)]).outputs[0].sizes == (5, 8)
+    with pytest.raises(InputError, match="aten.cat.default"):
+        resolve(graph, [(5, 3), (5, 8)])
+
+
 def test_a_division_by_what_the_bounds_make_0():
     """Bounds of two sizes need not belong together: 30 and 16 are those of 2 and 16 rows."""
     x = rows(16)

@@ -35,8 +35,9 @@ def find_dynamic(graph: Graph) -> None:
     named when it is lowered.
 
     A dimension is one that may change if the graph resolves with less in it: in it alone, in those
-    of all inputs at the same place, or in one other too. After many tries in vain the rest is taken
-    to be dynamic: a call will tell.
+    of all inputs at the same place, in all of the same size, or in one other too. After many tries
+    in vain the rest is taken to be dynamic, and so is an input in which nothing is found: a call
+    will tell.
     """
     find_late(graph)
     _settle(graph)
@@ -106,6 +107,9 @@ class _Search:
                     self._fits(group, self._size(group[0]) - size)
             elif self.tries <= 0 or self._size(place) != self._bound(place):
                 self.inputs.add(place)
+        # The file says that something of these changes.
+        found = {number for number, _ in self.inputs}
+        self.inputs.update(place for place in self.places if place[0] not in found)
         for number, value in enumerate(self.graph.outputs):
             if isinstance(value, Tensor) and value.bounds is not None:
                 self.outputs.update((number, d) for d, (size, most) in enumerate(
@@ -117,13 +121,16 @@ class _Search:
         half = size - size // 2
         alike = [other for other in self.places if other[1] == place[1]]
         alike.sort(key=lambda other: other != place)
-        for step in (*STEPS, half):
-            yield [place], step
-        for step in (*STEPS, half):
-            yield alike, step
-        for other in self.places:
-            if other != place:
-                yield from (([place, other], step) for step in (1, half))
+        same = [place, *(other for other in self.places if other != place
+                         and other not in self.inputs and self._size(other) == size)]
+        groups = ([place], alike, same)
+        for number, group in enumerate(groups):
+            if group not in groups[:number]:
+                yield from ((group, step) for step in (*STEPS, half))
+        for start in ([place], same)[:1 + (len(same) > 1)]:
+            for other in self.places:
+                if other not in start:
+                    yield from (([*start, other], step) for step in (1, half))
 
     def sizes(self) -> list[Sizes | None]:
         """Those of the graph's inputs."""
@@ -146,10 +153,10 @@ class _Search:
         """Whether the graph resolves with less in a group; notes what changes then."""
         if not 0 < step < self._size(group[0]) or self.tries <= 0:
             return False
-        self.tries -= 1
         sizes = self.less(group, step)
         if sizes is None:
             return False
+        self.tries -= 1
         try:
             found = resolve(self.graph, sizes)
         except InputError:
