@@ -77,7 +77,7 @@ def has_kernels(path):
 
 @pytest.mark.parametrize("name", [
     "mlp", "mlp-fp16", "conv_mix", "quantized_mlp", "pair-dyn", "attention-dyn", "between-dyn",
-    "shrinking-dyn", "buffers", "buffers_dynamic", "llama", "toy",
+    "masked-dyn", "shrinking-dyn", "buffers", "buffers_dynamic", "llama", "toy",
     "conv-dyn"])
 def test_results_are_those_of_load(name, runtime, device):
     """The same bits, also with dynamic shapes, from state to state, and with a cache of attention.

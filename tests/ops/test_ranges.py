@@ -162,6 +162,18 @@ def test_an_output_that_changes_less_often_than_the_input():
     assert graph.outputs[0].dynamic_dims == (0,)
 
 
+def test_a_value_that_is_the_size_of_an_input():
+    """A delegate by itself gets its caller's number of rows as a number."""
+    x, count = Tensor((1, 30, 4), "float32", dynamic_dims=(0, 1, 2)), Tensor((1,), "int32")
+    make = Maker(x, count)
+    read = make.symbol("read", Read(1, 0))
+    graph = make.finish(make.add("aten.view_copy.default", (x, [read, 4]), 30, 4))
+    assert graph.values == {read.args[0]: 30}
+    assert graph.inputs[0].dynamic_dims
+    found = resolve(graph, [(1, 7, 4), (1,)], {read.args[0]: 7})
+    assert found.outputs[0].sizes == (7, 4)
+
+
 def read_rows(first: int) -> tuple[Graph, Read]:
     """Rows of a table up to a number, or from one on, that an input holds."""
     x, position = rows(8), Tensor((1,), "int32")

@@ -133,6 +133,28 @@ class BetweenDyn(nn.Module):
                 self.table[x.shape[0]:] @ y.t())
 
 
+class MaskedDyn(nn.Module):
+    """Attention of several heads over keys and values of one, with a mask of rows by rows: one size
+    is in three places of the inputs."""
+
+    def __init__(self, width=24, heads=3):
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width // heads)
+        self.value = nn.Linear(width, width // heads)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x, mask):
+        batch, length, width = x.shape
+        sizes = (batch, self.heads, length, width // self.heads)
+        q = self.query(x).view(batch, length, self.heads, sizes[3]).transpose(1, 2)
+        k, v = (layer(x).view(batch, length, 1, sizes[3]).transpose(1, 2).expand(sizes)
+                for layer in (self.key, self.value))
+        weights = torch.softmax(q @ k.transpose(2, 3) * 0.35 + mask, -1)
+        return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+
+
 class Buffers(nn.Module):
     """Three buffers, each with a part in the next one's value."""
 
@@ -202,11 +224,16 @@ def pair_inputs(rows):
     return torch.randn(rows, 6), torch.randn(rows, 6), torch.randn(1, 4)
 
 
+def masked_inputs(length):
+    return torch.randn(1, length, 24), torch.randn(1, 1, length, length)
+
+
 def between_inputs(rows, columns):
     return torch.randn(rows, 6), torch.randn(columns, 6)
 
 
 EVEN = 2 * Dim("pairs", min=2, max=16)
+LENGTH = Dim("length", min=2, max=30)
 # name: (module, inputs for sizes, sizes to export with, dynamic shapes, sizes of the calls)
 DYNAMIC = {
     "conv-dyn": (ConvDyn, conv_inputs, (30, 40),
@@ -214,6 +241,8 @@ DYNAMIC = {
                  [(30, 40), (16, 16), (18, 22), (28, 38), (26, 18), (16, 40)]),
     "attention-dyn": (AttentionDyn, lambda length: (torch.randn(1, length, 24),), (32,),
                       ({1: Dim("length", min=2, max=32)},), [(32,), (3,), (17,), (31,), (2,)]),
+    "masked-dyn": (MaskedDyn, masked_inputs, (30,), ({1: LENGTH}, {2: LENGTH, 3: LENGTH}),
+                   [(30,), (2,), (13,), (29,), (5,)]),
     "pair-dyn": (PairDyn, pair_inputs, (32,), ({0: EVEN}, {0: EVEN}, None),
                  [(32,), (4,), (18,), (30,), (6,)]),
     "shrinking-dyn": (ShrinkingDyn, lambda size: (torch.randn(size, 6),), (12,),

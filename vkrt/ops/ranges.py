@@ -20,7 +20,7 @@ from vkrt.work.tensor import Tensor
 STEPS = (1, 2, 4, 8, 16, 32, 64)
 # Sizes tried in search of the dynamic dimensions of a method
 MAX_TRIES = 200
-# Values tried for what decides sizes, where 0 does not do
+# Values tried for what decides sizes, where 0 does not do, and then the sizes of the inputs
 VALUES = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
 
 # A dimension of an input: numbers of the two
@@ -62,7 +62,9 @@ def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[Read, in
     """Inputs at which a graph may have sizes: the largest; with other values; then smaller ones."""
     search = _Search(graph)
     largest = search.sizes()
-    for value in VALUES if graph.reads else (0,):
+    # A number that comes from elsewhere may well be one of the sizes.
+    values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
+    for value in values if graph.reads else (0,):
         yield largest, dict.fromkeys(graph.reads, value)
     tries = 0
     for place in search.places:
