@@ -27,29 +27,29 @@ def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int
     if not left:
         return set()
     spans = _spans(graph, left)
+    waiting = set().union(*spans.values())
     at_time = alive(work)
-    # Where no view of these is waited for: the first and the last time are the border's.
+    # Where no view is waited for: the first and the last time are the border's.
     floor = max(at_time[0], at_time[-1])
     heavy: list[tuple[int, int]] = []
     for step, nbytes in zip(work.steps, at_time[1:]):
-        if any(first <= step.node <= last for first, last in spans.values()):
+        if step.node in waiting:
             heavy.append((nbytes, step.node))
         else:
             floor = max(floor, nbytes)
     nodes = {node for nbytes, node in heavy if nbytes > floor}
-    return {index for index, (first, last) in spans.items()
-            if any(first <= node <= last for node in nodes)}
+    return {index for index, span in spans.items() if not nodes.isdisjoint(span)}
 
 
-def _spans(graph: Graph, left: Collection[int]) -> dict[int, tuple[int, int]]:
+def _spans(graph: Graph, left: Collection[int]) -> dict[int, range]:
     """From where to where views are: to the last node that reads one, or a view of it."""
     until: dict[Tensor, int] = {}
-    spans: dict[int, tuple[int, int]] = {}
+    spans: dict[int, range] = {}
     for index in reversed(range(len(graph.nodes))):
         node, last = graph.nodes[index], index
         if index in left:
             last = max(until.get(out, index) for out in node.outs)
-            spans[index] = index, last
+            spans[index] = range(index, last + 1)
         for tensor in node.reads():
             until[tensor] = max(last, until.get(tensor, -1))
     return spans
