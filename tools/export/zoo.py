@@ -164,8 +164,9 @@ def randomize(module):
     for child in module.modules():
         if isinstance(child, (nn.BatchNorm2d, nn.LayerNorm, nn.GroupNorm)):
             nn.init.uniform_(child.weight, 0.7, 1.3)
-            nn.init.normal_(child.bias, 0.0, 0.1)
-        if hasattr(child, "layer_scale"):
+            if child.bias is not None:
+                nn.init.normal_(child.bias, 0.0, 0.1)
+        if isinstance(getattr(child, "layer_scale", None), nn.Parameter):
             nn.init.uniform_(child.layer_scale, 0.1, 0.3)
 
 
