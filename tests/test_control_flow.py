@@ -156,12 +156,13 @@ def test_what_is_not_taken_does_not_run(device):
 @pytest.mark.parametrize("name, args, expected", [
     ("add", (2, 3), 5), ("sub", (2, 3.5), -1.5), ("mul", (1 << 40, 4), 1 << 42),
     ("floordiv", (-7, 2), -4), ("floordiv", (7.5, 2), 3.0), ("truediv", (7, 2), 3.5),
-    ("mod", (-7, 3), -1), ("mod", ((1 << 62) + 1, 2), 1), ("mod", (7.5, 2), 1.5),
+    ("mod", (-7, 3), 2), ("mod", ((1 << 62) + 1, 2), 1), ("mod", (7.5, 2), 1.5),
     ("eq", (2, 2.0), True), ("gt", (2, 3), False), ("lt", (2, 3), True),
     ("ge", (3, 3), True), ("le", (4, 3), False), ("sym_max", (2, 5), 5), ("sym_min", (2, 5), 2),
+    ("sym_max", (2, 1.5), 2.0), ("sym_min", (1, 1.5), 1.0),
     ("neg", (3,), -3), ("sym_float", (3,), 3.0), ("ceil", (2.1,), 3), ("round", (2.5,), 2),
     ("trunc", (-2.7,), -2)])
-def test_arithmetic_is_that_of_the_portable_runtime(name, args, expected):
+def test_arithmetic_is_that_of_python(name, args, expected):
     result = evaluate(name, args, Symbol)
     assert (type(result), result) == (type(expected), expected)
     assert prim(f"executorch_prim::{name}.Scalar") == name
@@ -169,10 +170,16 @@ def test_arithmetic_is_that_of_the_portable_runtime(name, args, expected):
 
 def test_arithmetic_on_symbols():
     size = Symbol("read", (Read(0, 0),), 6)
-    half = evaluate("floordiv", (size, 2), Symbol)
-    assert isinstance(half, Symbol)
-    assert half.bound == 3
-    assert evaluate("truediv", (size, 2), Symbol) is None
+    for name, args, bound in [("floordiv", (size, 2), 3), ("truediv", (size, 4), 1.5),
+                              ("neg", (size,), -6), ("sym_float", (size,), 6.0),
+                              ("mod", (size, 4), 2), ("truediv", (size, 0), 1.0)]:
+        made = evaluate(name, args, Symbol)
+        assert isinstance(made, Symbol)
+        assert (type(made.bound), made.bound) == (type(bound), bound)
+    half = evaluate("truediv", (size, 2), Symbol)
+    floor = evaluate("trunc", (evaluate("mul", (half, 0.9), Symbol),), Symbol)
+    numbers = {size: 10, half: 5.0, floor.args[0]: 4.5}
+    assert floor.evaluate(None, numbers.__getitem__, None) == 4
     assert evaluate("gt", (size, 2), Symbol) is None
     assert prim("executorch_prim::et_view") == prim("aten::add.Scalar") == ""
 

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.driver
 STREAMS: list[dict] = [{"weights": "stream"}, {"memory_budget": "smallest"}]
 if not QUICK:
     STREAMS += [{"weights": "stream", "stream_lookahead": n} for n in (0, 3)]
-NAMES = ["conv-dyn", "attention-dyn", "masked-dyn", "pair-dyn", "shrinking-dyn", "between-dyn"]
+NAMES = ["conv-dyn", "attention-dyn", "masked-dyn", "numbers-dyn", "pair-dyn", "shrinking-dyn",
+         "between-dyn"]
 # Sizes of the input of programs in the folders of VKRT_MODELS; npz files have the first.
 LARGE = {
     "mlp-dyn": [(4, 64), (1, 64), (16, 64), (7, 64), (3, 64)],

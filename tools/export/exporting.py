@@ -40,6 +40,16 @@ def lower_methods(methods, dynamic_shapes=None, **options):
     return edge.to_executorch().buffer
 
 
+def lower_portable(module, inputs, dynamic_shapes=None):
+    """The bytes of a program whose kernels are all portable ones."""
+    from executorch.exir import EdgeCompileConfig, to_edge
+
+    exported = torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
+    # The check refuses operations on numbers that the portable runtime has.
+    config = EdgeCompileConfig(_check_ir_validity=False)
+    return to_edge(exported, compile_config=config).to_executorch().buffer
+
+
 def run_eager(module, inputs):
     """Run the module with eager PyTorch and return its outputs as a flat list of arrays."""
     with torch.no_grad():

@@ -3,8 +3,9 @@
 
     python tools/export/special.py [NAME...] [--out tests/models]
 
-NAME-dyn: dynamic shapes. The NAME.npz has the calls 0, 1, ... of other sizes: the inputs call0_in0,
-call0_in1, ... and the outputs call0_out0, ... that eager PyTorch computes in float32.
+NAME-dyn: dynamic shapes, without delegates in numbers-dyn. The NAME.npz has the calls 0, 1, ... of
+other sizes: the inputs call0_in0, call0_in1, ... and the outputs call0_out0, ... that eager PyTorch
+computes in float32.
 buffers, buffers_dynamic: change buffers in place (Vulkan option ``alias_buffer_mutations``), the
 second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ... and the outputs
 step0_out0, ... of runs one after another.
@@ -19,7 +20,15 @@ from functools import partial
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import arrays_of, lower, lower_methods, run_eager, run_in_turn, run_tool
+from exporting import (
+    arrays_of,
+    lower,
+    lower_methods,
+    lower_portable,
+    run_eager,
+    run_in_turn,
+    run_tool,
+)
 from torch.export import Dim
 
 
@@ -155,6 +164,21 @@ class MaskedDyn(nn.Module):
         return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
 
 
+class NumbersDyn(nn.Module):
+    """Sizes that decide more than sizes, in kernels outside of delegates: rows are padded to a
+    multiple of 4, and numbers that are no integers scale results."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.layer = nn.Linear(width, 5)
+
+    def forward(self, x):
+        length, width = x.shape[1:]
+        padded = self.layer(F.pad(x, (0, 0, 0, -length % 4)))
+        scaled = x.sum(1) / length + x.numel() * 0.01
+        return padded, scaled * (length * 0.25), x.view(length * width).tanh()
+
+
 class Buffers(nn.Module):
     """Three buffers, each with a part in the next one's value."""
 
@@ -243,6 +267,8 @@ DYNAMIC = {
                       ({1: Dim("length", min=2, max=32)},), [(32,), (3,), (17,), (31,), (2,)]),
     "masked-dyn": (MaskedDyn, masked_inputs, (30,), ({1: LENGTH}, {2: LENGTH, 3: LENGTH}),
                    [(30,), (2,), (13,), (29,), (5,)]),
+    "numbers-dyn": (NumbersDyn, lambda length: (torch.randn(1, length, 6),), (20,),
+                    ({1: Dim("length", min=2, max=20)},), [(20,), (3,), (16,), (2,), (19,)]),
     "pair-dyn": (PairDyn, pair_inputs, (32,), ({0: EVEN}, {0: EVEN}, None),
                  [(32,), (4,), (18,), (30,), (6,)]),
     "shrinking-dyn": (ShrinkingDyn, lambda size: (torch.randn(size, 6),), (12,),
@@ -258,7 +284,8 @@ def make_dynamic(name):
     """The program's bytes and its arrays."""
     make_module, inputs_of, example, dynamic_shapes, calls = DYNAMIC[name]
     module = make_module().eval()
-    pte = lower(module, inputs_of(*example), dynamic_shapes=dynamic_shapes)
+    make_program = lower_portable if name == "numbers-dyn" else lower
+    pte = make_program(module, inputs_of(*example), dynamic_shapes)
     return pte, run_in_turn(module, (inputs_of(*sizes) for sizes in calls), "call")
 
 

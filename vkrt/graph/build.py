@@ -13,6 +13,7 @@ from vkrt.graph.control import ControlFlow
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Guard, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
+from vkrt.graph.numbers import Number
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Read, Symbol, bounded
@@ -136,7 +137,7 @@ class Builder:
         self.chain.append(node_of(op, args, outs, label, is_host=bool(kernel), kernel=kernel,
                                   guard=self.guard))
 
-    def symbol(self, kind: str, args: tuple[Any, ...], bound: int) -> Symbol:
+    def symbol(self, kind: str, args: tuple[Any, ...], bound: Number) -> Symbol:
         """Adds a symbol."""
         made = Symbol(kind, args, bound)
         self.chain.append(made)

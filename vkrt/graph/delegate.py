@@ -15,6 +15,7 @@ from vkrt.graph.symbols import (
     ARITHMETIC,
     Symbol,
     bound_of,
+    bounded,
     compute,
     size_of,
     symbols_in,
@@ -126,6 +127,9 @@ class DelegateNodes:
                 outer = self._read(outer, 0)
             elif outer is None:
                 outer = self.builder.integer(outer_id)
+            if isinstance(bounded(outer), float):
+                raise FormatError(f"{self.label}: input value {value_id} is a symbolic integer, "
+                                  "the call passes a float")
             self.local[value_id] = outer if isinstance(outer, (int, Symbol)) else 0
             return
         if not isinstance(inner, Tensor) or not isinstance(outer, Tensor):

@@ -20,6 +20,7 @@ from vkrt.hints import Any
 from vkrt.pte import TensorList
 from vkrt.work.tensor import DTYPES, Tensor
 
+VIEW = "executorch_prim::et_view.default"
 CONVERT = "dim_order_ops._to_dim_order_copy.default"
 
 # Dtypes in which tensors are compared, the widest first.
@@ -67,8 +68,9 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
                     made: Container[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Ids of a kernel's inputs and of its results; none of either where they cannot be told.
 
-    The result stands twice: as the out argument and, last, as what is returned. Of several out
-    arguments the last value is the list. A kernel in place ends with its first argument.
+    The result stands twice: as the out argument and, last, as what is returned; that of a view
+    once. Of several out arguments the last value is the list. A kernel in place ends with its first
+    argument.
 
     Args:
         args: value ids of the call.
@@ -87,7 +89,7 @@ def split_arguments(name: str, args: Sequence[int], values: Sequence[Any],
             return tuple(args[:-2]), ids
     elif len(args) > 1 and args[-1] == args[-2]:
         return tuple(args[:-2]), (args[-1],)
-    elif name.endswith("_") and args[0] == args[-1] in made:
+    elif name == VIEW or (name.endswith("_") and args[0] == args[-1] in made):
         return tuple(args[:-1]), (args[-1],)
     return (), ()
 

@@ -1,66 +1,24 @@
 """Arithmetic of programs on numbers outside of their delegates (`executorch_prim`), and what else
 loops are made of.
 
-Numbers of the file are computed here and now, with the results of the portable runtime. What
-depends on sizes or on numbers that inputs hold becomes a `Symbol`.
+Numbers of the file are computed here and now. What depends on sizes or on numbers that inputs hold
+becomes a `Symbol`.
 """
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Sequence
 
 from vkrt import pte
 from vkrt.errors import FormatError
-from vkrt.graph.symbols import ARITHMETIC, Symbol, bound_of, bounded, size_of
+from vkrt.graph.numbers import BINARY, COMPARISONS, FUNCTIONS
+from vkrt.graph.symbols import Symbol, bound_of, size_of
 from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
-Number = int | float
-
 SIZE = "aten::sym_size.int"
 NUMEL = "aten::sym_numel"
-VIEW = "executorch_prim::et_view"
 COPY_INDEX = "executorch_prim::et_copy_index.tensor"
-
-
-def _floor_divide(a: Number, b: Number) -> Number:
-    return a // b if isinstance(a, int) and isinstance(b, int) else float(math.floor(a / b))
-
-
-def _remainder(a: Number, b: Number) -> Number:
-    """As C computes it: with the sign of a."""
-    if not isinstance(a, int) or not isinstance(b, int):
-        return math.fmod(a, b)
-    rest = abs(a) % abs(b)
-    return -rest if a < 0 else rest
-
-
-# Of two numbers
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": _floor_divide,
-    "truediv": operator.truediv,
-    "mod": _remainder,
-    "eq": operator.eq,
-    "gt": operator.gt,
-    "lt": operator.lt,
-    "ge": operator.ge,
-    "le": operator.le,
-    "sym_max": max,
-    "sym_min": min,
-}
-# Of one number
-UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": operator.neg,
-    "sym_float": float,
-    "ceil": math.ceil,
-    "round": round,
-    "trunc": math.trunc,
-}
 
 
 def prim(name: str) -> str:
@@ -68,8 +26,7 @@ def prim(name: str) -> str:
     none."""
     space, _, rest = name.partition("::")
     function = rest.partition(".")[0]
-    known = space == "executorch_prim" and (function in BINARY or function in UNARY)
-    return function if known else ""
+    return function if space == "executorch_prim" and function in FUNCTIONS else ""
 
 
 def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]) -> Any:
@@ -81,16 +38,16 @@ def evaluate(function: str, args: tuple[Any, ...], symbol: Callable[..., Symbol]
         symbol: makes a `Symbol` of its kind, arguments and bound.
 
     Returns:
-        A number or a `Symbol`; None where vkrt does not compute this with symbols.
+        A number or a `Symbol`; None of comparisons with symbols, which vkrt does not compute.
 
     Raises:
         ArithmeticError, ValueError: a division by 0, an integer beyond 64 bits or of no number.
     """
     if any(isinstance(arg, Symbol) for arg in args):
-        if function not in ARITHMETIC or any(isinstance(bounded(arg), float) for arg in args):
+        if function in COMPARISONS:
             return None
         return symbol(function, args, bound_of(function, *args))
-    result = (BINARY[function] if function in BINARY else UNARY[function])(*args)
+    result = FUNCTIONS[function](*args)
     if isinstance(result, int) and not -1 << 63 <= result < 1 << 63:
         raise OverflowError(f"{function} of {' and '.join(map(str, args))} is beyond 64 bits")
     return result
@@ -123,7 +80,7 @@ def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
         return None
     is_dynamic = any(getattr(builder.plan.values[i], "dynamism", 0) for i in builder.plan.inputs)
     if name == NUMEL:
-        return None if is_dynamic else tensor.numel
+        return _numel(builder, tensor) if is_dynamic else tensor.numel
     dim = builder.values[args[1]] if len(args) > 2 else None
     if not isinstance(dim, int) or not -tensor.rank <= dim < tensor.rank:
         return None
@@ -132,6 +89,16 @@ def _measured(builder: Any, name: str, args: Sequence[int]) -> Any:
     size = size_of(tensor, dim % tensor.rank)
     builder.chain.append(size)
     return size
+
+
+def _numel(builder: Any, tensor: Tensor) -> Any:
+    """The number of elements of a tensor whose sizes may change."""
+    result: Any = 1
+    for dim in range(tensor.rank):
+        size = size_of(tensor, dim)
+        builder.chain.append(size)
+        result = evaluate("mul", (result, size), builder.symbol)
+    return result
 
 
 def _computed(builder: Any, name: str, args: Sequence[int]) -> Any:

@@ -1,8 +1,9 @@
-"""Symbolic integers: numbers of a program that are known when the sizes of its inputs are.
+"""Symbols: numbers of a program that are known when the sizes of its inputs are.
 
 A program with dynamic shapes asks for sizes (`sym_size.int`), reads positions from small inputs
-(`select_as_symint`) and computes with both. Each such value is a `Symbol`; a graph keeps them in
-the order of the file, so that each is evaluated after what it is made of.
+(`select_as_symint`) and computes with both; outside of delegates numbers may be floats. Each such
+value is a `Symbol`; a graph keeps them in the order of the file, so that each is evaluated after
+what it is made of.
 
 What is read from an input and decides no size, such as a position in a cache, can be left to the
 kernels: they read the input themselves, and all values of it share one work list. Such a number is
@@ -14,29 +15,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from vkrt.dataclass import dataclass
+from vkrt.graph.numbers import FUNCTIONS, Number
 from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
-# Arithmetic on symbolic integers; // rounds down.
-ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "floordiv": lambda a, b: a // b,
-    "sym_max": max,
-    "sym_min": min,
-}
+# What delegates compute with symbolic integers; // rounds down.
+ARITHMETIC = ("add", "sub", "mul", "floordiv", "sym_max", "sym_min")
 
 
-def compute(kind: str, a: int, b: int) -> int:
-    """Arithmetic of `ARITHMETIC` on 32-bit integers.
+def compute(kind: str, *args: Number) -> Number:
+    """A function of `vkrt.graph.numbers` whose integers have 32 bits.
 
     Raises:
-        ArithmeticError: a division by 0, or a result beyond 32 bits.
+        ArithmeticError: a division by 0, an integer beyond 32 bits or of no number.
     """
-    result = ARITHMETIC[kind](a, b)
-    if not -1 << 31 <= result < 1 << 31:
-        raise OverflowError(f"{kind} of {a} and {b} is beyond 32 bits")
+    try:
+        result = FUNCTIONS[kind](*args)
+    except ValueError as error:  # of NaN
+        raise ArithmeticError(f"{kind} of {args[0]}: {error}") from None
+    if isinstance(result, int) and not -1 << 31 <= result < 1 << 31:
+        raise OverflowError(f"{kind} of {' and '.join(map(str, args))} is beyond 32 bits")
     return result
 
 
@@ -93,12 +91,12 @@ class Late(int):
 
 @dataclass(eq=False)
 class Symbol:
-    """One symbolic integer (compared by identity).
+    """One such number (compared by identity).
 
     Attributes:
         kind: "size" (of a dimension of a tensor), "read" (from an input's data), or one of
-            `ARITHMETIC`.
-        args: (Tensor, dimension), (Read,), or two operands, each a Symbol or an int.
+            `vkrt.graph.numbers.FUNCTIONS`.
+        args: (Tensor, dimension), (Read,), or the function's, each a Symbol or a number.
         bound: its value at the sizes that the graph has: those of the file until
             `vkrt.ops.ranges.find_dynamic` has worked them out.
         late: the input, and the element of it, that kernels add to the symbol's value (see `Late`);
@@ -107,15 +105,16 @@ class Symbol:
 
     kind: str
     args: tuple[Any, ...]
-    bound: int
+    bound: Number
     late: tuple[Tensor, Read] | None = None
 
-    def number(self, value: int) -> int:
+    def number(self, value: Number) -> Number:
         """The value as an argument of a node."""
-        return value if self.late is None else Late(value, *self.late)
+        return value if self.late is None else Late(int(value), *self.late)
 
     def evaluate(self, sizes_of: Callable[[Tensor], tuple[int, ...]],
-                 number_of: Callable[[Symbol], int], read: Callable[[Read], int]) -> int:
+                 number_of: Callable[[Symbol], Number], read: Callable[[Read], int],
+                 ) -> Number:
         """Its value.
 
         Args:
@@ -124,14 +123,14 @@ class Symbol:
             read: what an input holds now.
 
         Raises:
-            ArithmeticError: a division by a symbol that is 0 now, or a result beyond 32 bits.
+            ArithmeticError: see `compute`.
         """
         if self.kind == "size":
             return sizes_of(self.args[0])[self.args[1]]
         if self.kind == "read":
             return read(self.args[0])
-        a, b = (number_of(arg) if isinstance(arg, Symbol) else arg for arg in self.args)
-        return compute(self.kind, a, b)
+        return compute(self.kind, *(number_of(arg) if isinstance(arg, Symbol) else arg
+                                    for arg in self.args))
 
 
 def size_of(tensor: Tensor, dim: int) -> Symbol:
@@ -157,10 +156,11 @@ def bounded(value: Any) -> Any:
     return value
 
 
-def bound_of(kind: str, a: Any, b: Any) -> int:
-    """The bound of arithmetic with symbols. Sizes in the file are bounds, which no call may have
-    together: where they have no result it is 0."""
+def bound_of(kind: str, *args: Any) -> Number:
+    """The bound of a function of symbols. Sizes in the file are bounds, which no call may have
+    together: where they have no result it is that of ones."""
+    bounds = [bounded(arg) for arg in args]
     try:
-        return compute(kind, bounded(a), bounded(b))
+        return compute(kind, *bounds)
     except ArithmeticError:
-        return 0
+        return compute(kind, *(1.0 if isinstance(bound, float) else 1 for bound in bounds))

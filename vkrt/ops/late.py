@@ -69,6 +69,10 @@ class _Search:
         found = [self.reads.get(arg) for arg in symbol.args]
         if not any(found):
             return
+        if len(found) != 2 or isinstance(symbol.bound, float):
+            # Kernels add integers.
+            self._fix(symbol.args)
+            return
         a, b = found
         if symbol.kind in ("add", "sub") and b is None:
             assert a is not None

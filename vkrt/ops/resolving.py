@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.graph.numbers import Number
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.hints import Any
@@ -86,7 +87,7 @@ class _Resolver:
         # What changes, and what symbols are.
         self.now: dict[Tensor, Tensor] = {}
         self.nodes: dict[Node, Node] = {}
-        self.numbers: dict[Symbol, int] = {}
+        self.numbers: dict[Symbol, Number] = {}
 
     def resolve(self) -> Graph:
         graph = self.graph
@@ -115,13 +116,13 @@ class _Resolver:
                 f"{list(after.sizes)}"))
         return replace(state, after=after)
 
-    def _number(self, symbol: Symbol) -> int:
+    def _number(self, symbol: Symbol) -> Number:
         try:
             return symbol.evaluate(lambda tensor: self.now.get(tensor, tensor).sizes,
                                    lambda part: self.numbers[part],
                                    lambda read: self.values.get(read, 0))
         except ArithmeticError as error:
-            raise self._refused(f"a symbolic integer ({symbol.kind})", error) from None
+            raise self._refused(f"a symbol ({symbol.kind})", error) from None
 
     def _node(self, node: Node) -> None:
         args = tuple(self._value(arg) for arg in node.formulas or node.args)

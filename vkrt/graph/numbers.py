@@ -1,0 +1,56 @@
+"""Functions of numbers outside of delegates.
+
+Results are those of Python, in which programs are written. ExecuTorch's portable runtime has the
+same ones, but for the rest of a division of a negative number, which it computes as C does: padding
+to a multiple by `-size % 8` comes out wrong there.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+
+from vkrt.hints import Any
+
+Number = int | float
+
+
+def _largest(a: Number, b: Number) -> Number:
+    return _alike(max(a, b), a, b)
+
+
+def _smallest(a: Number, b: Number) -> Number:
+    return _alike(min(a, b), a, b)
+
+
+def _alike(result: Number, a: Number, b: Number) -> Number:
+    return float(result) if isinstance(a, float) or isinstance(b, float) else result
+
+
+# Of two numbers
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "truediv": operator.truediv,
+    "mod": operator.mod,
+    "eq": operator.eq,
+    "gt": operator.gt,
+    "lt": operator.lt,
+    "ge": operator.ge,
+    "le": operator.le,
+    "sym_max": _largest,
+    "sym_min": _smallest,
+}
+# Of one number
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": operator.neg,
+    "sym_float": float,
+    "ceil": math.ceil,
+    "round": round,
+    "trunc": math.trunc,
+}
+FUNCTIONS = BINARY | UNARY
+COMPARISONS = ("eq", "gt", "lt", "ge", "le")
