@@ -46,7 +46,7 @@ def check(program, name: str) -> None:
 
 
 @driver
-@pytest.mark.parametrize("name", ["branches", "rounds"])
+@pytest.mark.parametrize("name", ["branches", "rounds", "views"])
 @pytest.mark.parametrize("options", [
     *({"storage": storage} for storage in STORAGES), {"weights": "stream"}, {"order": "eager"},
     {"memory_budget": "smallest"}, {"fusions": "off"}], ids=lambda options: "-".join(
@@ -202,6 +202,9 @@ class Follower:
         self.values, self.made, self.written, self.guard = values, set(), [], ()
         self.unsupported, self.taken, self.added = Counter(), [], []
         self.plan = SimpleNamespace(name="forward")
+
+    def find_views(self, value_ids):
+        pass
 
     def take(self, instruction):
         self.taken.append((instruction.args[0], self.guard))

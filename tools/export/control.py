@@ -3,11 +3,11 @@
 
     python tools/export/control.py [NAME...] [--out tests/models]
 
-branches: `torch.cond` in `torch.cond`, decided by two inputs. rounds: `map` and `scan`. numbers: an
-integer that decides a size, numbers and None that the program was exported with, a list and a
-dictionary of tensors; numbers and None among the results. Each NAME.npz has the inputs
-call0_in0, ... and the outputs call0_out0, ... that eager PyTorch computes in float32, of several
-calls; None is left out there.
+branches: `torch.cond` in `torch.cond`, decided by two inputs. rounds: `map` and `scan`. views:
+those that the exporter leaves out, in a program without delegates. numbers: an integer that decides
+a size, numbers and None that the program was exported with, a list and a dictionary of tensors;
+numbers and None among the results. Each NAME.npz has the inputs call0_in0, ... and the outputs
+call0_out0, ... that eager PyTorch computes in float32, of several calls; None is left out there.
 
 Needs the same as tools/export/models.py.
 """
@@ -16,7 +16,7 @@ Needs the same as tools/export/models.py.
 import numpy as np
 import torch
 import torch.nn as nn
-from exporting import lower, run_tool
+from exporting import lower, lower_portable, run_tool
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
@@ -54,6 +54,21 @@ class Rounds(nn.Module):
         return rows, total, sums
 
 
+class Views(nn.Module):
+    """Views that are not arguments by themselves: in lists, as a condition, and what rounds and
+    branches result in. The exporter leaves views of fixed sizes out."""
+
+    def forward(self, x, places):
+        from torch._higher_order_ops.map import map as each
+
+        joined = torch.cat([(x + 1).view(-1), (x * 2).view(-1)])
+        picked = joined[(places + 1).view(2, 1)]
+        rows = each(lambda row: row.view(2, 4).sum(0).view(2, 2), (x * 2).view(3, 8))
+        chosen = torch.cond((x.sum() > 0).view(()), lambda x: (x + 1).view(-1),
+                            lambda x: (x * 2).view(-1), (x,))
+        return joined, picked, rows, chosen
+
+
 class Numbers(nn.Module):
     """Arguments of every kind."""
 
@@ -82,6 +97,8 @@ def number_calls():
 PROGRAMS = {
     "branches": (Branches, branch_calls, None),
     "rounds": (Rounds, lambda: [random_calls((4, 2, 5), (2, 5)) for _ in range(2)], None),
+    "views": (Views, lambda: [(torch.randn(2, 3, 4) + shift, torch.tensor([3, 40]))
+                              for shift in (1, -1)], None),
     "numbers": (Numbers, number_calls, ([None, None], Dim.DYNAMIC, None, None, None)),
 }
 
@@ -102,7 +119,8 @@ def make(name):
     for number, inputs in enumerate(calls):
         with torch.no_grad():
             arrays |= arrays_of_call(number, inputs, module(*inputs))
-    return lower(module, calls[0], dynamic_shapes=dynamic_shapes), arrays
+    make_program = lower_portable if name == "views" else lower
+    return make_program(module, calls[0], dynamic_shapes=dynamic_shapes), arrays
 
 
 if __name__ == "__main__":

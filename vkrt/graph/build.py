@@ -91,6 +91,7 @@ class Builder:
         self.origins = {value: number for number, value in enumerate(self.graph.inputs)
                         if isinstance(value, Tensor)}
         ControlFlow(self, self.plan.instructions).walk()
+        self.find_views(self.plan.outputs)
         # Now that all delegates have said in which dtypes they take their values.
         self.chain = [new for entry in self.chain
                       for new in ((entry,) if isinstance(entry, Symbol)
@@ -108,6 +109,7 @@ class Builder:
         if isinstance(instruction, pte.DelegateCall):
             self._delegate_call(instruction)
         elif isinstance(instruction, pte.MoveCall):
+            self.find_views([instruction.source])
             self.values[instruction.target] = self.values[instruction.source]
             self.made.add(instruction.target)
             self.written.append(instruction.target)
@@ -213,6 +215,7 @@ class Builder:
         if name != COPY or len(args) < 2 or args[0] in self.touched \
                 or self.is_known(args[0]):
             return False
+        self.find_views(args[1:2])
         target, source = self.values[args[0]], self.values[args[1]]
         if not (isinstance(target, Tensor) and isinstance(source, Tensor)
                 and (target.sizes, target.host_dtype) == (source.sizes, source.host_dtype)):
@@ -225,12 +228,14 @@ class Builder:
     def _kernel_call(self, name: str, args: Sequence[int]) -> None:
         label = f"kernel of '{self.plan.name}'"
         if name == ITEM and len(args) > 1:
+            self.find_views(args[:1])
             tensor = self.values[args[0]]
             if (isinstance(tensor, Tensor) and tensor.numel == 1
                     and isinstance(self.values[args[1]], (int, Symbol))):
                 self.values[args[1]] = self.read(tensor, 0)
                 return
         if name.endswith("_") and len(args) > 1 and args[0] == args[-1]:
+            self.find_views(args[:1])
             self._keep_unwritten(args[0])
             if name == COPY and self._replace(*args[:2]):
                 return
@@ -238,8 +243,7 @@ class Builder:
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
             return
-        for value_id in inputs:
-            self.find_view(value_id)
+        self.find_views(inputs)
         resolved = tuple(self._resolve(i) for i in inputs)
         outs = []
         for value_id in out_ids:
@@ -261,14 +265,24 @@ class Builder:
             return 0
         return self.symbol("read", (Read(number, first + element % tensor.numel),), 0)
 
-    def find_view(self, value_id: int) -> None:
-        """Makes a value that is about to be read, and that no instruction has written, a view of
-        what lies in its memory: the exporter leaves out views of fixed sizes, and gives them the
-        memory of what they are views of."""
+    def find_views(self, value_ids: Sequence[int]) -> None:
+        """Makes values that are about to be read, or are in lists that are, views of what lies in
+        their memory, where another one was written there since: the exporter leaves out views of
+        fixed sizes, and gives them the memory of what they are views of."""
+        for value_id in value_ids:
+            value = self.values[value_id]
+            if isinstance(value, (pte.TensorList, pte.OptionalTensorList)):
+                self.find_views([i for i in value.ids if i is not None])
+            elif isinstance(value, Tensor) and value_id not in self.plan.inputs:
+                self._find_view(value_id)
+
+    def _find_view(self, value_id: int) -> None:
         place = self._place(value_id)
-        if value_id in self.made or value_id in self.plan.inputs or place is None:
+        if place is None:
             return
         for other in reversed(self.written):
+            if other == value_id:
+                return
             memory, first, last = self._place(other) or (None, 0, 0)
             if memory != place[0] or last <= place[1] or place[2] <= first:
                 continue
@@ -305,7 +319,7 @@ class Builder:
     def _replace(self, value_id: int, source_id: int) -> bool:
         """Whether a copy makes another tensor what a state holds, and was taken so: no node reads
         the old value for that."""
-        self.find_view(source_id)
+        self.find_views([source_id])
         old, source = self.values[value_id], self.values[source_id]
         if not (self.states.is_kept(value_id) and isinstance(source, Tensor)
                 and isinstance(old, Tensor)

@@ -29,8 +29,8 @@ class ControlFlow:
     """Gives the instructions of a method to the builder of its graph.
 
     Args:
-        builder: see `vkrt.graph.build`; has `values`, `made`, `written` and `guard`, takes single
-            instructions, and counts what vkrt does not do in `unsupported`.
+        builder: see `vkrt.graph.build`; has `values`, `made`, `written` and `guard`, finds views,
+            takes single instructions, and counts what vkrt does not do in `unsupported`.
         instructions: of the method.
     """
 
@@ -60,6 +60,7 @@ class ControlFlow:
 
     def _jump(self, place: int, jump: pte.JumpFalseCall, first: int, end: int) -> int:
         """Where a block goes on behind a jump."""
+        self.builder.find_views([jump.condition])
         condition = self.builder.values[jump.condition]
         if isinstance(condition, bool):
             if condition:
@@ -117,6 +118,7 @@ class ControlFlow:
             else:
                 values[value_id] = self._one_of(condition, a, b)
                 made.add(value_id)
+                self.builder.written.append(value_id)
 
     def _one_of(self, condition: Tensor, a: Any, b: Any) -> Any:
         if isinstance(a, Tensor) and isinstance(b, Tensor) and (

@@ -61,8 +61,7 @@ class DelegateNodes:
         blob, builder = self.blob, self.builder
         self._enter_values()
         inputs, outputs = self._divide(args)
-        for outer_id in inputs:
-            builder.find_view(outer_id)
+        builder.find_views(inputs)
         for value_id, outer_id in zip(blob.input_ids, self._inputs(inputs)):
             self._enter_input(value_id, outer_id)
         for index, call in enumerate(blob.chain):

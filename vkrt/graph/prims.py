@@ -120,6 +120,7 @@ def _computed(builder: Any, name: str, args: Sequence[int]) -> Any:
 
 def _copy_index(builder: Any, target: int, source: int, index: int) -> None:
     """Part `index` of a tensor that a loop makes; the tensor itself with its last part."""
+    builder.find_views([source])
     tensor, part, number = (builder.values[i] for i in (target, source, index))
     whole = builder.plan.values[target]
     if not (isinstance(tensor, Tensor) and isinstance(part, Tensor)
