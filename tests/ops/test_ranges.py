@@ -255,3 +255,17 @@ def test_where_all_bounds_are_reached_only_sizes_near_them_are_tried():
     make = Maker(x)
     graph = make.finish(make.add("aten.relu.default", (x,), 16, 4))
     assert [g.inputs[0].sizes for g in largest_and_near(graph)] == [(16, 4), (15, 4)]
+
+
+def test_bounds_that_are_far_above_what_goes():
+    """The exporter allows sizes of an input at which a tensor behind it would have more than the
+    file says: the largest that go are found."""
+    x = rows(160)
+    make = Maker(x)
+    parts = make.symbol("floordiv", make.symbol("size", x, 0), 32)
+    joined = make.add("aten.view_copy.default", (x, [parts, 128]), 2, 128)
+    graph = make.finish(make.add("aten.relu.default", (joined,), 2, 128))
+    assert [tensor.sizes for tensor in (*graph.inputs, *graph.outputs)] == [(64, 4), (2, 128)]
+    assert resolve(graph, [(32, 4)]).outputs[0].sizes == (1, 128)
+    with pytest.raises(InputError, match="allows no more than"):
+        resolve(graph, [(96, 4)])

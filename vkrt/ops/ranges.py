@@ -6,6 +6,7 @@ is found by trying sizes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -18,6 +19,8 @@ from vkrt.work.tensor import Tensor
 
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.
 STEPS = (1, 2, 4, 8, 16, 32, 64)
+# What networks halve five times is a multiple of this.
+COARSE = 32
 # Sizes tried in search of the dynamic dimensions of a method
 MAX_TRIES = 200
 # Values tried for what decides sizes, where 0 does not do, and then the sizes of the inputs
@@ -66,15 +69,10 @@ def _starts(graph: Graph) -> Iterator[tuple[list[Sizes | None], Mapping[Read, in
     values = dict.fromkeys((*VALUES, *(size for sizes in largest for size in sizes or ())))
     for value in values if graph.reads else (0,):
         yield largest, dict.fromkeys(graph.reads, value)
-    tries = 0
-    for place in search.places:
-        for group, step in search.groups(place):
-            sizes = search.less(group, step)
-            if sizes is not None:
-                yield sizes, dict.fromkeys(graph.reads, 0)
-                tries += 1
-            if tries == MAX_TRIES:
-                return
+    tried = (search.less(group, step)
+             for groups in (search.all_groups(), search.coarse_groups()) for group, step in groups)
+    for sizes in itertools.islice((sizes for sizes in tried if sizes is not None), MAX_TRIES):
+        yield sizes, dict.fromkeys(graph.reads, 0)
 
 
 class _Search:
@@ -133,6 +131,17 @@ class _Search:
             for other in self.places:
                 if other not in start:
                     yield from (([*start, other], step) for step in (1, half))
+
+    def all_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
+        """The groups of every place."""
+        for place in self.places:
+            yield from self.groups(place)
+
+    def coarse_groups(self) -> Iterator[tuple[Sequence[Place], int]]:
+        """Every place, and all of them, with coarse steps down to the smallest size."""
+        for group in (*([place] for place in self.places), self.places):
+            size = self._size(group[0]) if group else 0
+            yield from ((group, step) for step in range(size % COARSE or COARSE, size, COARSE))
 
     def sizes(self) -> list[Sizes | None]:
         """Those of the graph's inputs."""
