@@ -17,6 +17,7 @@ from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.prims import evaluate, prim
 from vkrt.graph.symbols import Read, Symbol
+from vkrt.graph.views import Writes
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.pte import JumpFalseCall, KernelCall
@@ -199,9 +200,10 @@ class Follower:
     """What `ControlFlow` needs of a builder."""
 
     def __init__(self, values):
-        self.values, self.made, self.written, self.guard = values, set(), [], ()
+        self.values, self.made, self.guard = values, set(), ()
         self.unsupported, self.taken, self.added = Counter(), [], []
-        self.plan = SimpleNamespace(name="forward")
+        self.plan = SimpleNamespace(name="forward", inputs=(), values=values)
+        self.writes = Writes(self.plan)
 
     def find_views(self, value_ids):
         pass

@@ -17,6 +17,7 @@ from vkrt.graph.numbers import Number
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Read, Symbol, bounded
+from vkrt.graph.views import Writes
 from vkrt.hints import Any
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
@@ -64,9 +65,9 @@ class Builder:
         self.graph = Graph(plan.name)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
-        # Values that an instruction has written, and in which order, inputs and states first.
+        # Values that an instruction has written, and what is where in planned memory.
         self.made: set[int] = set()
-        self.written: list[int] = list(plan.inputs)
+        self.writes = Writes(plan)
         self.unsupported: Counter[str] = Counter()
         self.blobs: dict[Any, pte.VkGraph] = {}
         self.states = States()
@@ -112,7 +113,7 @@ class Builder:
             self.find_views([instruction.source])
             self.values[instruction.target] = self.values[instruction.source]
             self.made.add(instruction.target)
-            self.written.append(instruction.target)
+            self.writes.add(instruction.target)
         elif isinstance(instruction, pte.KernelCall):
             name = self.plan.operators[instruction.op]
             if not (prims.take(self, name, instruction.args)
@@ -168,7 +169,7 @@ class Builder:
         """Makes a value of the program a state."""
         self.states.keep(value_id, tensor, initial)
         self.made.add(value_id)
-        self.written.insert(0, value_id)
+        self.writes.add_first(value_id)
         # It keeps its dtype whatever a delegate takes.
         self.adopted.add(tensor)
 
@@ -222,7 +223,7 @@ class Builder:
             return False
         self.values[args[0]] = source
         self.made.add(args[0])
-        self.written.append(args[0])
+        self.writes.add(args[0])
         return True
 
     def _kernel_call(self, name: str, args: Sequence[int]) -> None:
@@ -266,45 +267,27 @@ class Builder:
         return self.symbol("read", (Read(number, first + element % tensor.numel),), 0)
 
     def find_views(self, value_ids: Sequence[int]) -> None:
-        """Makes values that are about to be read, or are in lists that are, views of what lies in
-        their memory, where another one was written there since: the exporter leaves out views of
-        fixed sizes, and gives them the memory of what they are views of."""
+        """Makes values that are about to be read, or are in lists that are, views of what was
+        written to their memory since (see `vkrt.graph.views`)."""
         for value_id in value_ids:
             value = self.values[value_id]
-            if isinstance(value, (pte.TensorList, pte.OptionalTensorList)):
-                self.find_views([i for i in value.ids if i is not None])
-            elif isinstance(value, Tensor) and value_id not in self.plan.inputs:
-                self._find_view(value_id)
+            is_list = isinstance(value, (pte.TensorList, pte.OptionalTensorList))
+            for one in value.ids if is_list else (value_id,):
+                source_id = None if one is None else self.writes.source_of(one)
+                if one is not None and source_id is not None:
+                    self._find_view(one, self.values[one], self.values[source_id])
 
-    def _find_view(self, value_id: int) -> None:
-        place = self._place(value_id)
-        if place is None:
-            return
-        for other in reversed(self.written):
-            if other == value_id:
-                return
-            memory, first, last = self._place(other) or (None, 0, 0)
-            if memory != place[0] or last <= place[1] or place[2] <= first:
-                continue
-            source, old = self.values[other], self.values[value_id]
-            if ((memory, first, last) == place and isinstance(source, Tensor)
-                    and source.host_dtype == old.host_dtype and source.numel == old.numel):
-                result = Tensor(old.sizes, source.dtype, old.host_dtype, None, old.name)
-                self.add("aten.view_copy.default", (source, list(old.sizes)), (result,),
-                         f"view in '{self.plan.name}'")
-                self.adopted.add(source)
-                self.set(value_id, result)
-                self.follow(source, result)
-            return
-
-    def _place(self, value_id: int) -> tuple[int, int, int] | None:
-        """Where planned memory of fixed size lies: its number, the first byte and the one behind
-        the last."""
-        meta = self.plan.values[value_id]
-        if (not isinstance(meta, pte.TensorMeta) or meta.memory is None or meta.dynamism
-                or not meta.nbytes):
-            return None
-        return meta.memory[0], meta.memory[1], meta.memory[1] + meta.nbytes
+    def _find_view(self, value_id: int, old: Any, source: Any) -> None:
+        if (isinstance(source, Tensor) and isinstance(old, Tensor)
+                and source.host_dtype == old.host_dtype and source.numel == old.numel):
+            result = Tensor(old.sizes, source.dtype, old.host_dtype, None, old.name)
+            self.add("aten.view_copy.default", (source, list(old.sizes)), (result,),
+                     f"view in '{self.plan.name}'")
+            self.adopted.add(source)
+            self.values[value_id] = result
+            self.made.add(value_id)
+            self.writes.add_view(value_id)
+            self.follow(source, result)
 
     def _follow_element(self, args: tuple[Any, ...], result: Tensor) -> None:
         """Notes of a selected element of an input which one it is."""
@@ -349,7 +332,7 @@ class Builder:
             self.states.give(value_id, tensor)
         self.values[value_id] = tensor
         self.made.add(value_id)
-        self.written.append(value_id)
+        self.writes.add(value_id)
 
     def refuse_guarded(self) -> None:
         """Refuses what changes a state, if it only runs under a condition."""
@@ -358,7 +341,7 @@ class Builder:
 
     def renew(self, value_id: int, old: Tensor) -> Tensor:
         """A new tensor for a value that is written (its place may have been used before)."""
-        self.written.append(value_id)
+        self.writes.add(value_id)
         if self.states.is_kept(value_id):
             self.refuse_guarded()
             new = self.states.write(States.OUTSIDE, value_id)

@@ -29,7 +29,7 @@ class ControlFlow:
     """Gives the instructions of a method to the builder of its graph.
 
     Args:
-        builder: see `vkrt.graph.build`; has `values`, `made`, `written` and `guard`, finds views,
+        builder: see `vkrt.graph.build`; has `values`, `made`, `writes` and `guard`, finds views,
             takes single instructions, and counts what vkrt does not do in `unsupported`.
         instructions: of the method.
     """
@@ -118,7 +118,7 @@ class ControlFlow:
             else:
                 values[value_id] = self._one_of(condition, a, b)
                 made.add(value_id)
-                self.builder.written.append(value_id)
+                self.builder.writes.add(value_id)
 
     def _one_of(self, condition: Tensor, a: Any, b: Any) -> Any:
         if isinstance(a, Tensor) and isinstance(b, Tensor) and (
@@ -142,10 +142,10 @@ class _Scope:
     def __init__(self, builder: Any):
         self.values = list(builder.values)
         self.made = set(builder.made)
-        self.written = list(builder.written)
+        self.writes = builder.writes.copy()
 
     def restore(self, builder: Any) -> None:
         builder.values[:] = self.values
         builder.made.clear()
         builder.made.update(self.made)
-        builder.written[:] = self.written
+        builder.writes = self.writes.copy()
