@@ -105,6 +105,13 @@ PROMOTED = [
     ("aten::arange.out", [5], t(5), ["aten.arange.start_step"]),
     ("dim_order_ops::_empty_dim_order.out", [[2, 3], None], t(2, 3), ["aten.zeros.default"]),
     ("executorch_prim::et_view.default", [t(2, 3), [6]], t(6), ["aten.view_copy.default"]),
+    *(("quantized_decomposed::" + name, [t(3), *step, -128, 127, 1], t(3, dtype="int8"), [op])
+      for name, op, step in [
+          ("quantize_per_tensor.out", "quantized_decomposed.quantize_per_tensor.default", (0.5, 1)),
+          ("quantize_per_tensor.Tensor_out", "quantized_decomposed.quantize_per_tensor.tensor",
+           (t(1), t(1, dtype="int32"))),
+          ("quantize_per_channel.out", "quantized_decomposed.quantize_per_channel.default",
+           (t(3), t(3, dtype="int32"), 0))]),
 ]
 
 

@@ -6,7 +6,8 @@
 Each program NAME.pte gets a NAME.npz beside it with the inputs in0, in1, ... and the outputs out0,
 out1, ... of the quantized module in eager PyTorch, which dequantizes, computes in float32 and
 quantizes again at every step, and exact_out0, exact_out1, ... for which the sums of its layers were
-exact. Weights and inputs are random with a fixed seed.
+exact. quantized_kernels has no delegates, a layer whose input is quantized as it comes, and no
+exact_out0. Weights and inputs are random with a fixed seed.
 
 Needs Python 3.10 to 3.12 with
 
@@ -16,7 +17,7 @@ Needs Python 3.10 to 3.12 with
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import export, run_eager, run_tool
+from exporting import arrays_of, export, lower_portable, run_eager, run_tool
 
 
 class Pictures(nn.Module):
@@ -55,11 +56,16 @@ PROGRAMS = {
     "quantized_pictures": lambda: (Pictures(), torch.randn(1, 3, 22, 18)),
     "quantized_mlp": lambda: (Classifier(), torch.randn(3, 36)),
     "quantized_mlp_row": lambda: (Classifier(), torch.randn(1, 36)),
+    "quantized_kernels": lambda: (Classifier(), torch.randn(3, 36)),
 }
 
 
-def quantize(module, x):
-    """The module with 8-bit activations and weights, one scale for each channel of a weight."""
+def quantize(module, x, *as_it_comes):
+    """The module with 8-bit activations and weights, one scale for each channel of a weight.
+
+    Args:
+        as_it_comes: names of layers whose input gets its scale when it is there.
+    """
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
         XNNPACKQuantizer,
         get_symmetric_quantization_config,
@@ -67,8 +73,12 @@ def quantize(module, x):
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     settings = get_symmetric_quantization_config(is_per_channel=True)
+    dynamic = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    quantizer = XNNPACKQuantizer().set_global(settings)
+    for name in as_it_comes:
+        quantizer.set_module_name(name, dynamic)
     prepared = prepare_pt2e(torch.export.export(module.eval(), (x,), strict=True).module(),
-                            XNNPACKQuantizer().set_global(settings))
+                            quantizer)
     with torch.no_grad():
         for scale in (1.0, 0.5):
             prepared(x * scale)
@@ -102,9 +112,17 @@ def export_quantized(module, *inputs):
     return pte, arrays | {f"exact_out{i}": output for i, output in enumerate(exact)}
 
 
+def export_kernels(module, x):
+    """A program without delegates, and the arrays beside it."""
+    import executorch.kernels.quantized  # noqa: F401 (registers the kernels)
+
+    quantized = quantize(module, x, "last")
+    return lower_portable(quantized, (x,)), arrays_of((x,), run_eager(quantized, (x,)))
+
+
 def make(name):
     module, x = PROGRAMS[name]()
-    return export_quantized(module, x)
+    return (export_kernels if name == "quantized_kernels" else export_quantized)(module, x)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ OPERATORS = {
         "llama.custom_sdpa.default sdpa_with_kv_cache.default update_cache.default "),
     "attention_plain": (
         "et_vk.sdpa.default "),
+    "choosing": (
+        "quantized_decomposed.choose_qparams.tensor "
+        "quantized_decomposed.choose_qparams_per_token_asymmetric.default "
+        "torchao.choose_qparams_affine.default "),
     "comparison": (
         "aten.bitwise_and.Tensor aten.bitwise_not.default aten.bitwise_or.Tensor "
         "aten.bitwise_xor.Tensor aten.eq.Scalar aten.eq.Tensor aten.ge.Scalar aten.ge.Tensor "
@@ -72,8 +76,7 @@ OPERATORS = {
         "aten.scalar_tensor.default aten.select_scatter.default aten.slice_scatter.default "
         "aten.stack.default aten.zeros.default aten.zeros_like.default "),
     "linear_int8": (
-        "aten._weight_int8pack_mm.default et_vk.linear_dq8ca_q4gsw.default "
-        "torchao.choose_qparams_affine.default "),
+        "aten._weight_int8pack_mm.default et_vk.linear_dq8ca_q4gsw.default "),
     "linear_q4": (
         "et_vk.embedding_q4gsw.default et_vk.linear_q4gsw.default et_vk.linear_qcs4w.default "),
     "linear_q8": (
@@ -157,6 +160,9 @@ KERNELS = {
         "aten::argmax.out aten::argmin.out aten::max.dim_max aten::min.dim_min "),
     "attention": (
         "llama::custom_sdpa.out llama::sdpa_with_kv_cache.out llama::update_cache.out "),
+    "choosing": (
+        "quantized_decomposed::choose_qparams.Tensor_out "
+        "quantized_decomposed::choose_qparams_per_token_asymmetric.out "),
     "comparison": (
         "aten::bitwise_and.Tensor_out aten::bitwise_not.out aten::bitwise_or.Tensor_out "
         "aten::bitwise_xor.Tensor_out aten::eq.Scalar_out aten::eq.Tensor_out "
@@ -220,6 +226,17 @@ KERNELS = {
         "aten::adaptive_max_pool2d.out aten::adaptive_max_pool3d.out aten::avg_pool1d.out "
         "aten::avg_pool3d.out aten::max_pool1d.out aten::max_pool1d_with_indices.out "
         "aten::max_pool3d.out aten::max_pool3d_with_indices.out "),
+    "quantizing": (
+        "quantized_decomposed::dequantize_per_tensor.out "
+        "quantized_decomposed::quantize_per_tensor.out "),
+    "quantizing_by": (
+        "quantized_decomposed::dequantize_per_channel.out "
+        "quantized_decomposed::dequantize_per_token.out "
+        "quantized_decomposed::quantize_per_channel.out "
+        "quantized_decomposed::quantize_per_token.out "),
+    "quantizing_whole": (
+        "quantized_decomposed::dequantize_per_tensor.Tensor_out "
+        "quantized_decomposed::quantize_per_tensor.Tensor_out "),
     "reduction": (
         "aten::all.all_out aten::all.dims_out aten::all.out aten::amax.out aten::amin.out "
         "aten::any.all_out aten::any.dims_out aten::any.out aten::max.unary_out "

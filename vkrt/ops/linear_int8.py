@@ -7,51 +7,16 @@ layers of one input (queries, keys and values) share the rounded one.
 
 from __future__ import annotations
 
-from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT
+from vkrt.ops.choosing import choice_limits
+from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.fusions import Rounding
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
 from vkrt.ops.registry import known, op
-from vkrt.ops.sizes import need_matrix, need_sizes, unsupported
+from vkrt.ops.sizes import need_matrix, need_sizes
 from vkrt.ops.teams import chunk_for
 from vkrt.work.tensor import Operand, Tensor, row_major
-
-# The smallest scale where a program names none, as torch has it: the smallest normal number
-SMALLEST = {"float32": 2.0 ** -126, "float16": 2.0 ** -14}
-
-
-def _qparams_sizes(x, mapping, block, low, high, _smallest, keep):
-    if mapping != "ASYMMETRIC":
-        unsupported("mapping_type", f"{mapping!r}; vkrt takes 'ASYMMETRIC'")
-    if not x or block != (*[1] * (len(x) - 1), x[-1]):
-        unsupported("block_size", f"{list(block)} for sizes {list(x)}; vkrt takes whole rows")
-    if not -128 <= low < high <= 127:
-        unsupported("quant_min", f"{low} to {high}; vkrt takes a range within -128 to 127")
-    rows = (*x[:-1], 1) if keep else x[:-1]
-    return rows, rows
-
-
-@op("torchao.choose_qparams_affine.default",
-    "input:T mapping_type:s block_size:[i] target_dtype:- quant_min:i quant_max:i eps:f? "
-    "scale_dtype:- zero_point_dtype:- keepdim:b?", sizes=_qparams_sizes, dtypes=ONE_FLOAT,
-    further=(frozenset({"int8", "int32"}),))
-def _choose_qparams(cx, node, x, _mapping, _block, low, high, smallest, _keep):
-    """A scale and a zero point for each row of x [.., K], which then covers 0 as well."""
-    if node.outs[1].dtype != "int8":
-        unsupported("zero_point_dtype", f"{node.outs[1].dtype}; vkrt takes int8")
-    source = cx.read(x, row_major(x.rank))
-    scales, zero_points = (cx.write(out) for out in node.outs)
-    cx.dispatch("choose_qparams", [*scales.grid, scales.packed, *source.grid,
-                                   *_range(x, low, high, smallest)],
-                [scales, zero_points], [source], scales.texels, loops=4 * (source.grid[2] + 1))
-
-
-def _range(x: Tensor, low: int, high: int, smallest: float | None) -> list[float]:
-    """The parameters of qparams.glsl."""
-    # Below the smallest normal number devices may have 0.
-    smallest = max(SMALLEST[x.dtype] if smallest is None else smallest, SMALLEST["float32"])
-    return [float(low), float(high), smallest]
 
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
@@ -59,7 +24,8 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     rounding = cx.fusions.roundings.get(cx.node)
     if rounding is not None:
         _, _, _, *limits, _ = known(rounding.choice.op).schema.read(rounding.choice.args)
-        return cx.derived((x, *limits), lambda: _rounded_row(cx, x, _range(x, *limits), rounding))
+        return cx.derived((x, *limits), lambda: _rounded_row(
+            cx, x, choice_limits(x, *limits), rounding))
     source = cx.read(x, row_major(x.rank))
     scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
 

@@ -37,7 +37,7 @@ def _along(x: Sizes, axis: int) -> Sizes:
     return tuple(size if d == wrap(axis, len(x), "axis") else 1 for d, size in enumerate(x))
 
 
-def _per_token(x: Sizes) -> Sizes:
+def per_token(x: Sizes) -> Sizes:
     return (*x[:-1], 1)
 
 
@@ -88,8 +88,8 @@ def _channel_sizes(x, scales, zeros, axis, least, most):
 def _token_sizes(x, scales, zeros, least, most):
     if not x:
         fail("input", "expected a tensor that has rows, got sizes []")
-    need_sizes(scales, _per_token(x), "scales")
-    need_sizes(zeros, _per_token(x), "zero_points")
+    need_sizes(scales, per_token(x), "scales")
+    need_sizes(zeros, per_token(x), "zero_points")
     need_range(least, most)
     return (x,)
 
@@ -102,7 +102,7 @@ def _block_sizes(x, block, scales, zeros, least, most):
     return (x,)
 
 
-def _as(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
+def viewed(cx, tensor: Tensor, sizes: Sizes) -> Tensor:
     """A tensor under other sizes."""
     if tuple(tensor.sizes) == sizes:
         return tensor
@@ -121,9 +121,9 @@ def border(cx, kernel: str, out: Tensor, x: Tensor, scales: Tensor, zeros: Tenso
         sizes: to which scales and zeros are brought.
         numbers: parameters behind the operands.
     """
-    scale = _as(cx, scales, sizes)
+    scale = viewed(cx, scales, sizes)
     # Where there are no zeros the scales only fill a binding.
-    zero = scale if zeros is None else _as(cx, zeros, sizes)
+    zero = scale if zeros is None else viewed(cx, zeros, sizes)
     inputs = broadcast(cx, (x, scale, zero), x.sizes, (x.dtype, "float32", "float32"))
     params = inputs.params(cx)
     result = cx.write(out, inputs.order)
@@ -139,34 +139,37 @@ def _blocks(cx, kernel: str, out: Tensor, x: Tensor, block: Sizes, scales: Tenso
         border(cx, kernel, out, x, scales, zeros, wanted, *numbers)
         return
     divided = Tensor(sizes, out.dtype, name=out.name)
-    border(cx, kernel, divided, _as(cx, x, sizes), scales, zeros, wanted, *numbers)
+    border(cx, kernel, divided, viewed(cx, x, sizes), scales, zeros, wanted, *numbers)
     views.reshape(cx, divided, out)
 
 
 @op("quantized_decomposed.quantize_per_channel.default",
-    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4))
+    f"{REAL} {STEPS.format('')} axis:i {RANGE}", sizes=_channel_sizes, dtypes=quantized(4),
+    kernels="quantized_decomposed::{}.out")
 def _quantize_channels(cx, node, x, scales, zeros, axis, least, most):
     border(cx, "quantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis), least, most,
             False)
 
 
 @op("quantized_decomposed.dequantize_per_channel.default",
-    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS)
+    f"{WHOLE} {STEPS.format('?')} axis:i {RANGE} out_dtype:-", sizes=_channel_sizes, dtypes=REALS,
+    kernels="quantized_decomposed::{}.out")
 def _dequantize_channels(cx, node, x, scales, zeros, axis, _least, _most):
     border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _along(x.sizes, axis))
 
 
 @op("quantized_decomposed.quantize_per_token.default", f"{REAL} {STEPS.format('')} {RANGE}",
-    sizes=_token_sizes, dtypes=quantized(3))
+    sizes=_token_sizes, dtypes=quantized(3), kernels="quantized_decomposed::{}.out")
 def _quantize_tokens(cx, node, x, scales, zeros, least, most):
-    border(cx, "quantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes), least, most,
+    border(cx, "quantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes), least, most,
             True)
 
 
 @op("quantized_decomposed.dequantize_per_token.default",
-    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS)
+    f"{WHOLE} {STEPS.format('')} {RANGE} output_dtype:-", sizes=_token_sizes, dtypes=REALS,
+    kernels="quantized_decomposed::{}.out")
 def _dequantize_tokens(cx, node, x, scales, zeros, _least, _most):
-    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, _per_token(x.sizes))
+    border(cx, "dequantize_by", node.outs[0], x, scales, zeros, per_token(x.sizes))
 
 
 @op("torchao.quantize_affine.default",

@@ -34,7 +34,7 @@ def int8_linear(x, weight, scales):
 
 
 def _qparams(*sizes, low=-128, high=127, smallest=None, keep=False, shift=0.0, zeros=False,
-             **options) -> Sample:
+             zero="int8", **options) -> Sample:
     x = normal(*sizes) + np.float32(shift)
     if zeros:
         x[..., ::2, :] = 0
@@ -42,8 +42,30 @@ def _qparams(*sizes, low=-128, high=127, smallest=None, keep=False, shift=0.0, z
     name = "x".join(map(str, sizes)) + f" {low} {high} {shift}{' kept' * keep}{' zeros' * zeros}"
     return Sample("torchao.choose_qparams_affine.default",
                   [x, "ASYMMETRIC", [*[1] * (len(sizes) - 1), sizes[-1]], None, low, high, smallest,
-                   None, None, keep], qparams, outs=[(rows, "float32"), (rows, "int8")], name=name,
-                  **options)
+                   None, None, keep], qparams, outs=[(rows, "float32"), (rows, zero)],
+                  name=f"{name}{zero.removeprefix('int8')}", **options)
+
+
+def _tensor_qparams(*sizes, low=-128, high=127, shift=0.0, zero="int32") -> Sample:
+    """One scale and one zero point for all of a tensor."""
+    def chosen(x, low, high, smallest, _dtype):
+        return qparams(x.reshape(1, -1), *[None] * 3, low, high, smallest, None, None, False)
+
+    return Sample("quantized_decomposed.choose_qparams.tensor",
+                  [normal(*sizes) + np.float32(shift), low, high, 2.0 ** -12, None], chosen,
+                  outs=[((1,), "float32"), ((1,), zero)],
+                  name="x".join(map(str, sizes)) + f" {low} {high} {shift} {zero}")
+
+
+def _token_qparams(*sizes, zero="int32") -> Sample:
+    """A scale and a zero point for each row, which stays a dimension."""
+    def chosen(x, _dtype):
+        return qparams(x, *[None] * 3, -128, 127, 2.0 ** -23, None, None, True)
+
+    rows = (*sizes[:-1], 1)
+    return Sample("quantized_decomposed.choose_qparams_per_token_asymmetric.default",
+                  [normal(*sizes), None], chosen,
+                  outs=[(rows, "float32"), (rows, zero)], name="x".join(map(str, sizes)) + zero)
 
 
 def _dynamic(sizes, columns, group, bias=False) -> Sample:
@@ -71,7 +93,11 @@ SAMPLES = [
     # Rows of which 0 is an end, or everything.
     _qparams(4, 12, shift=9.0), _qparams(4, 12, shift=-9.0),
     _qparams(5, 8, smallest=1e-4, zeros=True), _qparams(5, 8, zeros=True, half=False),
-    _qparams(0, 4), _qparams(1, 4000),
+    _qparams(0, 4), _qparams(1, 4000), _qparams(3, 7, zero="int32"),
+    _tensor_qparams(3, 7), _tensor_qparams(2, 3, 5, zero="int8"), _tensor_qparams(30),
+    _tensor_qparams(6, 20, low=-8, high=7), _tensor_qparams(4, 6, shift=9.0), _tensor_qparams(1),
+    _tensor_qparams(5, 400, shift=-9.0), _token_qparams(3, 7),
+    _token_qparams(2, 3, 16, zero="int8"),
     _dynamic((1, 64), 9, 32), _dynamic((3, 5, 64), 20, 64, bias=True), _dynamic((6, 128), 8, 128),
     _dynamic((1, 20), 6, 20, bias=True), _dynamic((7, 48), 5, 16), _dynamic((32,), 4, 32),
     _dynamic((1, 192), 7, 64), _dynamic((1, 384), 9, 128, bias=True), _dynamic((1, 768), 5, 256),
