@@ -73,6 +73,18 @@ class DeviceMemoryError(VulkanError, MemoryError):
         self.breakdown = breakdown or {}
 
 
+class PipelineError(VulkanError):
+    """The driver does not compile a shader.
+
+    Attributes:
+        shaders: names of the variants that it refused, the one that the message names first.
+    """
+
+    def __init__(self, message, result=0, call="", node=None, *, shaders=()):
+        super().__init__(message, result, call, node)
+        self.shaders = tuple(shaders)
+
+
 class DeviceLostError(VulkanError):
     """The device was lost (driver reset or crash); the program has to be loaded again."""
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from vkrt.description import Description
+from vkrt.errors import PipelineError
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
@@ -22,6 +23,7 @@ from vkrt.method.states import State
 from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
+from vkrt.runtime.refusals import note
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
@@ -95,24 +97,30 @@ class Program:
 
     def _load_kept(self, kept: Kept) -> bool:
         """Loads a method by its kept plan, if that still holds."""
+        assert self._device is not None
         description, name = self._description, kept.method
         prepared = kept.prepare(self._device, description.sources, self._options)
         if prepared is None:
             return False
         self._report.stopwatch.mark("read the plan")
         self._report.growth.took("program")
+        try:
+            self._add(prepared.graph, prepared=prepared, whole=lambda: description.graph(name))
+        except PipelineError as error:
+            if not note(self._device, error.shaders):
+                raise
+            return False
         self._names = kept.methods
-        self._add(prepared.graph, prepared=prepared, whole=lambda: description.graph(name))
         return True
 
     def _add(self, graph: Graph, **further: Any) -> None:
         """Loads a method; `further` are arguments of `Method`."""
         # A budget is planned for each method by itself, see `WeightStore`.
         store = None if self._options.has_budget else self._store
-        self._report.file_plan += graph.file_arena
         self._methods[graph.name] = Method(
             graph, self._description.sources, self._device, options=self._options,
             report=self._report, store=store, allocator=self._allocator, **further)
+        self._report.file_plan += graph.file_arena
 
     @property
     def method_names(self) -> tuple[str, ...]:

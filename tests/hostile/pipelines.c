@@ -1,6 +1,10 @@
 /* A cache of compiled pipelines, as drivers of GPUs have one: what it holds can be saved and given
  * to another process, and a pipeline that it holds is not compiled. Here it holds the digests of
- * pipelines. VKRT_HOSTILE_COUNTS=1 says on stderr how many a device compiled. */
+ * pipelines. VKRT_HOSTILE_COUNTS=1 says on stderr how many a device compiled.
+ *
+ * VKRT_HOSTILE_MAX_SHADER=N stands for the registers that compilers run out of: what is made of a
+ * module of more bytes is VK_ERROR_UNKNOWN, as Mesa's compiler for V3D says it. It may change while
+ * a device is open. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +14,7 @@
 struct module {
   struct module* next;
   VkShaderModule handle;
-  uint64_t digest;
+  uint64_t digest, bytes;
   struct interface interface;
 };
 
@@ -50,6 +54,7 @@ static VkResult VKAPI_CALL hostile_CreateShaderModule(
   pthread_mutex_lock(&device->lock);
   *module = (struct module){device->modules, *made,
                             digest_of(0xcbf29ce484222325, info->pCode, info->codeSize),
+                            info->codeSize,
                             interface_of(info->pCode, info->codeSize)};
   if (module->interface.packs_halves)
     fault(device, "a kernel packs halves with an instruction that rounds as the driver likes");
@@ -97,8 +102,15 @@ static VkResult VKAPI_CALL hostile_CreateComputePipelines(
     const VkAllocationCallbacks* callbacks, VkPipeline* made) {
   struct device* device = device_of(handle);
   struct cache* cache = (struct cache*)(uintptr_t)given;
+  const char* most = getenv("VKRT_HOSTILE_MAX_SHADER");
   pthread_mutex_lock(&device->lock);
   for (uint32_t i = 0; i < count; i++) {
+    const struct module* module = module_of(device, infos + i);
+    if (most && module && module->bytes > strtoull(most, NULL, 10)) {
+      pthread_mutex_unlock(&device->lock);
+      for (i = 0; i < count; i++) made[i] = VK_NULL_HANDLE;
+      return VK_ERROR_UNKNOWN;
+    }
     uint64_t digest = digest_of_pipeline(device, infos + i);
     size_t place = 0;
     while (cache && place < cache->count && cache->digests[place] != digest) place++;

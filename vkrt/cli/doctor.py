@@ -14,6 +14,7 @@ from vkrt.device.rows import PACKAGE, row_of
 from vkrt.errors import VkrtError
 from vkrt.hints import Any
 from vkrt.runtime.map_trial import reads_files
+from vkrt.runtime.refusals import refused_by
 from vkrt.version import __version__
 from vkrt.vk.device import Device
 
@@ -66,6 +67,7 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         "heaps": info.heaps,
         "memory_types": info.memory_types,
         "weights": _ways(device, lost),
+        "refused": list(refused_by(device)),
         "selftest": [asdict(finding) for finding in findings],
         "ended": lost,
         "wrong": bool(lost) or any(finding.wrong for finding in findings),
@@ -103,6 +105,8 @@ def _text(report: dict[str, Any]) -> str:
     if not row["is_measured"]:
         lines.append("          nobody has measured this driver: `vkrt tune --write` does")
     lines += [f"weights   {name}: {said}" for name, said in report["weights"].items()]
+    lines += [f"refuses   {name}: the driver does not compile it, smaller kernels are used"
+              for name in report["refused"]]
     lines += [f"heap      {heap['size'] / 2**30:.2f} GiB "
               f"{'device-local' if heap['device_local'] else 'host'}" for heap in report["heaps"]]
     lines += [f"memory    heap {heap}: {' '.join(names) or 'nothing'}"
@@ -121,7 +125,9 @@ def _selftest_lines(report: dict[str, Any]) -> list[str]:
     for name in dict.fromkeys(finding["name"] for finding in found):
         errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
                               and (finding["name"], finding["dtype"]) == (name, dtype)),
-                             default=None) for dtype in selftest.BOUNDS}
+                             default=None)
+                  for dtype in dict.fromkeys(finding["dtype"] for finding in found
+                                             if finding["name"] == name)}
         lines.append(f"selftest  {name:17} " + ", ".join(
             f"{dtype} {'-' if error is None else f'{error:.1e}'}"
             for dtype, error in errors.items()))

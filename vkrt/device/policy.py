@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from vkrt.dataclass import dataclass
@@ -160,7 +160,7 @@ def policy_of(info) -> Policy:
 
 
 def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str = "on",
-              enabled: Set[str] | None = None) -> Target:
+              enabled: Set[str] | None = None, refused: Iterable[str] = ()) -> Target:
     """The target that work lists for a device are made for.
 
     Args:
@@ -170,6 +170,7 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         fusions: one of `FUSIONS`, see there too.
         enabled: names of the features that are switched on in the device (`Device.features`); all
             that it has by default.
+        refused: names of the shader variants that its driver does not compile.
 
     Raises:
         InputError: unknown storage, or a file in the user's folder that is no row.
@@ -194,4 +195,5 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],
         fuses=fusions == "on", tuning=policy.tuning,
-        features=frozenset(name for name in policy.features if enabled >= set(FEATURES[name])))
+        features=frozenset(name for name in policy.features if enabled >= set(FEATURES[name])),
+        refused=frozenset(refused))

@@ -34,6 +34,7 @@ from vkrt.method.prepared import Prepared
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.mapping import Mapper
+from vkrt.runtime.refusals import refused_by
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk.cache_file import cache_folder, prune, put, resolved
@@ -239,7 +240,7 @@ def _digest(text: str) -> str:
 def _device(device: Any) -> tuple[Any, ...]:
     """Everything of a device that plans depend on."""
     return (device.info, sorted(device.features), device.unified, device.reads_slowly,
-            policy_of(device.info))
+            policy_of(device.info), refused_by(device))
 
 
 def _code() -> Iterator[tuple[str, int, int]]:

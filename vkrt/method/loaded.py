@@ -25,6 +25,7 @@ from vkrt.report.memory import MemoryReport
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.refusals import refused_by, with_smaller
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.runtime.weights import Weights
@@ -112,15 +113,17 @@ class Loaded:
         if self.options.budget is not None:
             kept += self.options.budget - plan.weight_bytes - plan.run_bytes
         self.instances = self._own(Instances(arena, self._weights, kept))
-        debug.describe(self.graph, work, plan)
-        report.planned(plan)
-        report.notes += [note for note in work.notes if note not in report.notes]
         for source in prepared.sources:
             source.check_unchanged()
             if source.is_file:
                 report.growth.files.add((source.address, memoryview(source).nbytes))
         reader = self._own(self._new_reader())
         self._read_ahead(reader, *COPIED)
+        # Kernels that do not compile end the load, before it is in the report.
+        self._pipelines.finish()
+        debug.describe(self.graph, work, plan)
+        report.planned(plan)
+        report.notes += [note for note in work.notes if note not in report.notes]
         weights.prepare()
         shape = Shape.of_graph(prepared.graph, self.graph.reads)
         self.state = self._own(self._new_memory())
@@ -196,9 +199,13 @@ class Loaded:
 
     def _new(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
         """The instance of a shape that was not run lately, or not over this state or buffers."""
-        known = self.instances.of_shape(shape)
-        prepared = known.prepared if known is not None else self._sizes(shape)
-        return self._instance(shape, prepared, state, lent)
+
+        def instance() -> Instance:
+            known = self.instances.of_shape(shape)
+            prepared = known.prepared if known is not None else self._sizes(shape)
+            return self._instance(shape, prepared, state, lent)
+
+        return with_smaller(self._device, instance)
 
     def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory,
                   lent: Lent) -> Instance:
@@ -221,6 +228,12 @@ class Loaded:
         from vkrt.ops.lowering import lower
 
         base = self.prepared.base
+        refused = frozenset(refused_by(self._device))
+        if refused != base.target.refused:
+            # Other kernels than before, also for nodes that other sizes leave as they were
+            base = replace(base, target=replace(base.target, refused=refused),
+                           memo=replace(base.memo, nodes=()))
+            self.prepared = replace(self.prepared, base=base)
         graph = shape.resolve(self.graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from vkrt.errors import InputError, VulkanError
 from vkrt.graph.graph import Graph
@@ -25,6 +26,7 @@ from vkrt.method.states import State, arrays_of, bytes_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
+from vkrt.runtime.refusals import with_smaller
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk import interruption
@@ -85,8 +87,10 @@ class Method:
         self._in_flight: Callable[[], None] | None = None
         self._closed = False
         self._has_run = False
-        self._loaded = Loaded(graph, sources, device, options or LoadOptions(), self.report,
-                              packed, store, allocator, prepared)
+        load = partial(Loaded, graph, sources, device, options or LoadOptions(), self.report,
+                       packed, store, allocator)
+        # What is prepared already is for one list of kernels, and gone if that does not compile.
+        self._loaded = load(prepared) if prepared is not None else with_smaller(device, load)
 
     @property
     def graph(self) -> Graph:

@@ -29,6 +29,7 @@ from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
 from vkrt.runtime.mapping import Mapper
+from vkrt.runtime.refusals import refused_by
 from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
@@ -122,7 +123,7 @@ def _largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, Wo
     """The graph at the sizes that need the most bytes of activations, and its work list."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], target_of(device.info, options.storage, options.winograd,
-                                      options.fusions, device.features))
+                                      options.fusions, device.features, refused_by(device)))
     if not graph.is_dynamic:
         # No other sizes will be lowered from it: what lowering remembers for them goes.
         return graph, replace(work, memo=None)

@@ -132,10 +132,13 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     block = max(1, min(queries, SCORE_BYTES // (16 * width * heads)))
     scores = cx.buffer((block, heads, 4 * width), "float32")
     where, numbers = position(cx, start)
+    has_tiles = all(cx.compiled(f"attention_{part}_4", reads, _variant(out)) is not None
+                    for part, reads in (("scores", [source, keys, where]),
+                                        ("values", [scores, values, where])))
     for first in range(0, queries, block):
         count = min(block, queries - first)
         params = [group, kv_heads, size // 4, width, first, count, queries, rows, causal, *numbers]
-        tile = 4 if count * group >= 3 else 1
+        tile = 4 if count * group >= 3 and has_tiles else 1
         tiles = kv_heads * -(-count * group // tile)
         cx.dispatch(f"attention_scores_{tile}", [*params, 1 / math.sqrt(size) if scale is None
                                                  else float(scale)],

@@ -121,7 +121,8 @@ class Lowering(Storing):
         prepacks = sorted(self.prepacks, key=lambda p: (p.constant.source, p.constant.offset))
         return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
-                        self.target, together=tuple(map(self._weights_of, self.fusions.together)),
+                        self.target, notes=self.notes(),
+                        together=tuple(map(self._weights_of, self.fusions.together)),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
                                   self.copied))
 

@@ -158,7 +158,8 @@ def _convolve(cx, conv: Convolution, source: Operand, weight: Tensor, end: Endin
     """Any groups; the result is quantized, or real where the node's is."""
     result, matrix = cx.write(conv.out, source.order), _matrix(cx, conv, weight)
     if conv.has_whole_texels and result.dtype == "int8":
-        source, matrix = in_words(cx, source, matrix)
+        shader = "matmul" if conv.is_pointwise else "conv2d"
+        source, matrix = in_words(cx, shader, source, matrix)
     if conv.is_pointwise:
         matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
                         ending=end)

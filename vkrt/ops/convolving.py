@@ -15,7 +15,7 @@ from vkrt.ops.copying import variant
 from vkrt.ops.ending import Ending
 from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.sizes import Sizes, fail
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand, Tensor, short_name
 from vkrt.work.tuning import Tile, Tuning
 
 # Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
@@ -135,8 +135,11 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
     params = [*conv.sides(source, result), conv.channels, kernel_x, stride_x, dilation_x,
               kernel_y, stride_y, dilation_y, *x_first(conv.padding), *ending.params]
     width, rows, texels = result.grid
-    tile = 8 if width >= cx.target.tuning.wide_depthwise else 2
-    cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], [source, matrix, *ending.vectors],
+    reads, tile = [source, matrix, *ending.vectors], 2
+    if (width >= cx.target.tuning.wide_depthwise
+            and cx.compiled("conv2d_depthwise_8", reads, short_name(result.dtype)) is not None):
+        tile = 8
+    cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], reads,
                 -(-width // tile) * rows * texels, loops=conv.taps)
 
 
@@ -148,17 +151,20 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
     group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
     tile = 1, 1
     width, rows, texels = result.grid
+    reads, dtype = [source, matrix, *ending.vectors], variant(source.dtype, result.dtype)
     if conv.has_whole_texels:
         product = width * rows, conv.group_channels, conv.groups
-        side = tiles.shared(cx.target.tuning, source, *product)
+        features = tiles.shared_features(source)
+        side = tiles.shared(
+            cx.target.tuning, source, *product,
+            lambda side: cx.compiled(f"conv2d_shared_{side}", reads, dtype, features) is not None)
         if side:
             cx.share(f"conv2d_shared_{side}", conv.params(source, result, group_inputs, ending),
-                     [result], [source, matrix, *ending.vectors],
-                     tiles.shared_groups(side, *product), loops=conv.taps * group_inputs,
-                     features=tiles.shared_features(source),
-                     dtype=variant(source.dtype, result.dtype))
+                     [result], reads, tiles.shared_groups(side, *product),
+                     loops=conv.taps * group_inputs, features=features, dtype=dtype)
             return
-        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups)
+        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups,
+                            refused=cx.refused_tiles("conv2d", reads, dtype))
         shader = f"conv2d_{tile[0]}x{tile[1]}"
         count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
         loops += conv.taps * group_inputs
@@ -166,9 +172,8 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
         shader, count = "conv2d_grouped", width * rows * texels
         group_inputs = conv.group_inputs
         loops = 4 * (loops + conv.taps * group_inputs)
-    cx.dispatch(shader, conv.params(source, result, group_inputs, ending), [result],
-                [source, matrix, *ending.vectors], count, loops=loops, work=math.prod(tile),
-                dtype=variant(source.dtype, result.dtype))
+    cx.dispatch(shader, conv.params(source, result, group_inputs, ending), [result], reads, count,
+                loops=loops, work=math.prod(tile), dtype=dtype)
 
 
 def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
@@ -191,7 +196,9 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: 
         loops += math.prod(taps)
     elif conv.has_whole_texels:
         group_inputs = -(-conv.group_inputs // 4)
-        tile, count = _phases(cx.target.tuning, conv, source, result)
+        refused = cx.refused_tiles("deconv2d", [source, matrix, *ending.vectors],
+                                   short_name(result.dtype))
+        tile, count = _phases(cx.target.tuning, conv, source, result, refused)
         shader = f"deconv2d_{tile[0]}x{tile[1]}"
         loops += math.prod(taps) * (1 + group_inputs)
     else:
@@ -202,8 +209,8 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: 
                 work=math.prod(tile))
 
 
-def _phases(tuning: Tuning, conv: Convolution, source: Operand,
-            result: Operand) -> tuple[Tile, int]:
+def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
+            refused: set[Tile]) -> tuple[Tile, int]:
     """The tile of a transposed convolution, and its number of invocations.
 
     Rows and pixels of the result a stride apart make a phase (shaders/common/deconv2d.glsl).
@@ -214,5 +221,7 @@ def _phases(tuning: Tuning, conv: Convolution, source: Operand,
     phases = min(stride_y, height) * min(stride_x, width)
     sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
     # Of several pixels one at most would meet a single one of the source under a tap.
-    tile = tiles.choose(tuning, *sizes) if source.grid[0] > 1 else (1, 4)
+    tile = (1, 4)
+    if source.grid[0] > 1:
+        tile = tiles.choose(tuning, *sizes, refused=refused)
     return tile, tiles.invocations(tile, *sizes)

@@ -12,6 +12,7 @@ from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target
 from vkrt.work.tensor import Operand, short_name
+from vkrt.work.tuning import Tile
 
 
 def bits(value: float) -> int:
@@ -80,9 +81,41 @@ class Emitter:
                 that the target allows is taken, the plain one where it allows none.
         """
         if groups > 0:
-            feature = next((f".{name}" for name in features if name in self.target.features), "")
+            found = self.compiled(shader, reads, dtype or short_name(writes[0].dtype), features,
+                                  storage)
             self._add(shader, params, writes, reads, dtype, storage, loops, groups * size, size,
-                      self.target.spread(groups), feature)
+                      self.target.spread(groups), "" if found is None else found[1])
+
+    def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
+                 storage: str | None = None) -> tuple[str, str] | None:
+        """The best variant of a shader that the target allows and the driver compiles, as its name
+        and what of that is the feature's; None where the driver refuses all of them.
+
+        Args:
+            features, dtype, storage: as in `share`.
+        """
+        name = f"{shader}.{storage or self.variant(reads)}.{dtype}"
+        for feature in (*(f".{each}" for each in features if each in self.target.features), ""):
+            if name + feature not in self.target.refused:
+                return name + feature, feature
+        return None
+
+    def refused_tiles(self, shader: str, reads, dtype: str) -> set[Tile]:
+        """The register tiles in which the driver does not compile a shader NAME_AxB, or compiles no
+        smaller one: what is larger holds more in registers."""
+        if not self.target.refused:
+            return set()
+        tiles = [tile for tile, _ in self.target.tuning.tiles]
+        least = min((a * b for a, b in tiles
+                     if self.compiled(f"{shader}_{a}x{b}", reads, dtype) is None), default=None)
+        return {(a, b) for a, b in tiles if least is not None and a * b >= least}
+
+    def notes(self) -> tuple[str, ...]:
+        """What to tell the user of variants that the driver refuses, where what does the same is
+        among the steps."""
+        kernels = {_first_word(step.shader) for step in self.steps if isinstance(step, Dispatch)}
+        return tuple(f"the driver does not compile {name}: smaller kernels are used"
+                     for name in sorted(self.target.refused) if _first_word(name) in kernels)
 
     def _add(self, shader: str, params, writes, reads, dtype: str | None, storage: str | None,
              loops: int, invocations: int, local_size: int, groups: tuple[int, int, int],
@@ -121,3 +154,8 @@ class Emitter:
                 f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
                 "at once (maxTexelBufferElements)")
         return operand
+
+
+def _first_word(shader: str) -> str:
+    """What names of kernels that do the same have in common: "conv2d" of conv2d_4x8.texel.f32."""
+    return shader.partition(".")[0].partition("_")[0]

@@ -92,12 +92,21 @@ def quantized(cx, real: Operand, sizes: Sizes, scale: float, zero: int) -> Opera
     return result
 
 
-def in_words(cx, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:
+def in_words(cx, shader: str, source: Operand, matrix: Operand) -> tuple[Operand, Operand]:
     """The operands of a product as words of 4 numbers, so that a load brings 16 (words.glsl), where
-    the rows of both are a multiple of that; images stay as they are."""
+    the rows of both are a multiple of that; images stay as they are.
+
+    Args:
+        shader: whose register tiles multiply, "matmul" or "conv2d"; without words where the driver
+            compiles none of these for words.
+    """
     if cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16:
         return source, matrix
-    return _words(source), _words(matrix)
+    words = _words(source), _words(matrix)
+    least = min(tile for tile, _ in cx.target.tuning.tiles if shader != "matmul" or tile[0] > 1)
+    if least in cx.refused_tiles(shader, words, "i32_i8"):
+        return source, matrix
+    return words
 
 
 def _words(operand: Operand) -> Operand:

@@ -19,7 +19,7 @@ from vkrt.ops.ending import addend, over
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
 from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
 # The tiles (rows, columns) of linear_q4_AxB.comp
 TILES = (4, 8), (8, 8)
@@ -102,10 +102,12 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
         linear_q4_row.one(cx, source, layer, result, [words_of(packed), *further],
                           other is not None)
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES)
+        reads = [source, words_of(packed), *further]
+        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, refused=(
+            cx.refused_tiles("linear_q4", reads, short_name(result.dtype))))
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
-                    [*params, layer.texels, layer.group // TEXEL], [result],
-                    [source, words_of(packed), *further], tiles.invocations(tile, rows, columns),
+                    [*params, layer.texels, layer.group // TEXEL], [result], reads,
+                    tiles.invocations(tile, rows, columns),
                     loops=5 * layer.texels, work=2 * math.prod(tile))
 
 

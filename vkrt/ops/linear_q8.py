@@ -47,7 +47,7 @@ def _multiply_adds(x: Tensor, *others) -> int:
 def _multiply(cx, out: Tensor, source: Operand, weight: Tensor, end: Ending) -> None:
     result, matrix, rows = cx.write(out), cx.weight(weight, (0, 1), 1), math.prod(source.grid[:2])
     if result.dtype == "int8":
-        source, matrix = in_words(cx, source, matrix)
+        source, matrix = in_words(cx, "matmul", source, matrix)
     matmul.multiply(cx, result, source, matrix, rows=rows, ending=end)
 
 

@@ -75,7 +75,10 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         return
     if is_float(source.dtype) and scales is None and (rows > 1 or team is None):
         params += (0,) * PLACES if parts is None else parts.params
-    side = tiles.shared(cx.target.tuning, source, rows, columns, batches)
+    side = tiles.shared(
+        cx.target.tuning, source, rows, columns, batches,
+        lambda side: cx.compiled(f"matmul_shared_{side}", reads, dtype,
+                                 tiles.shared_features(source)) is not None)
     if side and scales is None:
         cx.share(f"matmul_shared_{side}", params, [result], reads,
                  tiles.shared_groups(side, rows, columns, batches), loops=texels,
@@ -87,8 +90,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         # another pipeline.
         count, work, spread = tiles.invocations((1, 4), 1, columns, batches), 1, WIDE
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2,
-                            allowed=allowed)
+        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2, allowed=allowed,
+                            refused=cx.refused_tiles(f"matmul{kind}", reads, dtype))
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
         spread = 1

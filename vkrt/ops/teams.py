@@ -75,7 +75,7 @@ def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) 
         side_by_side: texels that lie side by side are of different rows. Neighbours read those as
             they are, and teams are only as large as it takes to use all lanes.
     """
-    if not target.tuning.shares or not rows or count < SHORT:
+    if not target.tuning.shares or not rows or count < SHORT or target.refuses_teams:
         return None
     most = GROUP
     if side_by_side:

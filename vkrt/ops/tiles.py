@@ -7,7 +7,7 @@ GPUs share what they read in a workgroup, where there is enough for its larger t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from vkrt.work.target import GROUP
 from vkrt.work.tensor import Operand
@@ -20,13 +20,14 @@ def invocations(tile: Tile, width: int, channels: int, count: int = 1) -> int:
 
 
 def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: int = 1,
-           allowed: Collection[Tile] | None = None) -> Tile:
+           allowed: Collection[Tile] | None = None, refused: Collection[Tile] = ()) -> Tile:
     """The fastest tile for `count` rows of `width` pixels with so many channels.
 
     Args:
         tuning: the driver's.
         minimum: leaves out tiles of fewer pixels.
         allowed: leaves out other tiles.
+        refused: left out, unless they are all there are: the load fails then, and says of what.
     """
 
     def cost(entry: tuple[Tile, float]) -> float:
@@ -34,15 +35,17 @@ def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: i
         work = tile[0] * tile[1] / rate
         return max(invocations(tile, width, channels, count), tuning.lanes) * work
 
-    return min((entry for entry in tuning.tiles if entry[0][0] >= minimum
-                and (allowed is None or entry[0] in allowed)), key=cost)[0]
+    there = [entry for entry in tuning.tiles if entry[0][0] >= minimum
+             and (allowed is None or entry[0] in allowed)]
+    return min([entry for entry in there if entry[0] not in refused] or there, key=cost)[0]
 
 
 # Rows and columns of the result that a workgroup of matmul_shared_.. and conv2d_shared_.. makes
 SMALL_SHARED, LARGE_SHARED = 32, 64
 
 
-def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: int = 1) -> int:
+def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: int = 1,
+           compiles: Callable[[int], bool] = lambda side: True) -> int:
     """The tile in which workgroups share what they read (shaders/common/shared_tile.glsl), for
     `count` products of `width` rows with so many columns; 0 where register tiles are better.
 
@@ -51,11 +54,14 @@ def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: in
 
     Args:
         source: what is multiplied. Of 8-bit numbers the larger tile is there for words of 4 only.
+        compiles: whether the driver does, for a side.
     """
-    if not tuning.shares or 2 * min(width, channels) <= SMALL_SHARED:
+    if (not tuning.shares or 2 * min(width, channels) <= SMALL_SHARED
+            or not compiles(SMALL_SHARED)):
         return 0
     is_large = (min(width, channels) > SMALL_SHARED and source.dtype != "int8"
-                and shared_groups(LARGE_SHARED, width, channels, count) * GROUP >= tuning.lanes)
+                and shared_groups(LARGE_SHARED, width, channels, count) * GROUP >= tuning.lanes
+                and compiles(LARGE_SHARED))
     return LARGE_SHARED if is_large else SMALL_SHARED
 
 

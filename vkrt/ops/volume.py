@@ -14,7 +14,7 @@ from vkrt.ops import tiles
 from vkrt.ops.convolving import Convolution
 from vkrt.ops.ending import Ending
 from vkrt.ops.sizes import Sizes
-from vkrt.work.tensor import Tensor, channels_last
+from vkrt.work.tensor import Tensor, channels_last, short_name
 
 # Register tiles that conv3d.glsl is compiled for: pixels and channels
 TILES = ((4, 8), (1, 4))
@@ -76,8 +76,10 @@ def convolve(cx, conv: Convolution, depth: Depth, weight: Tensor, ending: Ending
         shader = "conv3d_grouped"
         if conv.has_whole_texels:
             group_inputs = -(-group_inputs // 4)
+            refused = cx.refused_tiles("conv3d", [source, matrix, *ending.vectors],
+                                       short_name(result.dtype))
             tile = tiles.choose(cx.target.tuning, width, conv.group_channels, height * conv.groups,
-                                allowed=TILES)
+                                allowed=TILES, refused=refused)
             shader = f"conv3d_{tile[0]}x{tile[1]}"
             count = tiles.invocations(tile, width, conv.group_channels, height * conv.groups)
             loops = conv.taps * (2 + group_inputs)

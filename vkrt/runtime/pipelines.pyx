@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 
 from vkrt.device.policy import policy_of
+from vkrt.errors import PipelineError, VulkanError
 from vkrt.work.records import LOCAL_SIZE, Dispatch
 from vkrt.runtime.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, check_descriptors
 from vkrt.runtime.pruning import pruned
@@ -19,6 +20,7 @@ from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.pipeline_cache import save
 
+from vkrt.vk.api cimport VK_ERROR_VALIDATION_FAILED_EXT
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
 from vkrt.vk.pipeline_cache cimport open_cache
@@ -47,6 +49,29 @@ cdef str _family(str shader):
     cdef str file = shader.partition(".")[0]
     family, _, tile = file.rpartition("_")
     return family if len(tile) and tile.replace("x", "", 1).isdecimal() else file
+
+
+cdef object _named(error, list keys):
+    """A failure to create pipelines, with the shader of the first in its text.
+
+    Where the driver is neither out of memory nor lost, and nobody has found the call wrong, it is
+    the shader that it refuses.
+
+    Args:
+        error: the VulkanError.
+        keys: of the pipelines that were not created, see `Pipelines._key`.
+    """
+    if not keys:
+        return error
+    shader, constants = keys[0]
+    names = catalog().get(shader).spec_names
+    compiled_in = ", ".join([f"{names[number]}={value}" for number, value in constants])
+    text = f"shader {shader} ({compiled_in}): {error}"
+    if type(error) is not VulkanError or error.result == VK_ERROR_VALIDATION_FAILED_EXT:
+        error.args = (text,)
+        return error
+    return PipelineError(f"{text}; another storage= or a newer driver may do", error.result,
+                         error.call, shaders=dict.fromkeys([name for name, _ in keys]))
 
 
 cdef class Shared:
@@ -128,7 +153,8 @@ cdef class Pipelines:
         """Waits for what was begun, and takes part in it.
 
         Raises:
-            VulkanError: a pipeline could not be created.
+            PipelineError: the driver does not compile a shader.
+            VulkanError: a pipeline could not be created for another reason.
         """
         batch = self.batch
         if batch is None:
@@ -136,7 +162,11 @@ cdef class Pipelines:
         try:
             batch.work_here()
             self._join()
-            for key, pipeline in zip(self.keys, batch.take()):
+            try:
+                made = batch.take()
+            except VulkanError as error:
+                raise _named(error, [self.keys[index] for index in batch.failed]) from None
+            for key, pipeline in zip(self.keys, made):
                 self._add(key, pipeline)
         finally:
             self._drop_batch()
@@ -153,13 +183,19 @@ cdef class Pipelines:
             params: one int per parameter id.
             constants: what the dispatch is, see `Dispatch.constants`.
             pushed: whether all sizes are pushed, whatever `specialize` says.
+
+        Raises:
+            PipelineError, VulkanError: as `finish`.
         """
         self.finish()
         key = self._key(shader, params, constants, pushed)
         pipeline = self._find(key)
         if pipeline is None:
             open_cache(self.device)
-            pipeline = Pipeline(self._layout(shader), self._module(shader, key), key[1])
+            try:
+                pipeline = Pipeline(self._layout(shader), self._module(shader, key), key[1])
+            except VulkanError as error:
+                raise _named(error, [key]) from None
             pipeline = self._add(key, pipeline)
         return pipeline
 

@@ -22,6 +22,8 @@ cdef class PipelineBatch:
     cdef int working
     # (layout, module) of each: they have to outlive the work
     cdef list parts
+    # Numbers of those that the driver could not make, once they were taken
+    cdef readonly list failed
 
     cdef bint advance(self) noexcept nogil
     cdef void destroy(self) noexcept

@@ -45,7 +45,7 @@ cdef class PipelineBatch:
 
     def __cinit__(self, Device device not None, int capacity):
         self.device = device
-        self.parts = []
+        self.parts, self.failed = [], []
         self.recipes = <Recipe*>calloc(capacity + 1, sizeof(Recipe))
         self.handles = <VkPipeline*>calloc(capacity + 1, sizeof(VkPipeline))
         self.results = <VkResult*>calloc(capacity + 1, sizeof(VkResult))
@@ -107,13 +107,15 @@ cdef class PipelineBatch:
         """The pipelines in the order in which they were added.
 
         Raises:
-            VulkanError: the driver could not make one; those it made are destroyed.
+            VulkanError: the driver could not make those of `failed`, the first of which says why;
+                those it made are destroyed.
         """
         cdef Pipeline pipeline
         cdef VkPipeline handle
         cdef int index
         result = []
         try:
+            self.failed = [index for index in range(self.size) if <int>self.results[index] < 0]
             for index, (layout, _) in enumerate(self.parts):
                 pipeline = Pipeline(layout, None)
                 handle, self.handles[index] = self.handles[index], NULL

@@ -35,6 +35,7 @@ class Target:
         tuning: what kernels are chosen by.
         features: what kernels may use beyond what every device has: the variants of the catalog
             that have one of these behind their names (`//! features:` in shaders).
+        refused: names of the variants that the driver does not compile: smaller ones are taken.
     """
 
     storage: str = "texel"
@@ -50,6 +51,12 @@ class Target:
     fuses: bool = True
     tuning: Tuning = Tuning()
     features: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def refuses_teams(self) -> bool:
+        """Whether the driver does not compile a kernel of a team (NAME_team.comp)."""
+        return any(name.partition(".")[0].endswith("_team") for name in self.refused)
 
     @property
     def max_loops(self) -> int:

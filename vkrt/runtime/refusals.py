@@ -1,0 +1,105 @@
+"""Refusals: shader variants that a driver was found not to compile.
+
+Compilers of drivers give up on kernels that hold more than the device has registers for. A load
+that meets such a variant notes it here and begins again, and operators take the next smaller one
+in its place. The names are kept in a file for each device in vkrt's cache folder, as it takes a
+driver seconds to give up. They hold for one version of the driver and one build of the shaders.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from vkrt.digest import sha256
+from vkrt.errors import PipelineError
+from vkrt.hints import Any
+from vkrt.shader import catalog
+from vkrt.vk import verdict_file
+from vkrt.vk.cache_file import cache_folder, prune, put
+from vkrt.vk.device import Device
+
+MAGIC = b"vkrtrefused1\n"
+_SUFFIX = ".vkrtrefused"
+MAX_BYTES = 64 << 10
+# Some hundred devices
+MAX_FOLDER_BYTES = 1 << 20
+
+_refused: dict[bytes, frozenset[str]] = {}
+_lock = threading.Lock()
+
+
+def refused_by(device: Device) -> tuple[str, ...]:
+    """Names of the variants that the driver of a device does not compile, as far as is known."""
+    key = _key(device)
+    with _lock:
+        if key not in _refused:
+            _refused[key] = frozenset(_read(device, key))
+        return tuple(sorted(_refused[key]))
+
+
+def note(device: Device, names: tuple[str, ...]) -> bool:
+    """Notes variants that the driver of a device has refused, for later loads.
+
+    Returns:
+        Whether any of them is new.
+    """
+    known, key = frozenset(refused_by(device)), _key(device)
+    with _lock:
+        _refused[key] = _refused[key] | frozenset(names)
+        path = _path(device)
+        if path is not None and not known.issuperset(names):
+            content = _content(key, sorted(_refused[key]))
+            if len(content) <= MAX_BYTES and put(path, content):
+                prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
+        return not known.issuperset(names)
+
+
+def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
+    """What `load` gives, called anew as long as it meets variants that are refused and unknown.
+
+    Raises:
+        PipelineError: there is nothing smaller in the place of what the driver refuses.
+    """
+    while True:
+        try:
+            return load()
+        except PipelineError as error:
+            if not note(device, error.shaders):
+                raise
+
+
+def _key(device: Device) -> bytes:
+    """What refusals hold for: the driver and its version, and the compiled shaders."""
+    return sha256(verdict_file.key_of(device.info) + repr(catalog().stamp).encode())
+
+
+def _path(device: Device) -> str | None:
+    """The file of a device; None for none."""
+    folder = None if device.pipeline_cache_option == "off" else cache_folder()
+    info = device.info
+    name = f"{info.vendor_id:x}-{info.device_id:x}-{info.driver_id}{_SUFFIX}"
+    return None if folder is None else os.path.join(folder, name)
+
+
+def _content(key: bytes, names: list[str]) -> bytes:
+    body = MAGIC + key + "\n".join(names).encode()
+    return body + sha256(body)
+
+
+def _read(device: Device, key: bytes) -> list[str]:
+    """The names in a device's file; none where there is none of this driver and this build."""
+    path = _path(device)
+    if path is None:
+        return []
+    try:
+        with open(path, "rb") as file:
+            found = file.read(MAX_BYTES + 1)
+    except OSError:
+        return []
+    start, end = len(MAGIC + key), len(found) - len(sha256(b""))
+    if len(found) > MAX_BYTES or end < start or not found.startswith(MAGIC + key):
+        return []
+    names = found[start:end].decode("ascii", "replace").split("\n")
+    return names if found == _content(key, names) else []
