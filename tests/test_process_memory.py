@@ -11,7 +11,7 @@ import sys
 import footprint
 import numpy as np
 import pytest
-from support import MODELS, inputs_of
+from support import MODELS, inputs_of, run_python
 
 import vkrt
 from vkrt.ops.reuse import Memo
@@ -42,7 +42,42 @@ def test_steps_become_parts():
     found = growth.parts(weights=500, activations=300, streamed=0).as_dict()
     # 500 of the step of the weights are their bytes, 300 of the run those of the activations.
     assert found == {"driver": 4000, "program": 300, "pipelines": 1000 + 600, "weights": 500,
-                     "mapped": 0, "activations": 300, "rest": 10 + 10 - 5 + 85, "total": 6800}
+                     "mapped": 0, "activations": 300, "rest": 10 + 10 - 5 + 85, "freed": 0,
+                     "total": 6800}
+
+
+def test_memory_that_is_given_back_or_used_again_is_a_part():
+    """100 are given back, and the 500 of the weights lie where 300 were resident."""
+    found = booked([*LOAD[:5], ("weights", 6510), ("rest", 6530), ("freed", 6430), ("run", 7330)],
+                   holds_device=True).parts(500, 300, 0)
+    assert found.as_dict() == {"driver": 4000, "program": 300, "pipelines": 1000 + 600,
+                               "weights": 500, "mapped": 0, "activations": 300, "rest": 0,
+                               "freed": -100 - (500 - 200 - 10 - 20), "total": 6330}
+    # A first run that touches nothing new: the pages of its activations were there.
+    found = booked([*LOAD, ("run", 6900)], holds_device=True).parts(500, 1300, 0)
+    assert (found.pipelines, found.freed) == (0, -300)
+
+
+@linux
+@pytest.mark.driver
+def test_a_load_that_gives_back_what_others_freed():
+    """The parts add up, and none is less than nothing but the one that says so."""
+    run_python("""
+        import sys
+        import numpy as np
+        import vkrt
+        # Freed, they stay resident: what lies behind them keeps the system's allocator from giving
+        # them back by itself.
+        pieces = [bytes(4000) for _ in range(8000)]
+        del pieces[:-1]
+        with vkrt.load(sys.argv[1]) as program:
+            program.run(np.zeros((3, 30), np.float32))
+            parts = program.memory.process.as_dict()
+        total, freed = parts.pop("total"), parts.pop("freed")
+        assert total == sum(parts.values()) + freed, parts
+        assert min(parts.values()) >= 0, parts
+        assert freed < -20_000_000, (freed, parts)
+        """, str(MODELS / "mlp.pte"))
 
 
 def test_streamed_weights_are_touched_by_the_run():
@@ -87,6 +122,7 @@ def test_the_parts_of_a_load(weights):
         parts = memory.process.as_dict()
         total = parts.pop("total")
         assert total == sum(parts.values())
+        assert all(nbytes >= 0 for name, nbytes in parts.items() if name != "freed")
         # Of both drivers that the tests run on, device memory is the process's.
         assert program.device.info.type == "cpu"
         assert parts["weights"] == memory.weights + memory.pool + memory.uploads + memory.state

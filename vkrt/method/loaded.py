@@ -157,7 +157,9 @@ class Loaded:
         if displaced := self.allocator.displaced_bytes:
             report.notes.append(f"{displaced:,} bytes lie in the host's memory, because the device "
                                 "has no more of its own: kernels may be slower")
+        report.growth.took("rest")
         trim()
+        report.growth.took("freed")
         self.phase("before execute")
         if store is not None:
             store.offer(weights, work, plan)

@@ -51,7 +51,8 @@ def resident_within(ranges: Iterable[tuple[int, int]]) -> int:
 
 @dataclass(frozen=True)
 class ProcessParts:
-    """By how many bytes VmRSS has grown, from before a load to its last step; the parts add up.
+    """By how many bytes VmRSS has grown, from before a load to its last step; the parts add up. All
+    of them are at least 0, but for `freed`, which is at most 0.
 
     Attributes:
         driver: opening the device, and the instance where there was none; 0 for a device that was
@@ -63,8 +64,11 @@ class ProcessParts:
         weights: on the device, where that is memory of the process.
         mapped: pages of the files that are resident; they are shared, and may be dropped.
         activations: on the device, where that is memory of the process.
-        rest: what bringing the weights adds beyond their bytes (it is less than nothing where
-            memory was given back), and what others did between the load and the first run.
+        rest: what bringing the weights adds beyond their bytes, and what others did between the
+            load and the first run.
+        freed: less than nothing by what was resident before, or is in another part, and was given
+            back to the system or used again: the pages that a program has freed are where the next
+            one's device memory lies, on CPU drivers, and then VmRSS does not grow by its bytes.
         total: all of them.
     """
 
@@ -75,6 +79,7 @@ class ProcessParts:
     mapped: int
     activations: int
     rest: int
+    freed: int
     total: int
 
     def as_dict(self) -> dict[str, int]:
@@ -88,7 +93,8 @@ class ProcessGrowth:
 
     Attributes:
         start: VmRSS in bytes before the load.
-        steps: growth in bytes by step: "driver", "program", "pipelines", "weights", "run", "rest".
+        steps: growth in bytes by step: "driver", "program", "pipelines", "weights", "run", "rest",
+            and "freed", in which memory is given back.
         files: addresses and sizes in bytes of mapped files.
         holds_device: whether the device's memory is the process's.
     """
@@ -134,5 +140,9 @@ class ProcessGrowth:
             "mapped": mapped,
             "activations": activations,
         }
-        total = self._last - self.start
-        return ProcessParts(**known, rest=total - sum(known.values()), total=total)
+        total, trimmed = self._last - self.start, min(steps.get("freed", 0), 0)
+        known["rest"] = total - sum(known.values()) - trimmed
+        # What a part lacks is memory that did not have to grow for it.
+        freed = trimmed + sum(nbytes for nbytes in known.values() if nbytes < 0)
+        return ProcessParts(**{name: max(nbytes, 0) for name, nbytes in known.items()},
+                            freed=freed, total=total)
