@@ -15,6 +15,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_terminal_summary,
 )
 from hostile_device import chosen_profile, environment_of
+from properties import load_profile
 from support import DEPTH, FURTHER, RUN, SEED, sorting_on_host
 
 # Rows of the user's own, by which kernels are chosen, are not there.
@@ -39,8 +40,14 @@ if PROFILE is not None:
 LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
 
 
-def pytest_report_header():
-    return None if PROFILE is None else f"profile: {PROFILE} (tests/hostile/profiles)"
+def pytest_sessionstart(session):
+    load_profile(session.config.getoption("--hypothesis-seed", None))
+
+
+def pytest_report_header(config):
+    seed = config.getoption("--hypothesis-seed", None)
+    return [*([] if PROFILE is None else [f"profile: {PROFILE} (tests/hostile/profiles)"]),
+            *([] if seed is None else [f"property tests: --hypothesis-seed={seed}"])]
 
 
 def pytest_collection_modifyitems(config, items):

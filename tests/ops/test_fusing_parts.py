@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 from small_graphs import Constants, graph_of, kernels, layer, result_of, results_of, value
 from support import RUN_STORAGES, in_turn
 from test_sharing import DEFAULT, offered, sharing
@@ -303,7 +304,7 @@ def numbers(where: Strided) -> np.ndarray:
     return result
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(views())
 def test_views_say_where_elements_are(case):
     sizes, nodes = case
@@ -325,7 +326,7 @@ def test_views_say_where_elements_are(case):
         np.testing.assert_array_equal(array.reshape(-1)[places], numbers(whole).reshape(-1))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(1, 9), st.integers(1, 9), st.data())
 def test_parts_of_dimensions(rows, columns, data):
     whole = Strided.of(Operand(NOWHERE, (rows, columns), "float32", (1, 0)))

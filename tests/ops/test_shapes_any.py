@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from properties import examples
 
 from vkrt.errors import FormatError
 from vkrt.ops.registry import infer
@@ -19,8 +20,7 @@ INDEX = st.integers(-7, 7)
 
 def drawn(*strategies):
     """The test on examples of these strategies."""
-    fixed = settings(derandomize=True, deadline=None, database=None, max_examples=150)
-    return lambda test: fixed(given(*strategies)(test))
+    return lambda test: examples(150)(given(*strategies)(test))
 
 
 def array(sizes):

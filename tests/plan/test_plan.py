@@ -2,9 +2,10 @@
 
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plan_samples import Maker, bytes_of, exact_requirements, random_work, simulate
+from properties import examples
 
 from vkrt.errors import InputError
 from vkrt.plan.blocks import lifetimes
@@ -152,7 +153,7 @@ def test_staging_hides_behind_the_arena():
     assert plan(make.work, chunk=1 << 20).staging_bytes == 1 << 20
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10 ** 6), st.sampled_from(["lazy", "eager"]), st.booleans(),
        st.sampled_from([512, 4096, 8 << 20]), st.sampled_from([1024, 1 << 14]))
 def test_simulation_is_exact(seed, order, unified, chunk, block_bytes):
@@ -173,7 +174,7 @@ def test_simulation_is_exact(seed, order, unified, chunk, block_bytes):
     assert result.largest_weight <= result.weight_bytes
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10 ** 6), st.booleans(), st.sampled_from([1, 256]))
 def test_nobody_reads_another_tenants_bytes(seed, unified, granularity):
     """Runs the steps on bytes that remember whose they are."""

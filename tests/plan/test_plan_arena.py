@@ -3,9 +3,10 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plan_samples import chain, greedy_by_size, residual, transformer, unet
+from properties import examples
 
 from vkrt.plan.arena import Request, lower_bound, pack
 
@@ -37,7 +38,7 @@ def check(requests, packing, granularity=1):
                 assert mine.stop <= theirs.start or theirs.stop <= mine.start
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(REQUESTS, st.sampled_from([1, 64, 1024]))
 def test_any_lifetimes(requests, granularity):
     packing = pack(requests, granularity)
@@ -45,7 +46,7 @@ def test_any_lifetimes(requests, granularity):
     assert pack(requests, granularity) == packing
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(REQUESTS)
 def test_never_worse_than_greedy(requests):
     assert pack(requests).nbytes <= greedy_by_size(requests)

@@ -1,9 +1,10 @@
 """Barriers: all that are needed and no other, against a checker that compares byte by byte."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plan_samples import Maker, bytes_of, exact_requirements, random_work
+from properties import examples
 
 from vkrt.plan.barriers import Ranges, barriers, transitions
 from vkrt.plan.plan import plan
@@ -184,7 +185,7 @@ def hazard(plan_, before, after):
                 or touched(before.reads) & touched(after.writes))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.integers(0, 10 ** 6), st.booleans(), st.booleans())
 def test_against_brute_force(seed, images, unified):
     """All images of `random_work` are written first, so no transition adds a hazard."""
@@ -223,6 +224,7 @@ def test_against_brute_force(seed, images, unified):
     assert images_seen == set(first)
 
 
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 9)), max_size=15),
        st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 9)))
 def test_ranges(added, asked):

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plan_samples import Maker
+from properties import examples
 
 from vkrt.plan.memory_plan import STAGING_ALIGNMENT, Batch
 from vkrt.plan.schedule import MIN_CHUNK, chunk_for, schedule
@@ -21,7 +22,7 @@ def make_prepacks(weights):
     return make.prepacks
 
 
-@settings(deadline=None)
+@examples(100)
 @given(WEIGHTS, st.integers(1, 20000))
 def test_every_byte_once(weights, wanted):
     prepacks = make_prepacks(weights)
@@ -59,7 +60,7 @@ def test_every_byte_once(weights, wanted):
     assert seen == sorted(set(block_of.values()))
 
 
-@settings(deadline=None)
+@examples(100)
 @given(WEIGHTS, st.integers(1, 20000))
 def test_what_fits_is_not_cut(weights, wanted):
     prepacks = make_prepacks(weights)
