@@ -131,7 +131,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
        "if False:")], "", "tests/test_refusals.py -k smaller_kernels"),
     ("memory that is given back makes a part of the process less than nothing",
      [("vkrt/report/process.py", "{name: max(nbytes, 0) for name, nbytes in known.items()}",
-       "known")], "", "tests/test_process_memory.py -k freed"),
+       "known")], "", "tests/test_process_memory.py -k used_again"),
     ("property tests draw other examples in every run",
      [("tests/properties.py", "derandomize=True", "derandomize=False")],
      "", "tests/test_properties.py"),

@@ -65,7 +65,7 @@ cdef object _named(error, list keys):
         return error
     shader, constants = keys[0]
     names = catalog().get(shader).spec_names
-    compiled_in = ", ".join([f"{names[number]}={value}" for number, value in constants])
+    compiled_in = ", ".join([f"{names[number]}={int(value)}" for number, value in constants])
     text = f"shader {shader} ({compiled_in}): {error}"
     if type(error) is not VulkanError or error.result == VK_ERROR_VALIDATION_FAILED_EXT:
         error.args = (text,)
