@@ -17,8 +17,10 @@ from hostile_device import environment_of
 from support import MODELS, run_python
 
 from vkrt.cli.selftest import PROGRAMS, _graph
+from vkrt.errors import PipelineError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
+from vkrt.runtime import refusals
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -90,7 +92,7 @@ LOAD = """
 
     def counted(device, names):
         notes.append(names)
-        return note(device, names)
+        note(device, names)
 
     refusals.note = vkrt.program.note = counted
     path = sys.argv[1]
@@ -214,6 +216,36 @@ def test_doctor_says_what_is_refused(at_most):
     """)
     assert "\nrefuses   matmul_shared_32.texel.i32_i8: the driver does not compile it" in said
     assert "\nresult    3 programs, none wrong\n0\n" in said
+
+
+def test_info_compiles_smaller_kernels(at_most):
+    said = at_most(20000, """
+    from vkrt.cli.main import main
+    print(main(["info", "--compile", path]))
+    """)
+    assert f"  note: the driver does not compile {REFUSED}: smaller kernels are used\n0\n" in said
+
+
+@pytest.mark.driver
+def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tmp_path):
+    """It begins anew; what it knew and met again is an error."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(refusals, "_refused", {})
+    begun = []
+
+    def load(last=2):
+        begun.append(refusals.refused_by(device))
+        if len(begun) < last:
+            refusals.note(device, ["some.texel.f32"])
+            raise PipelineError("no", shaders=["some.texel.f32"])
+        return "loaded"
+
+    assert refusals.with_smaller(device, load) == "loaded"
+    assert begun == [(), ("some.texel.f32",)]
+    begun.clear()
+    with pytest.raises(PipelineError):
+        refusals.with_smaller(device, load)
+    assert len(begun) == 1
 
 
 @pytest.mark.skipif("VKRT_GPU_DRIVERS" not in os.environ, reason="needs VKRT_GPU_DRIVERS")

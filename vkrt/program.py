@@ -107,8 +107,9 @@ class Program:
         try:
             self._add(prepared.graph, prepared=prepared, whole=lambda: description.graph(name))
         except PipelineError as error:
-            if not note(self._device, error.shaders):
+            if prepared.work.target.refused.issuperset(error.shaders):
                 raise
+            note(self._device, error.shaders)
             return False
         self._names = kept.methods
         return True

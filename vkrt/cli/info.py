@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from functools import partial
 
 from vkrt.cli import common
 from vkrt.dataclass import replace
@@ -18,6 +19,7 @@ from vkrt.ops.registry import operator
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.runtime.pipelines import Pipelines
+from vkrt.runtime.refusals import with_smaller
 from vkrt.vk.device import Device
 from vkrt.work.records import HostCall, WorkList
 
@@ -86,19 +88,26 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     }
     try:
         with Device.open(selector) as device:
-            work, plan = description.predict(name, device, options)
+            work, plan, pipelines = with_smaller(device, partial(
+                _predict, description, name, device, options, compiles))
             data |= {"device": device.info.name, "storage": work.storage,
                      "dispatches": sum(hasattr(s, "shader") for s in work.steps),
                      "activations_in_file": graph.file_arena, "notes": work.notes}
             data |= _figures(plan)
             data |= _crossings(work)
-            data |= _pipelines(device, work, options, compiles)
+            data |= pipelines
             if smallest:
                 options = replace(options, memory_budget=SMALLEST)
                 data["smallest_budget"] = description.predict(name, device, options)[1].peak_bytes
     except UnsupportedError as error:
         data["unsupported"] = str(error)
     return data
+
+
+def _predict(description: Description, name: str, device: Device, options: LoadOptions,
+             compiles: bool) -> tuple[WorkList, MemoryPlan, dict[str, Any]]:
+    work, plan = description.predict(name, device, options)
+    return work, plan, _pipelines(device, work, options, compiles)
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from vkrt.digest import sha256
 from vkrt.errors import PipelineError
@@ -39,21 +39,18 @@ def refused_by(device: Device) -> tuple[str, ...]:
         return tuple(sorted(_refused[key]))
 
 
-def note(device: Device, names: tuple[str, ...]) -> bool:
-    """Notes variants that the driver of a device has refused, for later loads.
-
-    Returns:
-        Whether any of them is new.
-    """
-    known, key = frozenset(refused_by(device)), _key(device)
+def note(device: Device, names: Iterable[str]) -> None:
+    """Notes variants that the driver of a device has refused, for later loads."""
+    refused_by(device)
+    key, path = _key(device), _path(device)
     with _lock:
-        _refused[key] = _refused[key] | frozenset(names)
-        path = _path(device)
-        if path is not None and not known.issuperset(names):
+        if _refused[key].issuperset(names):
+            return
+        _refused[key] |= frozenset(names)
+        if path is not None:
             content = _content(key, sorted(_refused[key]))
             if len(content) <= MAX_BYTES and put(path, content):
                 prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
-        return not known.issuperset(names)
 
 
 def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
@@ -63,11 +60,14 @@ def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
         PipelineError: there is nothing smaller in the place of what the driver refuses.
     """
     while True:
+        # Another thread may note the same meanwhile, which this load began without.
+        known = frozenset(refused_by(device))
         try:
             return load()
         except PipelineError as error:
-            if not note(device, error.shaders):
+            if known.issuperset(error.shaders):
                 raise
+            note(device, error.shaders)
 
 
 def _key(device: Device) -> bytes:
