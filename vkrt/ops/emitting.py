@@ -113,9 +113,9 @@ class Emitter:
     def notes(self) -> tuple[str, ...]:
         """What to tell the user of variants that the driver refuses, where what does the same is
         among the steps."""
-        kernels = {_first_word(step.shader) for step in self.steps if isinstance(step, Dispatch)}
+        kernels = {_family(step.shader) for step in self.steps if isinstance(step, Dispatch)}
         return tuple(f"the driver does not compile {name}: smaller kernels are used"
-                     for name in sorted(self.target.refused) if _first_word(name) in kernels)
+                     for name in sorted(self.target.refused) if _family(name) in kernels)
 
     def _add(self, shader: str, params, writes, reads, dtype: str | None, storage: str | None,
              loops: int, invocations: int, local_size: int, groups: tuple[int, int, int],
@@ -156,6 +156,8 @@ class Emitter:
         return operand
 
 
-def _first_word(shader: str) -> str:
-    """What names of kernels that do the same have in common: "conv2d" of conv2d_4x8.texel.f32."""
-    return shader.partition(".")[0].partition("_")[0]
+def _family(shader: str) -> tuple[str, str]:
+    """What names of kernels that do the same in the same storage have in common: ("conv2d",
+    "texel") of conv2d_4x8.texel.f32."""
+    file, storage, *_ = shader.split(".")
+    return file.partition("_")[0], storage
