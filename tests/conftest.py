@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import zlib
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -14,9 +13,10 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
-from hostile_device import chosen_profile, environment_of
+from dealing import dealt
+from hostile_device import environment_of
 from properties import load_profile
-from support import DEPTH, FURTHER, RUN, SEED, sorting_on_host
+from support import sorting_on_host
 
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
@@ -29,7 +29,7 @@ os.environ["VKRT_PLAN_CACHE"] = "off"
 EXPECTED = "env var 'VK_INSTANCE_LAYERS'"
 
 # Every process of a run, and those that it starts, find the device of the profile.
-PROFILE = chosen_profile(SEED)
+PROFILE = os.environ.get("VKRT_TEST_PROFILE") or None
 if PROFILE is not None:
     os.environ.update(environment_of(PROFILE))
 
@@ -51,22 +51,9 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Where runs share the tests of drivers, this one's half of them: one half runs on the further
-    drivers and, at "turn", on the first, the other one under validation. Samples of operators are
-    shared already (tests/ops/test_ops.py); a profile runs a quarter of what is left of them."""
-    if DEPTH not in ("turn", "shared"):
-        return
-    number = SEED + (RUN if DEPTH == "shared" else FURTHER)
-
-    def is_mine(item) -> bool:
-        if "driver" not in item.keywords:
-            return True
-        samples = item.path.name == "test_ops.py"
-        shares = (1 if PROFILE is None else 4) if samples else 2
-        return (zlib.crc32(item.nodeid.encode()) + number) % shares == 0
-
-    config.hook.pytest_deselected(items=[item for item in items if not is_mine(item)])
-    items[:] = [item for item in items if is_mine(item)]
+    kept = dealt(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 and for each device a profile, `hostile/profiles/NAME.json`.
 
 The layer is compiled when it is first asked for, into `.cache/hostile`. VKRT_TEST_PROFILE=NAME runs
-tests on the driver at hand as that device, VKRT_TEST_PROFILE=turn on one by VKRT_TEST_SEED.
+tests on the driver at hand as that device.
 """
 
 from __future__ import annotations
@@ -155,12 +155,3 @@ def environment_of(name: str, **limits: Any) -> dict[str, str]:
     return {"VKRT_HOSTILE_PROFILE": str(file),
             "VK_LAYER_PATH": os.pathsep.join([*FOLDERS, str(folder)]),
             "VK_INSTANCE_LAYERS": os.pathsep.join([VALIDATION] * validates + [LAYER])}
-
-
-def chosen_profile(seed: int) -> str | None:
-    """The profile that VKRT_TEST_PROFILE names; None for none."""
-    named = os.environ.get("VKRT_TEST_PROFILE")
-    if named != "turn":
-        return named or None
-    names = profile_names()
-    return names[seed % len(names)]

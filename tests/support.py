@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,37 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dealing import DEPTH, QUICK, STORAGES  # noqa: F401  for tests
 
 MODELS = Path(__file__).parent / "models"
 # How skips begin for want of a program; its name follows.
 NOT_HERE = "not in VKRT_MODELS: "
-
-
-# "full": everything. "turn": tests of operators and programs take turns, by the seed. "quick", for
-# further drivers: so do other cases. "shared": quick. At "turn" and "shared" runs with and without
-# validation share the tests of drivers.
-DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
-QUICK = DEPTH in ("quick", "shared")
-SEED = int(os.environ.get("VKRT_TEST_SEED", "0"))
-# Which of the runs of tools/test this is: each has turns of its own.
-FURTHER = 1  # without validation
-RUN = QUICK * (FURTHER + (os.environ.get("VKRT_VALIDATION") == "1"))
-
-
-STORAGES = ("texel", "buffer", "texture3d")
-# Those that tests of drivers run in: all, or one in turn.
-RUN_STORAGES = STORAGES if DEPTH == "full" else (STORAGES[(SEED + RUN) % 3],)
-
-
-def in_storages(cases: Iterable[Any]) -> list[tuple[Any, str]]:
-    """Each case with every storage, or with one of them in turn."""
-    return [(case, storage) for number, case in enumerate(cases, SEED + RUN)
-            for storage in STORAGES if DEPTH == "full" or storage == STORAGES[number % 3]]
-
-
-def in_turn(cases: Iterable[Any], every: int = 2) -> list[Any]:
-    """The cases, or every so many'th one in turn."""
-    return list(cases) if DEPTH == "full" else list(cases)[(SEED + RUN) % every::every]
 
 
 def model_folders() -> list[Path]:

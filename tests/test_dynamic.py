@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 from shape_programs import layout_program, random_program
-from support import MODELS, QUICK, RUN_STORAGES, need_model
+from support import MODELS, QUICK, STORAGES, need_model
 
 import vkrt
 from vkrt.description import Description
@@ -74,7 +74,7 @@ def work_done(monkeypatch):
     return done
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_results(name, storage, device):
     """Every size gives what eager torch gives, from small to large and back and again."""
@@ -129,7 +129,7 @@ def test_metadata_has_the_most_of_what_shrinks(device):
     assert [o.shape for o in found] == [(8,), (16, 5), (2, 6), (1, 1, 8, 3), (28, 6), (16, 6)]
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", ["shrinking-dyn", "between-dyn"])
 def test_no_size_needs_more_than_planned(name, storage, device):
     """All sizes there are: the prediction is the most that any of them needs, to the byte."""
@@ -438,7 +438,7 @@ def test_a_weight_in_another_layout(options, device):
         method.close()
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("seed", range(2 if QUICK else 6))
 def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
     """Records that are reused at other sizes give the bits that all new ones give."""

@@ -7,15 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from support import (
-    MODELS,
-    QUICK,
-    RUN_STORAGES,
-    in_storages,
-    in_turn,
-    need_model,
-    write_tokenizer,
-)
+from support import MODELS, QUICK, STORAGES, need_model, write_tokenizer
 
 import vkrt
 from vkrt.cli.main import main
@@ -113,7 +105,8 @@ def test_a_cache_that_is_read_afterwards_is_copied():
 
 
 @driver
-@pytest.mark.parametrize(("weights", "storage"), in_storages(["auto", "copy", "stream"]))
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_runs(storage, weights, device, steps):
     with load(device, storage=storage, weights=weights) as program:
         follow(program, steps)
@@ -122,7 +115,7 @@ def test_runs(storage, weights, device, steps):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_one_token_a_run(storage, device):
     with vkrt.load(MODELS / "llama_static.pte", device, storage=storage) as program:
         follow(program, steps_of(MODELS / "llama_static.pte"))
@@ -130,9 +123,10 @@ def test_one_token_a_run(storage, device):
 
 
 @driver
-@pytest.mark.parametrize(("case", "storage"), in_storages([
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("case", [
     ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
-    ("llama_mini_8da4w-base", 1.5e-2)]))
+    ("llama_mini_8da4w-base", 1.5e-2)])
 def test_larger_ones(case, storage, device):
     name, bound = case
     path = need_model(f"{name}.pte")
@@ -145,9 +139,9 @@ REAL = "smollm2-135m-4w.pte"
 
 
 @driver
-@pytest.mark.parametrize("options", in_turn([
+@pytest.mark.parametrize("options", [
     {}, {"storage": "buffer"}, {"weights": "stream", "memory_budget": "60MB"},
-    {"weights": "stream", "memory_budget": "smallest"}])[:1 if QUICK else None], ids=str)
+    {"weights": "stream", "memory_budget": "smallest"}][:1 if QUICK else None], ids=str)
 def test_a_real_model(options, device):
     path = need_model(REAL)
     with np.load(path.with_suffix(".reference.npz")) as archive, vkrt.load(

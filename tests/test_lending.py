@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from host_device import open_host
-from support import MODELS, RUN_STORAGES, in_turn
+from support import MODELS, STORAGES
 
 import vkrt
 from vkrt import DeviceBuffer, InputError, Semaphore
@@ -132,8 +132,8 @@ def test_a_buffer_has_room_for_its_tensor(superres):
 
 
 @driver
-@pytest.mark.parametrize("name", in_turn(NAMES))
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits_as_with_arrays(name, storage):
     with host_and_device() as (host, device), \
             vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:

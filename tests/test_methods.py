@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from support import MODELS, RUN_STORAGES
+from support import MODELS, STORAGES
 
 import vkrt
 from vkrt.vk import live_objects
@@ -43,7 +43,7 @@ def weight_bytes(device, names, **options):
         return program.memory.weights
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_results_and_memory(storage, weights, device, reference):
     with load(device, storage=storage, weights=weights) as program:
@@ -54,7 +54,7 @@ def test_results_and_memory(storage, weights, device, reference):
                                             + memory.activations + memory.host)
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["direct", "copy"])
 def test_counted_once(storage, weights, device):
     options = {"storage": storage, "weights": weights}

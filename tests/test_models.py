@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import find_model, in_storages, need_model, relative_l2
+from support import STORAGES, find_model, need_model, relative_l2
 
 import vkrt
 from vkrt import pte
@@ -62,7 +62,8 @@ def check(path, device, **options):
         return program.memory
 
 
-@pytest.mark.parametrize(("name", "storage"), in_storages(SMALL))
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", SMALL)
 def test_small(name, storage, device):
     check(find_model(f"{name}.pte"), device, storage=storage)
 
@@ -78,7 +79,8 @@ QUANTIZED = ["quantized_pictures", "quantized_mlp", "quantized_mlp_row", "mlp_q8
              "dwconv_q8-base", "superres_q8-base", "mobilenet_v2_q8-base"]
 
 
-@pytest.mark.parametrize(("name", "storage"), in_storages(QUANTIZED))
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_networks_give_the_same_bits(name, storage, device):
     path = need_model(f"{name}.pte")
     reference = np.load(path.with_suffix(".npz"))
@@ -101,7 +103,8 @@ def test_relu6_between_quantized_layers_is_done_by_their_kernels(device):
     assert activations["on"] <= activations["off"] / 3
 
 
-@pytest.mark.parametrize(("name", "storage"), in_storages(QUANTIZED_WEIGHTS))
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", QUANTIZED_WEIGHTS)
 def test_quantized_weights(name, storage, device):
     path = need_model(f"{name}.pte")
     memory = check(path, device, storage=storage)

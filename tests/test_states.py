@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS, RUN_STORAGES, need_model
+from support import MODELS, STORAGES, need_model
 
 import vkrt
 from vkrt.description import Description
@@ -44,7 +44,7 @@ def load(device, **options):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
 def test_values_stay(storage, weights, device, steps):
     with load(device, storage=storage, weights=weights) as program:
@@ -132,7 +132,7 @@ def test_from_memory(device, steps):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_another_program(storage, device):
     path = need_model("kvbuf-alias.pte")
     with np.load(path.with_suffix(".npz")) as archive, vkrt.load(path, device,
@@ -143,7 +143,7 @@ def test_another_program(storage, device):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
 def test_with_dynamic_shapes(storage, weights, device, exact_sizes):
     """Runs at any sizes go on with the same values."""
@@ -202,7 +202,7 @@ def as_they_were(graph, one, two):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("sizes", "nodes", "expected"), [
     ((3, 5), changing_places, lambda a, b: (a, (b, a))),
     ((4, 4), turned, lambda a, b: (a.T, (a.T, -b))),
@@ -287,7 +287,7 @@ def kept_steps(name):
 
 
 @driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "caches"), [("kept", 1), ("kept_attention", 4)])
 def test_caches_of_the_program(name, caches, storage, device, exact_sizes):
     """They begin with zeros, keep their values, and are apart in a further state."""

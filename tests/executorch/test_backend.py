@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 from fake_runtime import Fake, Refused, Value, build
-from support import MODELS, STORAGES, in_turn
+from support import MODELS, STORAGES
 
 import vkrt
 import vkrt.executorch
@@ -61,10 +61,10 @@ def same(results, expected):
         np.testing.assert_array_equal(result, wanted, strict=isinstance(wanted, np.ndarray))
 
 
-@pytest.mark.parametrize("name", in_turn([
+@pytest.mark.parametrize("name", [
     "mlp", "mlp-fp16", "conv_mix", "quantized_pictures", "shapes", "lstm_cell", "quantized_mlp",
     "elementwise", "cases/bools", "cases/constant_outputs", "cases/int_equal", "cases/scalars",
-    "cases/unread_input"]))
+    "cases/unread_input"])
 def test_results_are_those_of_load(name, fake, device):
     path = MODELS / f"{name}.pte"
     inputs = inputs_of(path)
@@ -75,7 +75,7 @@ def test_results_are_those_of_load(name, fake, device):
         same(method.run(*inputs), expected)
 
 
-@pytest.mark.parametrize("storage", in_turn(STORAGES))
+@pytest.mark.parametrize("storage", STORAGES)
 def test_options(storage, fake, device):
     register(fake, device, storage=storage, winograd="off")
     path = MODELS / "superres_small.pte"
@@ -121,7 +121,7 @@ def test_constants_in_the_blob(fake, monkeypatch):
 
 
 @pytest.mark.parametrize("declared", [True, False])
-@pytest.mark.parametrize("name", in_turn(["pair-dyn", "attention-dyn", "between-dyn"]))
+@pytest.mark.parametrize("name", ["pair-dyn", "attention-dyn", "between-dyn"])
 def test_dynamic_shapes(name, declared, fake, device):
     """Outputs take the sizes that they have; also where the compile options are silent."""
     path = MODELS / f"{name}.pte"

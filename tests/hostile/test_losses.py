@@ -7,7 +7,7 @@ import json
 
 import pytest
 from hostile_device import environment_of
-from support import in_turn, run_python
+from support import run_python
 
 # Kernels on the host, staged weights, a state; weights that a thread uploads, by both ways
 PROGRAMS = [("places", {}, "intel"), ("conv_mix", {"weights": "copy"}, "minimum"),
@@ -17,7 +17,7 @@ CASES = [(*program, late) for program in PROGRAMS for late in ("0", "1")]
 
 
 # Not marked `driver`: it is the layer that loses the device.
-@pytest.mark.parametrize(("name", "options", "profile", "late"), in_turn(CASES))
+@pytest.mark.parametrize(("name", "options", "profile", "late"), CASES)
 def test_lost_at_any_submission(name, options, profile, late, monkeypatch):
     """With `late` the submission succeeds, and the wait for it fails."""
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hostile_device import environment_of, nbytes, profile_names, read_profile
-from support import in_turn, run_python
+from support import run_python
 
 
 def run(name: str, **limits: Any) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def run(name: str, **limits: Any) -> dict[str, Any]:
 
 
 # Not marked `driver`: one driver has to do.
-@pytest.mark.parametrize("name", in_turn(profile_names()))
+@pytest.mark.parametrize("name", profile_names())
 def test_programs_run_on_what_a_profile_describes(name, monkeypatch):
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)
     profile, found = read_profile(name), run(name)

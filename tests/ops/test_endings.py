@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import graph_of, kernels, result_of, value
-from support import RUN_STORAGES, in_turn, same_bits
+from support import STORAGES, same_bits
 
 from vkrt.graph.graph import Node
 from vkrt.work.tensor import Constant, Tensor
@@ -57,8 +57,8 @@ def then(node: Node, activation: str) -> list[Node]:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
-@pytest.mark.parametrize("name", in_turn(CONVOLUTIONS))
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("activation", ["hardswish", "hardsigmoid", "clamp"])
 def test_convolutions_with_an_activation_have_the_same_bits(name, activation, storage, device):
     x, node, weights = convolved(name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import SIZES, Constants, graph_of, kernels, layer, result_of, value
-from support import RUN_STORAGES, in_turn, outside
+from support import STORAGES, outside
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
@@ -41,7 +41,7 @@ def test_one_kernel(swapped):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_same_bits(swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
@@ -104,7 +104,7 @@ def gated(x: Tensor, between: str = "", swapped: bool = False) -> list[Node]:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("between", ["", "aten.tanh.default"])
 def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
@@ -178,8 +178,8 @@ TAILS = [("relu",), ("hardtanh", -0.5, 6.0), ("clamp", None, 0.25), ("sigmoid",)
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
-@pytest.mark.parametrize("tail", in_turn(TAILS), ids=str)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("tail", TAILS, ids=str)
 @pytest.mark.parametrize("head", ["add", "sub", "mul", "div"])
 def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
     """With the same bits as by two kernels, which run where what is between is an output too."""
@@ -237,7 +237,7 @@ LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("kind", "rows", "swapped", "bias"), [
     ("float", 1, False, False), ("float", 5, True, False), ("float", 6, False, True),
     ("float", 1, True, True), ("groups", 1, True, True),
@@ -281,7 +281,7 @@ def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("kind", ["float", "groups"])
 def test_a_layer_adds_what_it_reads(kind, storage, device):
     """Its result must not be written over that."""
@@ -354,7 +354,7 @@ def test_quantized_layers_that_end_otherwise_stay(other):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
 def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
     array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
@@ -402,7 +402,7 @@ def test_pools_between_other_scales_and_zeros_stay(other):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("more", [False, True])
 def test_a_quantized_pool_gives_the_bits_of_its_steps(more, storage, device):
     array = np.random.default_rng(1).integers(-128, 128, (2, 5, 9, 8)).astype(np.int8)

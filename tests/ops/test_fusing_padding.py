@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import graph_of, kernels, result_of, value
-from support import RUN_STORAGES
+from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.convolving import convolved
@@ -59,7 +59,7 @@ def bordered(sizes, weight_sizes, border, stride=1, padding=0, groups=1, number=
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_numbers(case, storage, device):
     graph, _, data = bordered(*CASES[case])

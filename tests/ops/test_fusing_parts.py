@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from small_graphs import Constants, graph_of, kernels, layer, result_of, results_of, value
-from support import RUN_STORAGES, in_turn
+from support import STORAGES
 from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -125,8 +125,8 @@ def test_what_is_no_whole_texels_is_copied():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
-@pytest.mark.parametrize("sizes", [*in_turn(SIZES), (1, 5, 2, 6), (2, 1, 3, 8)], ids=str)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("sizes", [*SIZES, (1, 5, 2, 6), (2, 1, 3, 8)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_results(sizes, dtype, storage, device):
     array = normal(*sizes[:2], 3 * sizes[2] * sizes[3]).astype(dtype)
@@ -156,7 +156,7 @@ def test_tiles_that_workgroups_share(sizes, dtype, storage, device):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_elements_that_are_no_numbers_stay_where_they_are(storage, device):
     """Of keys beyond the last one nothing is multiplied, also where the last one is infinite."""
     array = normal(1, 5, 24)
@@ -249,7 +249,7 @@ def curved(rows: int, curve: tuple, bias: bool, dtype: str = "float32", more: bo
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("curve", CURVES, ids=str)
 @pytest.mark.parametrize("rows", [1, 9])
 def test_a_layer_ends_with_a_curve(curve, rows, storage, device):

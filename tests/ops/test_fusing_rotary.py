@@ -7,7 +7,7 @@ import pytest
 from fused_graphs import HALVES, PAIRS, attention, attention_graph
 from harness import normal
 from small_graphs import kernels
-from support import RUN_STORAGES, same_bits
+from support import STORAGES, same_bits
 
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
@@ -17,7 +17,7 @@ NAMES = ("rotary", "rotary_two", "rotary_into", "rows_into_two", "rows_into")
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("op", "count", "start", "dtype", "turned"), [
     (PAIRS, 1, 4, "float32", 12), (PAIRS, 5, 0, "float16", 12), (HALVES, 1, 8, "float32", 12),
     (HALVES, 3, 6, "float32", 8), (HALVES, 2, 1, "float16", 12), (HALVES, 1, 2, "float32", 6)])

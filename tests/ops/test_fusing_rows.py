@@ -19,7 +19,7 @@ from fused_graphs import (
 )
 from harness import normal
 from small_graphs import Constants, kernels, layer, results_of, value
-from support import RUN_STORAGES, same_bits
+from support import STORAGES, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -54,7 +54,7 @@ def compare(graph: Graph, constants: Constants, storage: str, device, dtype: str
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("kind", "count", "dtype", "bias", "names"), [
     ("groups", 2, "float32", True, ["linear_q4_gemv_two"]),
     ("groups", 3, "float16", False, ["linear_q4_gemv_three"]),
@@ -106,7 +106,7 @@ def test_what_is_done_with_another_layer_is_checked_too():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("swapped", "views", "dtype", "bias", "kind"), [
     (False, True, "float32", False, "groups"), (True, False, "float32", True, "groups"),
     (False, False, "float16", False, "groups"), (True, True, "float32", False, "channels")])
@@ -137,7 +137,7 @@ def test_a_gated_layer_too_large_to_be_seen_as_texels_is_three_dispatches():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("dtype", "kind", "tolerance"), [
     ("float32", "groups", 1e-6), ("float32", "channels", 1e-6), ("float16", "groups", 2e-3)])
 def test_layers_do_the_norm_of_their_row(dtype, kind, tolerance, storage, device):
@@ -192,7 +192,7 @@ def test_layers_with_other_weights_between_them_stay():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_teams_do_the_same(storage, device):
     cases = [(*several("groups", 3, bias=True), 1e-6)]
     nodes, constants = normed()
@@ -211,7 +211,7 @@ def test_teams_do_the_same(storage, device):
 # Rows that are quantized on their way
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_an_input_of_several_layers_is_quantized_once(storage):
     x, y = value(3, 64), value(3, 64)
     steps = lower(quantized(x, x, y, x)[0], Target(storage=storage)).steps
@@ -275,7 +275,7 @@ def test_repeated_nodes_have_the_same_operator_arguments_and_results():
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize(("rows", "dtype"), [(1, "float32"), (1, "float16"), (3, "float32")])
 def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import graph_of, result_of, value
-from support import RUN_STORAGES
+from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.fusing import fusions_of
@@ -45,7 +45,7 @@ def names(graph: Graph, **target) -> list[str]:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("sizes", "dim"), [((2, 5, 7), -1), ((3, 6, 8), 1), ((4, 1500), 1),
                                             ((1, 4, 1), 0), ((2, 3, 3, 6), 3)])
 def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):

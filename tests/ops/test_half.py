@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
-from support import RUN_STORAGES
+from support import STORAGES
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.memory.source import Source
@@ -48,7 +48,7 @@ def between_halves() -> np.ndarray:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_rounded_to_nearest_even(storage, device):
     """Bit for bit, denormal halves too; infinite from 65520 on; a zero keeps its sign."""
     numbers = between_halves()
@@ -65,7 +65,7 @@ def test_rounded_to_nearest_even(storage, device):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_read(dtype, storage, device):
     """Halves as they are read: a device may take denormal ones for zeros, and nothing else."""
@@ -85,7 +85,7 @@ def test_read(dtype, storage, device):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_products_are_rounded_to_nearest(storage, device):
     """A product of halves is exact in single precision, so that its half is certain."""
     a, b = normal(1, 8, 9, 16) + 4, normal(1, 8, 9, 16, seed=1) + 4

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
-from support import RUN_STORAGES
+from support import STORAGES
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
@@ -28,7 +28,7 @@ def shaders(work):
     return [step.shader.split(".")[0] for step in work.steps]
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_nothing_of_them_is_copied(storage):
     for sample in SAMPLES:
         work = lower(make_case(sample).graph, target(storage))
@@ -50,7 +50,7 @@ def _model(key=None):
     return graph, data
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_the_embedding_and_the_output_layer_share_their_weight(storage):
     graph, _ = _model("the key of both")
     work = lower(graph, target(storage))

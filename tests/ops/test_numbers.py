@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
 from harness import Sample, make_case, merged
 from number_samples import NUMBERS, OPERATORS, Operator, agrees, expectations
-from support import in_turn
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.errors import UnsupportedError
@@ -20,8 +18,6 @@ from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 
 DTYPES = {"single": np.float32, "half": np.float16}
-# Precision and storage
-PROFILES = list(product(DTYPES, ("texel", "texture3d")))
 FILLS = [operator for operator in OPERATORS if "full" in operator.op]
 
 
@@ -49,10 +45,9 @@ def run(operator: Operator, dtype: type, storage: str, specialize: str, device):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize(("operator", "precision", "storage"), in_turn([
-    (operator, *how) for number, operator in enumerate(OPERATORS)
-    # Turned, so that every fourth one is each of them for some operator.
-    for how in PROFILES[number % 4:] + PROFILES[:number % 4]], every=4), ids=str)
+@pytest.mark.parametrize("storage", ["texel", "texture3d"])
+@pytest.mark.parametrize("precision", DTYPES)
+@pytest.mark.parametrize("operator", OPERATORS, ids=str)
 def test_numbers(operator: Operator, precision: str, storage: str, device):
     if (precision, storage) == ("half", "texture3d") and device.info.driver_id == SWIFTSHADER:
         pytest.skip("its half-precision images turn infinities into NaN")

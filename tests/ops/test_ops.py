@@ -1,18 +1,19 @@
 """Every sample of every operator on the driver, against numpy.
 
 Two ways of running them: all samples of an operator as one program whose sizes are push constants,
-which is fast enough for every storage, precision and memory order on every driver; and each sample
-as a program of its own, with its sizes compiled into the pipelines, a part of them by
-VKRT_TEST_SEED.
+and each sample as a program of its own, with its sizes compiled into the pipelines. Compiling
+kernels takes most of the time: lavapipe, which optimizes them, runs groups of samples that together
+have every kernel, and SwiftShader, which hardly does, all others.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from dealing import DEPTH, RUN, STORAGES, is_of_profile
 from gaps import PATTERNS, check_weights, run_over
 from harness import Variant, check, grouped, is_finite, merged, variants
-from support import DEPTH, QUICK, RUN, SEED, STORAGES
+from selection import chosen
 
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.memory.source import Source
@@ -21,34 +22,47 @@ from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
-GROUPS = grouped()
-EVERY = 3 if DEPTH == "full" else 72
+# The samples of one operator in one precision and layout, in a storage
+Group = tuple[tuple[str, bool, str], str]
 
 
-def _groups() -> list:
-    """(group, storage): fp16 and other layouts are left out where they show nothing new.
+def _groups() -> dict[Group, list[Variant]]:
+    """What this run takes.
 
-    At a depth of "turn" every second group runs, in one storage, and of those in fp16 or other
-    layouts every fourth; at "quick" in another storage, and of them a run under the validation
-    layer takes one third, and one without it another. VKRT_TEST_SEED says which.
+    All: on lavapipe the groups that have samples of every kernel, on SwiftShader the others, under
+    validation samples of every interface, on profiles samples of every kernel. Quick: on both
+    drivers samples of every kernel.
     """
-    def varied(key) -> bool:
-        return key[1] or key[2] != "plain"
+    samples = {(key, storage): group for key, group in grouped().items() for storage in STORAGES}
+    # In other precisions and layouts, buffers show nothing new but their kernels.
+    everything = {(key, storage): group for (key, storage), group in samples.items()
+                  if storage != "buffer" or key[1:] == (False, "plain")}
+    if DEPTH == "full":
+        return everything
+    places = chosen("interfaces" if RUN == "validation" else "kernels")
+    kernels = {where: few for where, group in samples.items()
+               if (few := [v for v in group if (str(v), where[1]) in places])}
+    if RUN == "profile":
+        return {where: few for where, few in kernels.items() if is_of_profile(where)}
+    if DEPTH == "quick" or RUN == "validation":
+        return kernels
+    if RUN == "lavapipe":
+        return {where: samples[where] for where in kernels}
+    return {where: group for where, group in everything.items() if where not in kernels}
 
-    def runs(number: int, key, storage: str) -> bool:
-        if DEPTH == "full":
-            return storage != "buffer" or not varied(key)
-        if QUICK:
-            if (number + RUN) % 2 and varied(key) or number // 6 % 3 != RUN:
-                return False
-        elif (number + RUN) % (4 if varied(key) else 2):
-            return False
-        return storage == STORAGES[(number + RUN) % 3]
 
-    return [pytest.param(key, storage, id="-".join((key[0], "half" if key[1] else "single", key[2],
-                                                    storage)))
-            for number, key in enumerate(GROUPS, SEED) for storage in STORAGES
-            if runs(number, key, storage)]
+def _parameters() -> list:
+    return [pytest.param(group, storage, id="-".join((key[0], "half" if key[1] else "single",
+                                                      key[2], storage)))
+            for (key, storage), group in _groups().items()]
+
+
+def _specialized() -> list[Variant]:
+    """Plain samples: everything, or those that have every kernel, or every interface."""
+    if DEPTH == "full":
+        return PLAIN
+    places = chosen("kernels" if DEPTH == "all" else "interfaces")
+    return [v for v in PLAIN if any((str(v), storage) in places for storage in STORAGES)]
 
 
 def fits_images(variant: Variant, device) -> bool:
@@ -58,7 +72,8 @@ def fits_images(variant: Variant, device) -> bool:
 
 
 # Not marked `driver`: compiling samples takes minutes, once has to do.
-@pytest.mark.parametrize("variant", PLAIN[SEED % EVERY::EVERY], ids=str)
+@pytest.mark.dealt
+@pytest.mark.parametrize("variant", _specialized(), ids=str)
 def test_specialized(variant: Variant, device):
     case = variant.case()
     method = Method(case.graph, [Source.wrap(case.data)], device,
@@ -69,12 +84,13 @@ def test_specialized(variant: Variant, device):
         method.close()
 
 
+@pytest.mark.dealt
 @pytest.mark.driver
-@pytest.mark.parametrize(("key", "storage"), _groups())
+@pytest.mark.parametrize(("group", "storage"), _parameters())
 @pytest.mark.usefixtures("apart")
-def test_all_samples(key, storage: str, device):
-    group = [v for v in GROUPS[key] if storage != "texture3d" or fits_images(v, device)]
-    if key[1] and storage == "texture3d" and device.info.driver_id == SWIFTSHADER:
+def test_all_samples(group: list[Variant], storage: str, device):
+    group = [v for v in group if storage != "texture3d" or fits_images(v, device)]
+    if storage == "texture3d" and device.info.driver_id == SWIFTSHADER and group and group[0].half:
         # Its half-precision images turn infinities into NaN.
         group = [v for v in group if is_finite(v.case())]
     if not group:

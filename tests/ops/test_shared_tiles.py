@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from harness import Variant, check, make_case, merged, normal, variants
 from samples import matmul
-from support import STORAGES, in_turn
+from support import STORAGES
 from test_sharing import DEFAULT, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -108,7 +108,7 @@ def test_large_tiles(half, storage, device):
     assert {variant.sample.op for variant in members} >= {
         "aten.linear.default", "aten.addmm.default", "aten.convolution.default"}
     ran: set[tuple[str, ...]] = set()
-    for features in in_turn([f for f in offered(device) if f in own], 2):
+    for features in [f for f in offered(device) if f in own]:
         policy = replace(sharing(policy_of(device.info), features), tuning=FEW_LANES)
         with overridden(policy):
             run(members, half, storage, device, features, ran)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from gaps import PATTERNS, run_over
 from harness import Variant, check, is_finite, merged, variants
-from support import STORAGES, in_turn
+from support import STORAGES
 
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
@@ -60,7 +60,7 @@ def offered(device) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.usefixtures("apart")
 def test_samples(storage, device):
-    for op, half in in_turn(sorted(groups()), 4):
+    for op, half in sorted(groups()):
         ran = set()
         for features in offered(device):
             with overridden(sharing(policy_of(device.info), features)):

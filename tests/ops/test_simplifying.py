@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import normal
 from small_graphs import SIZES, graph_of, kernels, result_of, value
-from support import RUN_STORAGES, same_bits
+from support import STORAGES, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
@@ -133,7 +133,7 @@ def test_hardsigmoid_ends_a_linear_layer(more):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
     x = value(*SIZES)
     array = normal(*SIZES) * 4
@@ -172,7 +172,7 @@ def test_leaky_is_one_kernel(slope, swapped):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("slope", ["number", "tensor", "computed"])
 def test_leaky_has_the_same_bits(slope, storage, device):
     x = value(*SIZES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
-from support import RUN_STORAGES
+from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -50,7 +50,7 @@ def anyway(monkeypatch):
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("strip", [1, 2, 100])
 def test_results(storage, strip, anyway, monkeypatch, device):
     """Also in strips, of which the last two may overlap."""
@@ -108,7 +108,7 @@ def test_no_room_no_scratch():
     assert plan(anything).activation_bytes > plan(spare).activation_bytes
 
 
-@pytest.mark.parametrize("storage", RUN_STORAGES)
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("room", [0, 1 << 16, 300_000, 1 << 20, 1 << 40])
 def test_strips_fit_their_room(storage, room, anyway):
     layer = winograd.Layer(inputs=24, channels=40, width=50, height=33, images=2)
