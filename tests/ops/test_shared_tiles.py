@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ def test_large_tiles(half, storage, device):
     members = with_large_tiles(half)
     assert {variant.sample.op for variant in members} >= {
         "aten.linear.default", "aten.addmm.default", "aten.convolution.default"}
-    ran: set[tuple[str, ...]] = set()
+    ran: set[Any] = set()
     for features in [f for f in offered(device) if f in own]:
         policy = replace(sharing(policy_of(device.info), features), tuning=FEW_LANES)
         with overridden(policy):
