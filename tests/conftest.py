@@ -15,7 +15,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_terminal_summary,
 )
 from hostile_device import chosen_profile, environment_of
-from support import DEPTH, FURTHER, RUN, SEED, sorting_on_host
+from support import DEPTH, FURTHER, MODELS, RUN, SEED, sorting_on_host
 
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
@@ -68,6 +68,8 @@ def device():
     import vkrt
 
     with vkrt.Device.open() as opened:
+        # What a device makes once and keeps, such as its sampler, is there before the tests count.
+        vkrt.load(MODELS / "mlp.pte", opened, storage="texture3d").close()
         yield opened
 
 
