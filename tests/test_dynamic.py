@@ -13,8 +13,9 @@ from support import MODELS, QUICK, STORAGES, need_model
 import vkrt
 from vkrt.description import Description
 from vkrt.memory.source import Source
-from vkrt.method import prepare
-from vkrt.method.instances import KEPT, Instances
+from vkrt.method import instances, loaded, prepare
+from vkrt.method.instances import Instances
+from vkrt.method.lru_cache import LEAST
 from vkrt.ops import lowering
 from vkrt.ops.resolving import resolve
 from vkrt.vk.device import Device
@@ -184,18 +185,47 @@ def test_a_repeated_shape_costs_nothing(device, work_done):
         assert work_done == ["lower", "bind", "bind", "bind"]
 
 
-def test_many_shapes(device, work_done):
-    """Shapes beyond those kept are made anew; nothing piles up."""
+def test_many_shapes(device, work_done, monkeypatch):
+    """Shapes beyond those kept are made anew, without those of loading; nothing piles up."""
+    monkeypatch.setattr(instances, "MAX_BYTES", 0)
+    monkeypatch.setattr(loaded, "MAX_PREPARED_BYTES", 0)
     with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
         x = np.ones((1, 32, 24), np.float32)
         program.run(x)
-        for length in range(2, 2 + KEPT):
+        for length in range(2, 2 + LEAST):
             program.run(x[:, :length])
         work_done.clear()
-        program.run(x[:, :1 + KEPT])
+        program.run(x[:, :1 + LEAST])
         assert work_done == []
-        program.run(x)  # the one that was not run for longest
-        assert work_done == ["lower", "bind"]
+        program.run(x)  # the instance that was not run for longest; its sizes are those of loading
+        assert work_done == ["bind"]
+        program.run(x[:, :2 + LEAST])  # in whose place the sizes go that were not run for longest
+        assert work_done == ["bind", "lower", "bind"]
+        program.run(x[:, :2])
+        assert work_done == ["bind", "lower", "bind", "lower", "bind"]
+        kept = program._methods["forward"]._loaded
+        assert len(list(kept.instances)) == len(kept._other_sizes) == LEAST
+
+
+def test_shapes_are_kept_by_bytes(device, work_done):
+    """Small ones are many, and those that are run again and again stay."""
+    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
+        x = np.ones((1, 32, 24), np.float32)
+        program.run(x)
+        for length in range(2, 31):
+            program.run(x[:, :length])
+        work_done.clear()
+        for length in range(2, 31):
+            program.run(x[:, :length])
+        assert work_done == []
+        kept = program._methods["forward"]._loaded
+        kept._other_sizes.max_bytes = 0
+        for length in (2, 3, 2, 31):
+            program.run(x[:, :length])
+        assert [shape.sizes[0][1] for shape, _ in kept._other_sizes][-3:] == [3, 2, 31]
+        # The instances of the sizes that went are gone, too: beside the others there is that of
+        # the sizes of loading.
+        assert len(list(kept.instances)) == LEAST + 1
 
 
 def test_the_arena_grows_only_for_larger_shapes(device):

@@ -95,6 +95,23 @@ def test_every_submission_is_under_the_lock(weights):
         assert np.array_equal(program.run(X)[0], first)
 
 
+@pytest.mark.parametrize("first", ["program", "device"])
+def test_semaphores_wait_for_the_queue_whoever_is_closed_first(first):
+    """A driver may look at a semaphore once more behind the fence of its last submission, so an
+    empty submission is waited for before the semaphore is destroyed."""
+    recorder = Recorder()
+    with open_host("timelineSemaphore") as host, \
+            Device.adopt(*host.handles, 0, features=["timelineSemaphore"], lock=recorder,
+                         get_instance_proc_addr=recorder.entry) as device:
+        program = vkrt.load(MLP, device, weights="stream")
+        program.run(X)
+        recorder.calls.clear()
+        if first == "device":
+            device.close()
+        program.close()
+        assert [name for name, _ in recorder.calls[-2:]] == ["submit", "wait"]
+
+
 def test_vkrt_waits_for_the_host_and_the_host_for_vkrt():
     lock = threading.Lock()
     done = threading.Event()

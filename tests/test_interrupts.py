@@ -19,7 +19,9 @@ from support import MODELS, QUICK, inputs_of, same_bits
 import vkrt
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
-from vkrt.method.instances import KEPT
+from vkrt.method import instances as method_instances
+from vkrt.method import loaded
+from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
 from vkrt.runtime.submission import UNFINISHED, settle_all
 from vkrt.work.tensor import Constant, Tensor
@@ -201,7 +203,8 @@ def test_state_is_reset_behind_an_interrupted_run(device):
 
 # What keeps the instances of a method with dynamic shapes, and their memory
 KEEPERS = [str(Path(vkrt.__file__).parent / name) for name in (
-    "dataclass.py", "method/instances.py", "method/loaded.py", "runtime/arena.py")]
+    "dataclass.py", "method/instances.py", "method/loaded.py", "method/lru_cache.py",
+    "runtime/arena.py")]
 
 
 def interrupted_at(number, call, *arguments) -> bool:
@@ -232,10 +235,12 @@ def interrupted_at(number, call, *arguments) -> bool:
 
 
 @pytest.mark.parametrize("case", ["known", "new", "arena"])
-def test_instances_are_whole_after_an_interruption_anywhere(case, device):
+def test_instances_are_whole_after_an_interruption_anywhere(case, device, monkeypatch):
     """Also where shapes are compared. `known`: a run at sizes of before; `new`: at others, for
     which an instance goes; `arena`: at larger ones, for which the arena is allocated anew."""
-    rows = {"known": (1, 2, 3), "new": range(1, KEPT + 3), "arena": (1, 16)}[case]
+    monkeypatch.setattr(method_instances, "MAX_BYTES", 0)
+    monkeypatch.setattr(loaded, "MAX_PREPARED_BYTES", 0)
+    rows = {"known": (1, 2, 3), "new": range(1, LEAST + 3), "arena": (1, 16)}[case]
     random = np.random.default_rng(3)
     calls = [[random.standard_normal(sizes, np.float32)
               for sizes in ((2 * n, 6), (2 * n, 6), (1, 4))] for n in rows]
@@ -251,7 +256,7 @@ def test_instances_are_whole_after_an_interruption_anywhere(case, device):
                 index = 1
             if not interrupted_at(number, program.run, *calls[index]):
                 break
-            assert len(list(instances)) <= KEPT
+            assert len(list(instances)) <= LEAST
             for other in (index,) if case == "new" else (0, index):
                 same_bits(program.run(*calls[other]), expected[other])
         assert number > 20

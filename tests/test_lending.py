@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from host_device import open_host
-from support import MODELS, STORAGES
+from support import MODELS, STORAGES, same_bits
 
 import vkrt
 from vkrt import DeviceBuffer, InputError, Semaphore
@@ -337,6 +339,69 @@ def test_states_follow_the_runs(device):
             np.testing.assert_allclose(run.result()[0], expected, rtol=1e-5, atol=1e-6)
         for name, value in other.save().items():
             assert np.array_equal(value, saved[name])
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@driver
+def test_runs_follow_the_calls_where_the_host_has_a_part(device, hasty):
+    """A thread that is begun last does not come last."""
+    random = np.random.default_rng(4)
+    with vkrt.load(MODELS / "buffers.pte", device, weights="stream", fusions="off") as program:
+        assert program.memory.streamed > 0
+        inputs = random.standard_normal((12, 1, 6)).astype(np.float32)
+        expected = [program.run(x) for x in inputs]
+        for _ in range(40):
+            program.reset_state()
+            runs = [program.run_async(x) if number % 3 else program.run(x)
+                    for number, x in enumerate(inputs)]
+            for run, wanted in zip(runs, expected, strict=True):
+                same_bits(run if isinstance(run, list) else run.result(60), wanted)
+
+
+@driver
+def test_a_thread_that_cannot_be_started(device, monkeypatch):
+    """Nothing has run, and nobody waits for it."""
+    def fails(thread):
+        raise RuntimeError("no more threads")
+
+    with vkrt.load(MODELS / "buffers.pte", device, weights="stream", fusions="off") as program:
+        x = np.ones((1, 6), np.float32)
+        expected = program.run(x)
+        program.reset_state()
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fails)
+            with pytest.raises(RuntimeError, match="no more threads"):
+                program.run_async(x)
+        same_bits(program.run(x), expected)
+
+
+@driver
+def test_a_run_of_a_thread_is_cancelled():
+    """While the next call waits for it, which then runs."""
+    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        line = host.semaphore(timeline=True)
+        first = program.run_async(*inputs, wait=[Semaphore(line, 1)])
+        found = []
+        second = threading.Thread(target=lambda: found.append(program.run(*inputs)))
+        second.start()
+        while not first.done():
+            program.cancel()
+            time.sleep(0.01)
+        with pytest.raises(CancelledError):
+            first.result()
+        host.signal(line, 1)
+        second.join(60)
+        same_bits(found[0], expected)
 
 
 @driver

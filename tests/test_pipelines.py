@@ -12,7 +12,7 @@ from vkrt.vk.pipeline_cache import save
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
-from vkrt.vk import live_objects
+from vkrt.vk import cache_file, live_objects
 
 pytestmark = pytest.mark.driver
 MLP = MODELS / "mlp.pte"
@@ -151,6 +151,32 @@ def test_loading_in_many_threads(device):
         for program in results:
             program.close()
     assert pipelines() == none
+
+
+def test_programs_that_load_at_once_make_one_cache(tmp_path, monkeypatch):
+    """All of them are at the file when the first one makes the device's VkPipelineCache."""
+    none = live_objects()
+    at_once = threading.Barrier(3)
+    read = cache_file.read
+
+    def read_together(*arguments):
+        at_once.wait(60)
+        return read(*arguments)
+
+    monkeypatch.setattr(cache_file, "read", read_together)
+    with vkrt.Device.open(pipeline_cache=tmp_path / "pipelines") as own:
+        programs = []
+        threads = [threading.Thread(target=lambda: programs.append(vkrt.load(MLP, own)))
+                   for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        caches = live_objects()["pipeline_cache"] - none["pipeline_cache"]
+        for program in programs:
+            program.close()
+    assert (len(programs), caches) == (3, 1)
+    assert live_objects() == none
 
 
 def test_a_failed_load_leaves_no_pipelines(device):

@@ -136,6 +136,22 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
     ("property tests draw other examples in every run",
      [("tests/properties.py", "derandomize=True", "derandomize=False")],
      "", "tests/test_properties.py"),
+    ("a method's own plan is forgotten with its instance",
+     [("vkrt/method/loaded.py", "if shape == self._shape:", "if False:")],
+     "", "tests/test_lru_cache.py"),
+    ("instances over buffers take the place of others",
+     [("vkrt/method/instances.py", "return self._over_buffers if lent else self._over_arrays",
+       "return self._over_buffers")], "", "tests/test_lru_cache.py"),
+    ("each program that loads makes a cache of pipelines",
+     [("vkrt/vk/pipeline_cache.pyx", "if device.pipeline_cache != NULL:\n        return 0\n    mem",
+       "if False:\n        return 0\n    mem")], "", "tests/test_pipelines.py -k one_cache"),
+    ("semaphores of a closed device are destroyed at once",
+     [("vkrt/vk/timeline_semaphore.pyx", "if device.calls.inherited:",
+       "if device.calls.inherited or device.closed:")],
+     "", "tests/test_host_lock.py -k whoever"),
+    ("two threads make the graph of a method",
+     [("vkrt/method/method.py", "with self._graph_lock:", "if True:")],
+     "", "tests/test_threads.py -k graph"),
 ]
 
 

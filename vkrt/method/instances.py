@@ -1,8 +1,10 @@
-"""Instances: a method with dynamic shapes at the sizes of calls.
+"""Instances: a method's commands at the sizes of calls, over their states and buffers.
 
 For every new set of sizes the graph is resolved, lowered and planned anew (all of it plain Python,
-milliseconds) and gets handles and commands of its own; weights, pipelines and the arena are those
-of the method. The sizes run lately are kept: one of them costs nothing.
+milliseconds; see `vkrt.method.loaded`). Each of them, over each state and each set of the host's
+buffers, gets handles and commands of its own; weights, pipelines and the arena are those of the
+method. Those that were run lately are kept, as many as some bytes of the host's memory allow: one
+of them costs nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
 from vkrt.hints import TYPE_CHECKING, Any
+from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -26,8 +29,14 @@ from vkrt.work.tensor import Tensor
 if TYPE_CHECKING:
     import numpy as np
 
-# So many sets of sizes are kept.
-KEPT = 8
+# Bytes of the host's memory for the handles and commands of all instances over arrays, and of all
+# those over buffers of the host's: a host that makes new buffers for every run has as many of them
+# as there is room for, and they make none of the others go.
+MAX_BYTES, MAX_BUFFER_BYTES = 32 << 20, 8 << 20
+
+# Bytes of the host's memory for the handles and commands of one step, on lavapipe
+# (2.7 to 3.6 KiB were measured)
+STEP_BYTES = 3600
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,11 @@ class Instance:
                 self.state.torn = True
             raise
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the host's memory for its handles and commands, an estimate."""
+        return STEP_BYTES * len(self.prepared.work.steps)
+
     @cached_property
     def changes_early(self) -> bool:
         """Whether a run changes its state before everything else is done."""
@@ -172,11 +186,16 @@ class Instance:
                 for value in self.prepared.graph.outputs]
 
 
+# What instances are told apart by: shape, state and the host's buffers
+_Key = tuple[Shape, StateMemory, Lent]
+_Cache = LruCache[_Key, Instance]
+
+
 class Instances:
     """The instances of a method, over one arena. One run at a time.
 
-    A signal's handler may raise anywhere in here. So what is kept is not changed but replaced, and
-    what goes is unbound before.
+    A signal's handler may raise anywhere in here. So an instance is unbound before it is removed:
+    the one that still is there can be bound again.
 
     Args:
         arena: where activations lie.
@@ -188,39 +207,45 @@ class Instances:
         self.arena = arena
         self.max_bytes = max_bytes
         self._weights = weights
-        # The one that was run last comes last.
-        self._kept: tuple[tuple[Shape, Instance], ...] = ()
+        # Those over arrays, and those over buffers of the host's
+        self._over_arrays: _Cache = LruCache(MAX_BYTES)
+        self._over_buffers: _Cache = LruCache(MAX_BUFFER_BYTES)
+        # The one that was made ready last: no other has a run that was interrupted.
+        self._ready: Instance | None = None
 
     def __iter__(self) -> Iterator[Instance]:
-        """Those that are kept, the one that was not run for longest first."""
-        return iter([instance for _, instance in self._kept])
+        """All that are kept."""
+        return iter([instance for cache in (self._over_arrays, self._over_buffers)
+                     for _, instance in cache])
 
     def get(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance | None:
         """The instance of a shape, a state and the host's buffers, if it is kept."""
-        for entry in reversed(self._kept):
-            if entry[0] == shape and entry[1].state is state and entry[1].lent == lent:
-                if entry is not self._kept[-1]:
-                    self._kept = (*(other for other in self._kept if other is not entry), entry)
-                return entry[1]
-        return None
+        return self._cache(lent).get((shape, state, lent))
 
-    def of_shape(self, shape: Shape) -> Instance | None:
-        """An instance of a shape over any state, if one is kept."""
-        return next((instance for kept, instance in self._kept if kept == shape), None)
+    def add(self, shape: Shape, instance: Instance) -> None:
+        """Keeps an instance that is not kept yet; those of its kind that were run longest ago go
+        where there are many."""
+        cache = self._cache(instance.lent)
+        for key, old in cache.excess(instance.nbytes):
+            self._remove(cache, key, old)
+        cache.add((shape, instance.state, instance.lent), instance, instance.nbytes)
 
     def drop(self, goes: Callable[[Instance], bool]) -> None:
         """Lets go of the instances for which `goes` is true."""
-        for instance in self:
-            if goes(instance):
-                instance.compute.close()
-        self._kept = tuple(entry for entry in self._kept if not goes(entry[1]))
+        for cache in (self._over_arrays, self._over_buffers):
+            for key, instance in cache:
+                if goes(instance):
+                    self._remove(cache, key, instance)
 
-    def add(self, shape: Shape, instance: Instance) -> None:
-        """Keeps an instance that is not kept yet; the one that was not run for longest goes where
-        there are many."""
-        for _, oldest in self._kept[:-(KEPT - 1)]:
-            oldest.compute.close()
-        self._kept = (*self._kept[-(KEPT - 1):], (shape, instance))
+    def _remove(self, cache: _Cache, key: _Key, instance: Instance) -> None:
+        instance.compute.unbind()
+        cache.remove(key)
+        instance.compute.close()
+        if instance is self._ready:
+            self._ready = None
+
+    def _cache(self, lent: Lent) -> _Cache:
+        return self._over_buffers if lent else self._over_arrays
 
     def bind(self, instance: Instance) -> bool:
         """Makes an instance ready to run; whether there was something to do.
@@ -233,6 +258,7 @@ class Instances:
                 in what there is can run.
             VulkanError: the instance cannot be bound.
         """
+        self._ready = instance
         if instance.compute.bound:
             return False
         if not self.arena.holds(instance.prepared.plan):
@@ -248,8 +274,8 @@ class Instances:
 
     def settle(self) -> None:
         """Waits for a run that was interrupted: it may still use the arena and the weights."""
-        for instance in self:
-            instance.compute.settle()
+        if self._ready is not None:
+            self._ready.compute.settle()
 
     def unbind(self) -> None:
         """Frees the arena of everything bound to it."""
@@ -258,7 +284,5 @@ class Instances:
 
     def close(self) -> None:
         """Releases all of them and the arena; idempotent."""
-        for instance in self:
-            instance.compute.close()
-        self._kept = ()
+        self.drop(lambda instance: True)
         self.arena.release()

@@ -12,11 +12,18 @@ from contextlib import suppress
 from functools import cached_property
 
 from vkrt.dataclass import replace
-from vkrt.errors import DeviceMemoryError, InputError, StateError, VulkanError
+from vkrt.errors import (
+    DeviceMemoryError,
+    InputError,
+    PipelineError,
+    StateError,
+    VulkanError,
+)
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
+from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.method.states import is_zero
 from vkrt.plan.options import LoadOptions
@@ -40,6 +47,9 @@ if TYPE_CHECKING:
 # Weights placed so leave the file while the method is loaded.
 COPIED = ("direct", "staged")
 
+# Bytes of the host's memory for what was prepared for sizes beside those of loading
+MAX_PREPARED_BYTES = 8 << 20
+
 
 class Loaded:
     """A method on a device; the arguments are those of `vkrt.method.method.Method`.
@@ -50,7 +60,7 @@ class Loaded:
         prepared: at the sizes it was loaded for, with dynamic shapes those that need the most.
         reader: of streamed weights; None where nothing is streamed.
         allocator: whose account the memory is on.
-        instances: of the sizes run lately.
+        instances: run lately.
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
@@ -66,6 +76,9 @@ class Loaded:
         self._weights: list[Weights] = []
         self._extra_bytes = 0
         self._prepared = prepared
+        self._run_last: Prepared | None = None
+        # At other sizes than those it was loaded for, which stay
+        self._other_sizes: LruCache[Shape, Prepared] = LruCache(MAX_PREPARED_BYTES)
         try:
             self._pipelines = self._own(Pipelines(device, options.specialize))
             if prepared is None:
@@ -125,9 +138,9 @@ class Loaded:
         report.planned(plan)
         report.notes += [note for note in work.notes if note not in report.notes]
         weights.prepare()
-        shape = Shape.of_graph(prepared.graph, self.graph.reads)
+        self._shape = Shape.of_graph(prepared.graph, self.graph.reads)
         self.state = self._own(self._new_memory())
-        instance = self._instance(shape, prepared, self.state, Lent())
+        instance = self._instance(self._shape, prepared, self.state, Lent())
         self._pipelines.save()
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
@@ -192,7 +205,12 @@ class Loaded:
         if state.torn:
             raise StateError("a run that failed has left what the method keeps from run to run "
                              "half changed; call reset_state() or load_state()")
-        instance = self.instances.get(shape, state, lent) or self._new(shape, state, lent)
+        instance = self.instances.get(shape, state, lent)
+        if instance is None:
+            instance = self._new(shape, state, lent)
+        elif instance.prepared is not self._run_last:
+            self._other_sizes.get(shape)
+        self._run_last = instance.prepared
         if self.instances.bind(instance):
             plan = instance.prepared.plan
             self.report.shape(str(shape), plan.run_bytes - plan.state_bytes,
@@ -203,11 +221,33 @@ class Loaded:
         """The instance of a shape that was not run lately, or not over this state or buffers."""
 
         def instance() -> Instance:
-            known = self.instances.of_shape(shape)
-            prepared = known.prepared if known is not None else self._sizes(shape)
-            return self._instance(shape, prepared, state, lent)
+            prepared = self._prepared_at(shape)
+            try:
+                return self._instance(shape, prepared, state, lent)
+            except PipelineError:
+                # It is prepared anew, with smaller kernels.
+                if shape != self._shape:
+                    self._forget(shape, prepared)
+                raise
 
         return with_smaller(self._device, instance)
+
+    def _prepared_at(self, shape: Shape) -> Prepared:
+        """The method at some sizes, which is prepared now unless it was lately."""
+        if shape == self._shape:
+            return self.prepared
+        prepared = self._other_sizes.get(shape)
+        if prepared is None:
+            prepared = self._sizes(shape)
+            for other, old in self._other_sizes.excess(prepared.nbytes):
+                self._forget(other, old)
+            self._other_sizes.add(shape, prepared, prepared.nbytes)
+        return prepared
+
+    def _forget(self, shape: Shape, prepared: Prepared) -> None:
+        """Lets go of what was prepared for some sizes, and of the instances that run it."""
+        self.instances.drop(lambda instance: instance.prepared is prepared)
+        self._other_sizes.remove(shape)
 
     def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory,
                   lent: Lent) -> Instance:

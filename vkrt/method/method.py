@@ -77,13 +77,14 @@ class Method:
         self.metadata = metadata_of(graph)
         self._graph = graph
         self._whole = whole
+        self._graph_lock = threading.Lock()
         self.report = report or MemoryReport()
         self._device = device
         self._lock = threading.Lock()
         # Guards `_runner`, the thread that runs the method, which `cancel` reads
         self._runner_lock = threading.Lock()
         self._runner: int | None = None
-        # What ends the run that the device was left with, see `start`
+        # What waits for the run that the device or a thread was left with, see `start`
         self._in_flight: Callable[[], None] | None = None
         self._closed = False
         self._has_run = False
@@ -95,9 +96,10 @@ class Method:
     @property
     def graph(self) -> Graph:
         """The method's graph."""
-        if self._whole is not None:
-            self._graph, self._whole = self._whole(), None
-        return self._graph
+        with self._graph_lock:
+            if self._whole is not None:
+                self._graph, self._whole = self._whole(), None
+            return self._graph
 
     @property
     def prepared(self) -> Prepared:
@@ -162,8 +164,9 @@ class Method:
               waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> Run:
         """Begins a run, and returns when the device has it.
 
-        The next call of the method waits for it. Where the host has to do something in the middle
-        of a run (kernels in numpy, streamed weights), a thread does that; but if a binary semaphore
+        The next call of the method waits for it: runs follow one another as the calls do. Where the
+        host has to do something in the middle of a run (kernels in numpy, streamed weights), a
+        thread does that; but if a binary semaphore
         is signaled, for which nobody may wait before it is submitted, the run is over when this
         returns.
 
@@ -178,23 +181,46 @@ class Method:
                 run = Run(copied, lambda: self._is_done(run, instance), self._finish)
                 self._in_flight = lambda: self._end(run, instance, results)
                 return run
-        run = Run(copied)
-        at_once = any(semaphore.value is None for semaphore in signals)
+            run = Run(copied)
 
-        def carry_out() -> None:
+            def carry_out() -> None:
+                with self._running():
+                    instance.run(_run_kernel, waits, signals)
+                self._collect(instance, results)
+                run.set(results)
+
+            if any(semaphore.value is None for semaphore in signals):
+                carry_out()
+            else:
+                self._go_on(run, carry_out)
+        return run
+
+    def _go_on(self, run: Run, carry_out: Callable[[], None]) -> None:
+        """Lets a thread carry a run out, without the lock: whoever has that waits for the run
+        first."""
+        # Who is first here decides: the thread, or a later call that finds that there is no thread
+        # because a signal's handler has raised while it was started.
+        claims: list[str] = []
+
+        def work() -> None:
+            claims.append("thread")
+            if claims[0] != "thread":
+                return
             try:
-                run.set(self.execute(arrays, out, state, waits, signals))
+                carry_out()
             except BaseException as error:
                 run.fail(error)
-                if at_once:
-                    raise
 
-        if at_once:
-            carry_out()
-        else:
-            threading.Thread(target=carry_out, name=f"vkrt {self.metadata.name}",
-                             daemon=True).start()
-        return run
+        def join() -> None:
+            if thread.ident is None:
+                claims.append("nobody")
+            if claims[:1] != ["nobody"]:
+                run.wait()
+            self._in_flight = None
+
+        thread = threading.Thread(target=work, name=f"vkrt {self.metadata.name}", daemon=True)
+        self._in_flight = join
+        thread.start()
 
     def _call(self, inputs: Sequence[Any]) -> tuple[list[Any], Shape]:
         """The arguments, checked, and what they come to."""
@@ -238,12 +264,13 @@ class Method:
 
     def _finish(self, run: Run) -> None:
         """Waits for a run that was begun, unless another call has done so."""
-        with self._lock, self._running():
+        with self._lock:
             if not run.ended:
-                self._settle()
+                with self._running():
+                    self._settle()
 
     def _settle(self) -> None:
-        """Waits for the run that the device was left with, if there is one."""
+        """Waits for the run that the device or a thread was left with, if there is one."""
         if self._in_flight is not None:
             self._in_flight()
 

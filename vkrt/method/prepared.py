@@ -11,6 +11,9 @@ from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights
 from vkrt.work.records import WorkList
 
+# Bytes of the host's memory for the records and the plan of one step (2 to 5 KB were measured)
+STEP_BYTES = 4096
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -36,6 +39,11 @@ class Prepared:
     mapper: Mapper | None = None
     shared: SharedWeights = SharedWeights()
     limits: tuple[Limit, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the host's memory that it takes, an estimate."""
+        return STEP_BYTES * len(self.work.steps)
 
     def close(self) -> None:
         """Gives up the imports and the shared weights; to be called once."""

@@ -53,6 +53,10 @@ class Run:
         """Whether the outputs, or what went wrong, are known."""
         return self._ended.is_set()
 
+    def wait(self) -> None:
+        """Waits until another thread has ended it."""
+        self._ended.wait()
+
     def done(self) -> bool:
         """Whether `result` would not wait."""
         is_done = self._is_done

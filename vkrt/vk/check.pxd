@@ -23,6 +23,8 @@ cdef enum Kind:
     QUERY_POOL
     SEMAPHORE
     IMPORT
+    PIPELINE_CACHE
+    SAMPLER
     KINDS
 
 # Raises for a negative result, returns a non-negative one (VK_SUCCESS, VK_TIMEOUT, ..).

@@ -67,8 +67,8 @@ RESULTS = {
 # Their order is that of `Kind`.
 NAMES = ("instance", "device", "allocator", "block", "buffer", "buffer_view", "image",
          "image_view", "shader_module", "descriptor_layout", "pipeline", "descriptor_pool",
-         "command_pool", "command_buffer", "fence", "query_pool",
-         "semaphore", "import")
+         "command_pool", "command_buffer", "fence", "query_pool", "semaphore", "import",
+         "pipeline_cache", "sampler")
 
 cdef long[<int>KINDS] alive
 

@@ -19,7 +19,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
-from vkrt.vk.check cimport DEVICE, Kind, check, count
+from vkrt.vk.check cimport DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
     FeatureChain, check_family, check_version, common_version, compute_family, describe,
@@ -343,9 +343,11 @@ cdef class Device:
             if self.nearest != NULL:
                 self.vk.vkDestroySampler(handle, self.nearest, NULL)
                 self.nearest = NULL
+                count(SAMPLER, -1)
             if self.pipeline_cache != NULL:
                 self.vk.vkDestroyPipelineCache(handle, self.pipeline_cache, NULL)
                 self.pipeline_cache = NULL
+                count(PIPELINE_CACHE, -1)
             if self.owned and self.vk.vkDestroyDevice != NULL:
                 with nogil:
                     self.vk.vkDeviceWaitIdle(handle)
@@ -370,6 +372,7 @@ cdef class Device:
             check(self.vk.vkCreateSampler(self.handle, &info, NULL, &made),
                   b"vkCreateSampler")
             self.nearest = made
+            count(SAMPLER, 1)
         return self.nearest
 
     cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,

@@ -9,6 +9,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
+from vkrt.vk.check cimport PIPELINE_CACHE, count
 from vkrt.vk.device cimport Device
 
 from vkrt.vk import cache_file
@@ -28,6 +29,9 @@ cdef int open_cache(Device device) except -1:
     path = cache_file.path_of(device.pipeline_cache_option, identity)
     if path is not None:
         data = cache_file.read(path, identity)
+    # While the file was read, another thread may have made the cache. From here on the GIL is held.
+    if device.pipeline_cache != NULL:
+        return 0
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO
     info.initialDataSize = len(data)
@@ -35,6 +39,7 @@ cdef int open_cache(Device device) except -1:
     if <int>device.vk.vkCreatePipelineCache(device.handle, &info, NULL, &made) >= 0:
         device.pipeline_cache = made
         device.pipeline_cache_saved = data
+        count(PIPELINE_CACHE, 1)
     return 0
 
 

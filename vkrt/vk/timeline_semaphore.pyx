@@ -14,7 +14,7 @@ from vkrt.vk.device cimport Device
 from vkrt.errors import UnsupportedError
 
 # Nanoseconds; other programs of the device may be at work.
-cdef uint64_t SETTLED_WITHIN = 10_000_000_000
+cdef uint64_t DRAINED_WITHIN = 10_000_000_000
 
 
 @cython.no_gc_clear
@@ -104,9 +104,9 @@ cdef class TimelineSemaphore:
             return
         self.handle = NULL
         if self.on_compute:
-            settle(self.device, self.device.queue)
+            drain(self.device, self.device.queue)
         if self.on_upload:
-            settle(self.device, self.device.upload_queue)
+            drain(self.device, self.device.upload_queue)
         self.device.vk.vkDestroySemaphore(self.device.handle, handle, NULL)
         self.device.destroyed(SEMAPHORE)
 
@@ -136,7 +136,7 @@ cdef inline void note_use(TimelineSemaphore semaphore, bint upload) noexcept nog
         semaphore.on_compute = True
 
 
-cdef void settle(Device device, VkQueue queue) noexcept:
+cdef void drain(Device device, VkQueue queue) noexcept:
     """Waits until the driver has turned to a later submission than those of before.
 
     Mesa up to 23 at least signals a submission's fence first, and then looks at its semaphores
@@ -144,22 +144,26 @@ cdef void settle(Device device, VkQueue queue) noexcept:
     memory that this thread still reads, and the queue may stand still for good. A submission of
     nothing comes after all that.
     """
+    cdef VkFenceCreateInfo info
     cdef VkSubmitInfo nothing
-    cdef Fence fence
+    cdef VkFence fence = NULL
     cdef int result
-    try:
-        fence = Fence(device)
-    except Exception:
+    if device.calls.inherited:
+        return  # the queue is the parent's
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
+    # No child of the device, which may be closed already: the semaphore keeps it there.
+    if <int>device.vk.vkCreateFence(device.handle, &info, NULL, &fence) < 0:
         return  # A device that failed is done with everything.
     memset(&nothing, 0, sizeof(nothing))
     nothing.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
     try:
         with nogil:
-            result = device.submit(queue, &nothing, fence.handle)
+            result = device.submit(queue, &nothing, fence)
             if result == VK_SUCCESS:
-                device.vk.vkWaitForFences(device.handle, 1, &fence.handle, 1, SETTLED_WITHIN)
+                device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
     finally:  # an error of the host's lock is reported
-        fence.close()
+        device.vk.vkDestroyFence(device.handle, fence, NULL)
 
 
 cdef int submit_in_order(Device device, CommandBuffer commands, TimelineSemaphore before,

@@ -1,0 +1,138 @@
+"""What a method keeps from run to run: bounded by bytes, at the bound and one beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import MODELS, same_bits
+from test_lending import Lent, host_and_device
+
+import vkrt
+from vkrt.method import instances
+from vkrt.method.instances import Instances
+from vkrt.method.lru_cache import LEAST, LruCache
+
+driver = pytest.mark.driver
+
+
+def filled(max_bytes, *sizes):
+    cache = LruCache(max_bytes)
+    for number, nbytes in enumerate(sizes):
+        for key, _ in cache.excess(nbytes):
+            cache.remove(key)
+        cache.add(number, f"value {number}", nbytes)
+    return cache
+
+
+def test_as_many_as_there_is_room_for():
+    assert len(filled(100, *[10] * 10)) == 10
+    assert [key for key, _ in filled(100, *[10] * 11)] == list(range(1, 11))
+    # A large one takes the place of several.
+    assert [key for key, _ in filled(100, *[10] * 10, 20)] == list(range(2, 11))
+
+
+def test_some_stay_whatever_their_bytes():
+    assert len(filled(0, *[10] * LEAST)) == LEAST
+    assert [key for key, _ in filled(0, *[10] * (LEAST + 1))] == list(range(1, LEAST + 1))
+
+
+def test_what_was_used_longest_ago_goes():
+    cache = filled(0, *[10] * LEAST)
+    assert cache.get(0) == cache.get(0) == "value 0"
+    assert cache.get("none") is None
+    assert [key for key, _ in cache.excess(10)] == [1]
+    cache.remove(1)
+    cache.add(1, "again", 10)
+    assert [key for key, _ in cache] == [*range(2, LEAST), 0, 1]
+
+
+# States
+
+
+@pytest.fixture
+def bound(monkeypatch):
+    """The instances that get handles and commands, one after the other."""
+    done = []
+    bind = Instances.bind
+
+    def count_bind(self, instance):
+        did = bind(self, instance)
+        if did:
+            done.append(instance)
+        return did
+
+    monkeypatch.setattr(Instances, "bind", count_bind)
+    return done
+
+
+@driver
+@pytest.mark.parametrize("kept", [False, True], ids=["planned", "kept plan"])
+@pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
+def test_a_method_outlives_its_further_states(count, kept, device, tmp_path, monkeypatch):
+    """Also where their instances were so many that its own had to go."""
+    monkeypatch.setattr(instances, "MAX_BYTES", 0)
+    path = tmp_path / "buffers.pte"
+    path.write_bytes((MODELS / "buffers.pte").read_bytes())
+    x = np.ones((1, 6), np.float32)
+    options = {"plan_cache": str(tmp_path / "plans")} if kept else {}
+    if kept:
+        monkeypatch.setattr("vkrt.method.kept.RECENT_NS", 0)
+        vkrt.load(path, device, **options).close()
+        assert list((tmp_path / "plans").iterdir())
+    with vkrt.load(path, device, **options) as program:
+        expected = [program.run(x) for _ in range(2)]
+        program.reset_state()
+        states = [program.new_state() for _ in range(count)]
+        for state in states:
+            same_bits(program.run(x, state=state), expected[0])
+        for state in states:
+            state.close()
+        for wanted in expected:
+            same_bits(program.run(x), wanted)
+
+
+@driver
+def test_a_ninth_state_costs_what_the_others_do(device, bound):
+    x = np.ones((1, 6), np.float32)
+    with vkrt.load(MODELS / "buffers.pte", device) as program:
+        expected = [program.run(x) for _ in range(3)]
+        program.reset_state()
+        states = [None, *(program.new_state() for _ in range(2 * LEAST))]
+        for state in states:
+            same_bits(program.run(x, state=state), expected[0])
+        bound.clear()
+        for wanted in expected[1:]:
+            for state in states:
+                same_bits(program.run(x, state=state), wanted)
+        assert bound == []
+        kept = program._methods["forward"]._loaded.instances
+        assert len(list(kept)) == len(states)
+        for state in states[1:]:
+            state.close()
+        assert len(list(kept)) == 1
+
+
+# Buffers of the host's
+
+
+@driver
+@pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
+def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
+    """Instances over buffers take the place of no others, also where they are many."""
+    monkeypatch.setattr(instances, "MAX_BUFFER_BYTES", 0)
+    with host_and_device() as (host, device), vkrt.load(MODELS / "mlp.pte", device) as program:
+        info, = program.metadata().inputs
+        x = np.ones(info.sizes, np.float32)
+        expected = program.run(x)
+        for _ in range(count):
+            made = Lent(host, expected)
+            program.run(x, out=made.buffers)
+            made.check()
+        kept = program._methods["forward"]._loaded.instances
+        assert len(list(kept)) == 1 + min(count, LEAST)
+        bound.clear()
+        same_bits(program.run(x), expected)
+        assert bound == []
+        program.release_buffers()
+        assert len(list(kept)) == 1
+        same_bits(program.run(x), expected)

@@ -1,0 +1,203 @@
+"""Many threads at once on one device and one program, which take turns as often as they can.
+
+An error is one of vkrt's or says that something is closed, results are those of one thread alone,
+and nothing is alive at the end (`released` in conftest.py).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from support import MODELS, inputs_of, same_bits
+
+import vkrt
+from vkrt.vk import live_objects
+from vkrt.vk.device import Device
+
+pytestmark = pytest.mark.driver
+
+THREADS = 8
+# For so long, in seconds, each thread goes on
+SECONDS = 3.0
+
+
+@pytest.fixture(autouse=True)
+def _hasty():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(work, *arguments) -> None:
+    """Calls work(number, random, *arguments) in many threads, again and again; raises what any of
+    them does."""
+    end = time.monotonic() + SECONDS
+    errors = []
+    start = threading.Barrier(THREADS)
+
+    def repeat(number):
+        random = np.random.default_rng(number)
+        start.wait(60)
+        try:
+            while not errors:
+                work(number, random, *arguments)
+                if time.monotonic() > end:
+                    break
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=repeat, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
+def x_of(random):
+    return random.standard_normal((1, 6)).astype(np.float32)
+
+
+def test_loads_on_one_device(device):
+    """Programs of several kinds come and go."""
+    names = ["mlp", "buffers", "branches", "toy"]
+    expected = {}
+    for name in names:
+        with vkrt.load(MODELS / f"{name}.pte", device) as program:
+            expected[name] = program.run(*inputs_of(program))
+
+    def work(number, random):
+        name = names[random.integers(len(names))]
+        weights = ["auto", "copy", "stream"][random.integers(3)]
+        with vkrt.load(MODELS / f"{name}.pte", device, weights=weights) as program:
+            inputs = inputs_of(program)
+            run = program.run_async(*inputs)
+            same_bits(run.result(60), expected[name])
+
+    at_once(work)
+
+
+def test_loads_of_devices_of_their_own():
+    before = live_objects()
+
+    def work(number, random):
+        with Device.open() as own, vkrt.load(MODELS / "mlp.pte", own) as program:
+            program.run(*inputs_of(program))
+
+    at_once(work)
+    assert live_objects() == before
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "stream", "fusions": "off"}],
+                         ids=["resident", "streamed"])
+def test_states_of_one_program(options, device):
+    """Each thread has states of its own, one after the other; somebody resets the first one."""
+    random = np.random.default_rng(5)
+    inputs = [x_of(random) for _ in range(4)]
+    with vkrt.load(MODELS / "buffers.pte", device, **options) as program:
+        expected = [program.run(x) for x in inputs]
+
+        def work(number, random):
+            with program.new_state() as state:
+                saved = None
+                for index, (x, wanted) in enumerate(zip(inputs, expected)):
+                    if random.integers(2):
+                        same_bits(program.run(x, state=state), wanted)
+                    else:
+                        same_bits(program.run_async(x, state=state).result(60), wanted)
+                    if index == 1:
+                        saved = state.save()
+                state.load(saved)
+                same_bits(program.run(inputs[2], state=state), expected[2])
+            if number == 0:
+                program.reset_state()
+            elif number == 1:
+                program.run(inputs[0])
+            with pytest.raises(vkrt.InputError, match="closed"):
+                program.run(inputs[0], state=state)
+
+        at_once(work)
+        assert len(list(program._methods["forward"]._loaded.instances)) == 1
+
+
+def test_shapes_of_one_program(device):
+    lengths = range(1, 32)
+    random = np.random.default_rng(6)
+    x = random.standard_normal((1, 32, 24)).astype(np.float32)
+    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
+        expected = {length: program.run(x[:, :length]) for length in lengths}
+
+        def work(number, random):
+            length = int(random.integers(1, 32))
+            same_bits(program.run(x[:, :length]), expected[length])
+
+        at_once(work)
+
+
+@pytest.mark.parametrize("name", ["mlp", "branches"])
+def test_a_program_is_closed_while_it_runs(name, device):
+    """Runs end with their results or with an error; those of later say that it is closed."""
+    with vkrt.load(MODELS / f"{name}.pte", device) as program:
+        inputs = inputs_of(program)
+        expected = program.run(*inputs)
+    programs = [vkrt.load(MODELS / f"{name}.pte", device)]
+    lock = threading.Lock()
+
+    def work(number, random):
+        program = programs[-1]
+        if number == 0:
+            time.sleep(0.02)
+            with lock:
+                programs.append(vkrt.load(MODELS / f"{name}.pte", device))
+            program.close()
+            return
+        try:
+            if number == 1:
+                program.cancel()
+                program.profile(*inputs, repeat=1)
+            elif number % 2:
+                same_bits(program.run_async(*inputs).result(60), expected)
+            else:
+                same_bits(program.run(*inputs), expected)
+        except vkrt.CancelledError:
+            pass
+        except ValueError as error:
+            assert "is closed" in str(error)
+
+    try:
+        at_once(work)
+    finally:
+        for program in programs:
+            program.close()
+
+
+def test_the_graph_of_a_kept_plan_is_made_once(device, tmp_path, monkeypatch):
+    monkeypatch.setattr("vkrt.method.kept.RECENT_NS", 0)
+    path = tmp_path / "mlp.pte"
+    path.write_bytes((MODELS / "mlp.pte").read_bytes())
+    vkrt.load(path, device, plan_cache=tmp_path / "plans").close()
+    for _ in range(20):
+        with vkrt.load(path, device, plan_cache=tmp_path / "plans") as program:
+            method = program.load_method("forward")
+            assert method._whole is not None
+            graphs = []
+            start = threading.Barrier(THREADS)
+
+            def look(method=method, graphs=graphs, start=start):
+                start.wait(60)
+                graphs.append(method.graph)
+
+            threads = [threading.Thread(target=look) for _ in range(THREADS)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(graphs) == THREADS and len({id(graph) for graph in graphs}) == 1
+            assert graphs[0].nodes

@@ -1,0 +1,82 @@
+"""LruCache: values by key, of which those that were used longest ago go when they come to many
+bytes.
+
+A signal's handler may raise anywhere in here (Ctrl-C). So each change is one operation of a
+dictionary, which is done or is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vkrt.hints import Generic, TypeVar
+
+# So many values stay, whatever their bytes.
+LEAST = 8
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class _Entry(Generic[Value]):
+    """A value, its bytes, and when it was used last, in uses of the cache."""
+
+    __slots__ = ("nbytes", "used", "value")
+
+    def __init__(self, value: Value, nbytes: int, used: int):
+        self.value = value
+        self.nbytes = nbytes
+        self.used = used
+
+
+class LruCache(Generic[Key, Value]):
+    """A cache that is bounded by the bytes of its values.
+
+    Args:
+        max_bytes: of all values together, where they are more than `LEAST`.
+    """
+
+    def __init__(self, max_bytes: int):
+        self.max_bytes = max_bytes
+        self._entries: dict[Key, _Entry[Value]] = {}
+        self._uses = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[tuple[Key, Value]]:
+        """Keys and values as they are now, the one that was used longest ago first."""
+        return iter([(key, entry.value) for key, entry in self._by_use()])
+
+    def _by_use(self) -> list[tuple[Key, _Entry[Value]]]:
+        return sorted(self._entries.items(), key=lambda item: item[1].used)
+
+    def get(self, key: Key) -> Value | None:
+        """The value of a key, which is the one that was used last from now on; None without one."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.used = self._uses = self._uses + 1
+        return entry.value
+
+    def excess(self, nbytes: int) -> list[tuple[Key, Value]]:
+        """The keys and values that have to be removed before a value of `nbytes` is added."""
+        total = nbytes + sum([entry.nbytes for entry in self._entries.values()])
+        count = len(self._entries) + 1
+        result = []
+        for key, entry in self._by_use():
+            if count <= LEAST or total <= self.max_bytes:
+                break
+            result.append((key, entry.value))
+            total -= entry.nbytes
+            count -= 1
+        return result
+
+    def add(self, key: Key, value: Value, nbytes: int) -> None:
+        """Adds a value, as the one that was used last."""
+        self._uses += 1
+        self._entries[key] = _Entry(value, nbytes, self._uses)
+
+    def remove(self, key: Key) -> None:
+        """Removes a key and its value."""
+        del self._entries[key]
