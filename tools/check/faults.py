@@ -114,6 +114,12 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
     ("every driver has lavapipe's limit of loops",
      [("vkrt/device/drivers/default.json", '"loop_limit": null', '"loop_limit": 60000')],
      "", "tests/test_tuning.py"),
+    ("an input in bytes of an output is used in place",
+     [("vkrt/plan/lending.py", " and not any(map(tensor.overlaps, changed))", "")],
+     "", "tests/test_lending.py -k one_buffer"),
+    ("outputs that share bytes are taken",
+     [("vkrt/plan/lending.py", "if one.overlaps(other):", "if False:")],
+     "", "tests/test_lending.py -k refused"),
 ]
 
 
