@@ -152,6 +152,9 @@ class Lowering(Storing):
         if tensor in self._parts:
             return self.read(tensor)
         if tensor not in self._operands:
+            if not tensor.numel:
+                # A constant of which the file has no bytes. There is nothing to write.
+                return self.temporary(tensor.sizes, tensor.dtype)
             raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
         return self._operands[tensor]
 
