@@ -11,8 +11,9 @@ than a second or so, is not run: the plan says so before anything is allocated.
 
 Outcomes: ran; refused with a documented exception (those of vkrt, OSError); not run, because of its
 size. Everything else is a finding and makes the exit code 1: another exception, an InternalError
-(which says that an exception of vkrt's lowering was none of vkrt's), results that differ, the end of the process by a signal, a file that takes too long. Findings are written to
---out: the file, and what was done to it and came of it.
+(lowering has met an exception that is none of vkrt's), results that differ, the end of the process
+by a signal, a file that takes too long. Findings are written to --out: the file, and what was done
+to it and came of it.
 """
 
 from __future__ import annotations

@@ -72,8 +72,8 @@ SAMPLES = [
     sample("aten.index.Tensor", [none(0, 4, 5, 6), [None, None, *[np.zeros(sizes, np.int32)
                                                                   for sizes in ((2, 1), (1, 3))]]],
            lambda *_: none(0, 4, 2, 3)),
-    sample("aten.index_put.default", [none(4, 3, 0), [np.zeros(2, np.int32)] * 2, none(2, 0), False],
-           lambda x, *_: x),
+    sample("aten.index_put.default", [none(4, 3, 0), [np.zeros(2, np.int32)] * 2, none(2, 0),
+                                      False], lambda x, *_: x),
     sample("aten.unfold_copy.default", [normal(4, 3), 0, 0, 1], lambda *_: none(5, 3, 0)),
     *(sample("aten.mm.default", [a, b], lambda a, b: a @ b)
       for a, b in ((none(0, 3), normal(3, 4)), (none(2, 0), none(0, 4)))),
