@@ -120,6 +120,18 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
     ("outputs that share bytes are taken",
      [("vkrt/plan/lending.py", "if one.overlaps(other):", "if False:")],
      "", "tests/test_lending.py -k refused"),
+    ("nothing is declared aliased",
+     [("shaders/common/tensor.glsl", "#define ALIASED spirv_decorate(20)", "#define ALIASED")],
+     "", "tests/ops/test_coverage.py -k aliased"),
+    ("a result goes over what its kernel reads elsewhere",
+     [("vkrt/ops/context.py", "all(other.storage is not operand.storage for other in beside)",
+       "True")], "", "tests/ops/test_in_place.py"),
+    ("rows of no elements lie 0 apart",
+     [("vkrt/ops/indexing.py", "(strides[dims[-1]] if rest else 1) or 1",
+       "strides[dims[-1]] if rest else 1")], "", "tests/ops/test_empty_any.py"),
+    ("an input of size 1 is repeated",
+     [("vkrt/ops/resolving.py", "self._check_alike(node, args[:2])", "pass")],
+     "", "tests/ops/test_resolving.py"),
 ]
 
 
