@@ -7,8 +7,8 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-SSBO_OUT(0, weights, f32)
-FLAT_AS(1, scores, f32)
+ALIASED SSBO_OUT(0, weights, f32)
+ALIASED FLAT_AS(1, scores, f32)
 #define POSITION_BINDING 2
 #include "attention.glsl"
 #include "seen.glsl"

@@ -16,8 +16,8 @@
 #define LOAD_FLAT(name, i) texelFetch(name, i)
 #endif
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 FLAT(2, mean)
 FLAT(3, variance)
 FLAT(4, weight)

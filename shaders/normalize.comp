@@ -7,8 +7,8 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 #if defined(STORAGE_BUFFER)
 // A texel view: every device has 4 storage buffers in a kernel, many have no more.
 TEXEL_IN(2, moments, f32)

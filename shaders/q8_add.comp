@@ -7,9 +7,9 @@
 #include "broadcast.glsl"
 #include "q8.glsl"
 
-OUT(0, result)
-IN(1, a)
-IN(2, b)
+ALIASED OUT(0, result)
+ALIASED IN(1, a)
+ALIASED IN(2, b)
 OPERAND(7, a)
 OPERAND(14, b)
 PARAM_FLOAT(21, scale_a)

@@ -7,8 +7,8 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 FLAT(2, weight)
 PARAM(0, X)
 PARAM(1, Y)

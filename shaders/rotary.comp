@@ -9,8 +9,8 @@
 #define POSITION_BINDING 4
 #include "rotary.glsl"
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 
 #define SOURCE source
 #define TURN turned_source

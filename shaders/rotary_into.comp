@@ -12,10 +12,10 @@
 #define POSITION_BINDING 8
 #include "rotary.glsl"
 
-OUT(0, queries_result)
+ALIASED OUT(0, queries_result)
 SSBO_OUT(1, key_cache, DTYPE)
 SSBO_OUT(2, value_cache, DTYPE)
-IN(3, queries)
+ALIASED IN(3, queries)
 IN_TEXELS(4, keys)
 IN_TEXELS(5, values)
 // The grid of the keys and of the values is key_X x key_Y x Z.

@@ -10,10 +10,10 @@
 #define POSITION_BINDING 6
 #include "rotary.glsl"
 
-OUT(0, queries_result)
-OUT(1, keys_result)
-IN(2, queries)
-IN(3, keys)
+ALIASED OUT(0, queries_result)
+ALIASED OUT(1, keys_result)
+ALIASED IN(2, queries)
+ALIASED IN(3, keys)
 // The grid of the keys is key_X x key_Y x Z.
 PARAM(FURTHER, key_X)
 PARAM(FURTHER + 1, key_Y)

@@ -12,7 +12,7 @@
 CASE(9, is_short)
 #define KEPT 4
 
-OUT(0, result)
+ALIASED OUT(0, result)
 
 void short_row(int base, int z) {
   // Beyond the row's end its last texel again, which adds nothing.

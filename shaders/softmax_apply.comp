@@ -9,7 +9,7 @@
 PARAM(9, chunk)
 PARAM(10, parts)
 
-OUT(0, result)
+ALIASED OUT(0, result)
 IN_AS(2, partial, f32)
 
 void main() {

@@ -12,7 +12,7 @@
 
 vec4 team_largest(vec4 v) { JOIN(v, subgroup_largest, largest) }
 
-OUT(0, result)
+ALIASED OUT(0, result)
 
 void main() {
   find_team();

@@ -7,8 +7,8 @@
 #define ONLY_TEXELS
 #include "params.glsl"
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)

@@ -7,10 +7,10 @@
 #define ONLY_TEXELS
 #include "broadcast.glsl"
 
-OUT(0, result)
-IN_AS(1, choice, u8)
-IN(2, a)
-IN(3, b)
+ALIASED OUT(0, result)
+ALIASED IN_AS(1, choice, u8)
+ALIASED IN(2, a)
+ALIASED IN(3, b)
 OPERAND(7, choice)
 OPERAND(14, a)
 OPERAND(21, b)

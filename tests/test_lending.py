@@ -130,7 +130,83 @@ def test_a_buffer_has_room_for_its_tensor(superres):
         places(superres, nbytes=4751)
 
 
+@pytest.mark.parametrize("first, shared", [(0, True), (4608, True), (4864, False)])
+def test_an_input_that_shares_bytes_with_an_output_is_copied(superres, first, shared):
+    """The input has 4,752 bytes at 0, the output begins at `first` of the same buffer."""
+    assert superres.inputs[0].nbytes == 4752
+    x, y = DeviceBuffer(1, 1 << 20), DeviceBuffer(1, 1 << 20, first)
+    found = lend(superres, {0: x}, {0: y})
+    assert [copy.buffer for copy in found.copies_in] == [x] * shared
+    assert [buffer for _, buffer in found.in_place] == [y] if shared else [y, x]
+    # Copied at the end, an output still writes over what another one's kernels read in place.
+    odd = DeviceBuffer(1, 1 << 20, first + 4)
+    found = lend(superres, {0: x}, {0: odd})
+    assert [copy.buffer for copy in found.copies_in] == [x] * shared
+    assert [copy.buffer for copy in found.copies_out] == [odd]
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A work list with several outputs of floats."""
+    description = Description(MODELS / "elementwise.pte")
+    yield lower(description.graph("forward"), Target())
+    description.close()
+
+
+def test_outputs_that_share_bytes_are_refused(many):
+    sizes = [operand.packed * 4 for operand in many.outputs]
+    assert len(sizes) > 1
+    room = 1 << 20
+    outputs = {0: DeviceBuffer(1, room), 1: DeviceBuffer(1, room, sizes[0] - 4)}
+    with pytest.raises(InputError, match=rf"out 1: .*at {sizes[0] - 4:,} and the {sizes[0]:,} of "
+                                         "out 0 at 0 of the same VkBuffer overlap"):
+        lend(many, {}, outputs)
+    lend(many, {}, {0: outputs[0], 1: DeviceBuffer(2, room, sizes[0] - 4)})
+    lend(many, {}, {0: outputs[0], 1: DeviceBuffer(1, room, sizes[0])})
+
+
+def test_the_padding_of_an_output_leaves_the_next_one_alone():
+    """Its kernel writes whole texels: in place it would write over the tensor behind it."""
+    description = Description(MODELS / "places.pte")
+    work = lower(description.graph("forward"), Target(offset_alignment=4))
+    description.close()
+    numbers = [number for number, result in enumerate(work.outputs)
+               if result.storage.role == "activation" and result.packed % 4]
+    first, second = numbers[:2]
+    nbytes = work.outputs[first].packed * 4
+    assert nbytes < work.outputs[first].nbytes
+    found = lend(work, {}, {first: DeviceBuffer(1, 1 << 20)})
+    assert len(found.in_place) == 1
+    found = lend(work, {}, {first: DeviceBuffer(1, 1 << 20),
+                            second: DeviceBuffer(1, 1 << 20, nbytes)})
+    assert [copy.buffer.offset for copy in found.copies_out] == [0]
+
+
 # On a device
+
+
+@driver
+@pytest.mark.parametrize("name", sorted({"shrinking-dyn", *NAMES}))
+@pytest.mark.parametrize("start", [0, 64])
+def test_one_buffer_for_the_input_and_the_output(name, start):
+    """The output begins where the first input does, or behind its first bytes."""
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / f"{name}.pte", device) as program:
+        first, *others = arrays_of(program)
+        expected = program.run(first, *others)
+        behind = start and first.nbytes // 2 // start * start
+        room = host.buffer(1 << 20)
+        x = DeviceBuffer(room.handle, first.nbytes, 256, first.shape)
+        y = DeviceBuffer(room.handle, math.ceil(expected[0].nbytes / 16) * 16, 256 + behind,
+                         expected[0].shape)
+        for _ in range(2):
+            room.bytes[256:256 + first.nbytes] = first.view(np.uint8).ravel()
+            rest = [np.empty_like(array) for array in expected[1:]]
+            program.run(x, *others, out=[y, *rest])
+            held = room.bytes[256 + behind:256 + behind + expected[0].nbytes].view(first.dtype)
+            assert np.array_equal(held, expected[0].ravel())
+            for result, wanted in zip(rest, expected[1:]):
+                assert np.array_equal(result, wanted)
 
 
 @driver

@@ -16,6 +16,10 @@ class FormatError(VkrtError, ValueError):
     """
 
 
+class InternalError(VkrtError, RuntimeError):
+    """A fault of vkrt's own, whatever the program file says: please report it with the text."""
+
+
 class UnsupportedError(VkrtError, NotImplementedError):
     """The program or the device asks for something vkrt does not do.
 

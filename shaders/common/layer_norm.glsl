@@ -4,8 +4,8 @@
 #define ONLY_TEXELS
 #include "params.glsl"
 
-OUT(0, result)
-IN(1, source)
+ALIASED OUT(0, result)
+ALIASED IN(1, source)
 FLAT(2, weight)
 FLAT(3, bias)
 PARAM(0, X)

@@ -5,7 +5,7 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-OUT(0, result)
+ALIASED OUT(0, result)
 IN(1, source)
 #ifdef WEIGHT_8
 IN_AS(2, matrix, i8)
@@ -42,7 +42,7 @@ PARAM_FLOAT(10, beta)
 #define NUMBER(m, v) source_of(v)
 OUT4 finished(ivec4 sum, ENDING ending, POSITION at) { return ended(sum, ending); }
 #else
-IN(4, addend)
+ALIASED IN(4, addend)
 // What ends the sum in the place of one of the activations of `activated`.
 CASE(15, curve)
 #define CURVE_GELU 1

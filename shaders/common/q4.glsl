@@ -9,7 +9,7 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-OUT(0, result)
+ALIASED OUT(0, result)
 IN(1, source)
 FLAT_AS(2, weight, WEIGHT_DTYPE)
 FLAT(3, scales)

@@ -1,6 +1,6 @@
 // A tensor that lies as a layer's result does and is added to it. The including shader has the
 // parameter `has_addend`, whether there is one.
-IN_TEXELS(5, addend)
+ALIASED IN_TEXELS(5, addend)
 
 vec4 with_addend(vec4 v, POSITION at) {
   // Where there is none, a texel of anything is bound.

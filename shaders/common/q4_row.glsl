@@ -52,7 +52,8 @@ PARAM(12, has_addend)
 OUT(0, first_result)
 #else
 #define RESULTS LAYERS
-#define RESULT_OF(layer, number) OUT(number, layer##_result)
+// Where there is one layer, over what is added to it.
+#define RESULT_OF(layer, number) ALIASED OUT(number, layer##_result)
 EACH(RESULT_OF)
 #endif
 IN(RESULTS, source)

@@ -8,7 +8,7 @@
 #include "params.glsl"
 #include "math.glsl"
 
-IN(1, source)
+ALIASED IN(1, source)
 PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)

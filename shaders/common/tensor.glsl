@@ -86,9 +86,15 @@ uint pack_i8(ivec4 v) {
 }
 uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 
+// Stands before a declaration where a dispatch may have the same memory at another binding too, and
+// one of the two is written: a kernel whose result goes over what it reads. SPIR-V lets a driver
+// assume that no two variables share memory unless both of them are decorated so (2.18.2, Aliasing).
+// A kernel with such variables reads all it needs of a place before it writes there.
+#extension GL_EXT_spirv_intrinsics : require
+#define ALIASED spirv_decorate(20)
+
 #define SSBO_IN(b, name, dt) \
   layout(set = 0, binding = b) readonly buffer name##_block { PASTE(WORD_, dt) name[]; };
-// Nothing is `restrict`: an in-place kernel reads through one binding what it writes through another.
 #define SSBO_OUT(b, name, dt) \
   layout(set = 0, binding = b) writeonly buffer name##_block { PASTE(WORD_, dt) name[]; };
 

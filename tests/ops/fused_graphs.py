@@ -157,6 +157,19 @@ def attention(op: str, count: int, start: int, dtype: str = "float32", turned: i
     return [q, k, value, *caches], nodes, constants
 
 
+def residual(kind: str, rows: int, dtype: str = "float32") -> Graph:
+    """A layer of -x, added to exp(-x) of other sizes, of which nothing else is read."""
+    x, constants = value(rows, DEPTH, dtype=dtype), Constants()
+    source, part = Tensor(x.sizes, dtype), Tensor((rows, COLUMNS), dtype)
+    other, made, total = (Tensor((rows, COLUMNS), dtype) for _ in range(3))
+    return graph_of(x, [
+        Node("aten.neg.default", (x,), (source,)),
+        Node("aten.slice_copy.Tensor", (source, 1, 0, COLUMNS, 1), (part,)),
+        Node("aten.exp.default", (part,), (other,)),
+        layer(kind, source, made, constants),
+        Node("aten.add.Tensor", (other, made, 1), (total,))], total)
+
+
 def attention_graph(inputs: list[Tensor], nodes: list[Node], *more: Tensor) -> Graph:
     return Graph("attention", inputs, [*nodes[-1].outs, *more], nodes).finish()
 
@@ -173,4 +186,7 @@ def graphs() -> Iterator[tuple[str, Graph]]:
         yield f"quantized, with a norm, {dtype}", quantized(x, x, normed=True)[0]
         yield f"quantized, padded, {dtype}", quantized(value(1, 6, dtype=dtype), group=6)[0]
         inputs, nodes, _ = attention(PAIRS, 2, 1, dtype)
+        for kind in ("float", "groups", "channels"):
+            for rows in (1, 3, 70):
+                yield f"{rows} rows of {kind}, added, {dtype}", residual(kind, rows, dtype)
         yield f"keys, {dtype}", attention_graph(inputs, nodes)

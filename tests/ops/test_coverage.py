@@ -17,12 +17,13 @@ from vkrt.device.policy import policy_from
 from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.ops.context import Lowering
 from vkrt.ops.lowering import lower
 from vkrt.ops.registry import supported
-from vkrt.shader import catalog
+from vkrt.shader import catalog, spirv
 from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch, WorkList
 from vkrt.work.target import Target
-from vkrt.work.tensor import Tensor
+from vkrt.work.tensor import Operand, Storage, Tensor
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")
@@ -39,6 +40,27 @@ PACKED_SIZES = "size", "channels"
 def work_lists() -> list[tuple[str, WorkList]]:
     """(name, work list) of every sample, and of nodes that become one kernel, in every storage, and
     in a GPU's shape where it differs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lowering, "write", _noted(Lowering.write))
+        return _work_lists()
+
+
+# By the identity of a result's storage: (node, that storage, storages that it may go over)
+OVER: dict[int, list[tuple[int, Storage, list[Storage]]]] = {}
+
+
+def _noted(write):
+    """`Lowering.write`, which notes what results may go over, whether or not they do."""
+    def noted(self, tensor, order=None, over=(), beside=()):
+        result = write(self, tensor, order, over, beside)
+        if over:
+            OVER.setdefault(id(result.storage), []).append(
+                (self.node, result.storage, [operand.storage for operand in over]))
+        return result
+    return noted
+
+
+def _work_lists() -> list[tuple[str, WorkList]]:
     result = []
     for named in (((str(variant), variant.case().graph) for variant in variants()), graphs()):
         for name, graph in named:
@@ -149,6 +171,46 @@ def test_dispatches_fit_their_shaders():
         if beyond:
             wrong.add(f"{step.shader} ({name}): no parameter for {beyond}")
     assert not wrong, "\n".join(sorted(wrong)[:20])
+
+
+def shared_memory(step: Dispatch) -> Iterator[tuple[Operand, int, int]]:
+    """(operand, its binding, the binding of what is written) where both are the same memory, or may
+    be in another program."""
+    operands = [*step.writes, *step.reads]
+    for number, written in enumerate(step.writes):
+        may = [storage for node, _, over in OVER.get(id(written.storage), ())
+               if node == step.node for storage in over]
+        for other, operand in enumerate(operands):
+            if (other > number and not operand.placeholder
+                    and (operand.storage is written.storage and _meet(operand, written)
+                         or any(operand.storage is storage for storage in may))):
+                yield operand, other, number
+
+
+def _meet(one: Operand, other: Operand) -> bool:
+    """Whether two operands of a storage have a byte in common."""
+    return one.storage.is_image or (max(one.offset, other.offset)
+                                    < min(one.offset + one.nbytes, other.offset + other.nbytes))
+
+
+def test_what_shares_memory_is_declared_aliased():
+    """A driver may take every other two variables for different memory."""
+    shaders = built_catalog()
+    declared = {}
+    found, wrong = set(), set()
+    for name, step in dispatches():
+        for _, *bindings in shared_memory(step):
+            shader = shaders.get(step.shader)
+            if step.shader not in declared:
+                declared[step.shader] = spirv.aliased(bytes(shader.spirv))
+            found.add(step.shader.split(".")[0])
+            names = {binding.binding: binding.name for binding in shader.bindings}
+            wrong |= {f"{step.shader} ({name}): {names[number]}" for number in bindings
+                      if number not in declared[step.shader]}
+    assert not wrong, "\n".join(sorted(wrong)[:20])
+    assert {"unary", "where", "rotary_into", "gemv"} <= found
+    assert any(name.startswith("matmul_") for name in found)
+    assert any(name.startswith("linear_q4_") for name in found)
 
 
 def test_constants_of_the_runtime():

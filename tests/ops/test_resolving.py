@@ -86,6 +86,24 @@ def test_sizes_that_contradict_each_other(pair, sizes, words):
         resolve(pair, sizes)
 
 
+def test_inputs_of_one_size_have_to_agree():
+    """Where one of them had size 1, its row would be repeated."""
+    x, y, row = (Tensor((n, 4), "float32", name=name, dynamic_dims=(0,) * (n > 1))
+                 for n, name in ((8, "x"), (8, "y"), (1, "row")))
+    graph = Graph("forward", [x, y, row], [], [])
+    total, out = Tensor((8, 4), "float32"), Tensor((8, 4), "float32")
+    add(graph, "aten.add.Tensor", (x, y, 1), total)
+    graph.outputs.append(add(graph, "aten.mul.Tensor", (total, row), out))
+    graph.finish()
+    find_dynamic(graph)
+    assert resolve(graph, [(5, 4), (5, 4), (1, 4)]).outputs[0].sizes == (5, 4)
+    for sizes, got in (((1, 4), "1 and 5"), ((5, 4), "5 and 1")):
+        others = (6 - sizes[0], 4)
+        with pytest.raises(InputError, match=rf"one size for dimension 0 of .*x.* and dimension 0 "
+                                             rf"of .*y.*, got {got}; pass"):
+            resolve(graph, [sizes, others, (1, 4)])
+
+
 def test_dynamic_dimensions_are_found(pair):
     """The file says that the first two inputs are dynamic: in dimension 0, and only together."""
     assert [t.dynamic_dims for t in pair.inputs] == [(0,), (0,), ()]

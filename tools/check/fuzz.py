@@ -10,9 +10,10 @@ random inputs, twice, which has to give the same. What would take more than a gi
 than a second or so, is not run: the plan says so before anything is allocated.
 
 Outcomes: ran; refused with a documented exception (those of vkrt, OSError); not run, because of its
-size. Everything else is a finding and makes the exit code 1: another exception, results that
-differ, the end of the process by a signal, a file that takes too long. Findings are written to
---out: the file, and what was done to it and came of it.
+size. Everything else is a finding and makes the exit code 1: another exception, an InternalError
+(lowering has met an exception that is none of vkrt's), results that differ, the end of the process
+by a signal, a file that takes too long. Findings are written to --out: the file, and what was done
+to it and came of it.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def options_by_chance(rng: Random) -> Any:
 def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
     """Loads and runs a program; returns the outcome, and lets what is no refusal through."""
     from vkrt.description import Description
-    from vkrt.errors import VkrtError
+    from vkrt.errors import InternalError, VkrtError
     from vkrt.program import Program
 
     options = options_by_chance(rng)
@@ -103,6 +104,8 @@ def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
                 program.reset_state(name)
                 _compare(first, program.run(*inputs, method=name))
         return "ran"
+    except InternalError:
+        raise
     except (VkrtError, OSError) as error:
         return type(error).__name__
 

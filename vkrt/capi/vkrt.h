@@ -276,7 +276,9 @@ VKRT_API int vkrt_cancel(vkrt_program program, const char *method);
  * elements of the declared dtype, which may not have 64 bits. The buffer is used by the queue's
  * family (or by several: VK_SHARING_MODE_CONCURRENT) and has the usages STORAGE_BUFFER,
  * UNIFORM_TEXEL_BUFFER, TRANSFER_SRC and TRANSFER_DST. It stays alive until `vkrt_release_buffers`
- * or `vkrt_close`. */
+ * or `vkrt_close`. Parts of one VkBuffer may overlap as inputs, or as an input and an output, where
+ * the input is copied before the run; outputs that overlap are VKRT_ERROR_INPUT. Memory to which
+ * several VkBuffers are bound is the host's to keep apart. */
 typedef struct vkrt_buffer {
     uint64_t buffer; /* the VkBuffer */
     uint64_t offset; /* a multiple of 256 for use in place; otherwise the device copies */

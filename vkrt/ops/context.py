@@ -153,6 +153,9 @@ class Lowering(Storing):
         if tensor in self._parts:
             return self.read(tensor)
         if tensor not in self._operands:
+            if not tensor.numel:
+                # A constant of which the file has no bytes. There is nothing to write.
+                return self.temporary(tensor.sizes, tensor.dtype)
             raise FormatError(f"{self.where()}: {tensor} is read before any operator writes it")
         return self._operands[tensor]
 
@@ -242,18 +245,22 @@ class Lowering(Storing):
         return row_major(tensor.rank) if operand is None or operand.raw else operand.order
 
     def write(self, tensor: Tensor, order: tuple[int, ...] | None = None,
-              over: tuple[Operand, ...] = ()) -> Operand:
+              over: tuple[Operand, ...] = (), beside: tuple[Operand, ...] = ()) -> Operand:
         """A new operand for the tensor a node makes.
 
         Args:
             tensor: the node's output.
             order: of dimensions in memory; None is row-major.
             over: inputs that the shader reads only at the place it writes; the first of them that
-                dies with this node and has the same texels gives its memory.
+                dies with this node and has the same texels gives its memory. The shader declares
+                them and the result `ALIASED`.
+            beside: what the shader reads at other places too: it may lie in the same storage, as
+                a view does, and then nothing is written there.
         """
         order = order or row_major(tensor.rank)
         for operand in over:
-            if self._can_overwrite(operand, tensor, order):
+            if (self._can_overwrite(operand, tensor, order)
+                    and all(other.storage is not operand.storage for other in beside)):
                 result = Operand(operand.storage, tensor.sizes, tensor.dtype, order,
                                  offset=operand.offset)
                 return self.place(tensor, result)

@@ -84,6 +84,10 @@ PROMOTED = DtypeRule(_promoted, "one")
 FLOAT = DtypeRule(_floats, "one")
 # The same, or the wider one, which may have been asked for
 FLOAT_ASKED_FOR = DtypeRule(lambda args: _floats(args) | {"float32"}, "one")
+# The same, and of a tensor without elements its own dtype: torch looks no further then
+FLOAT_OF_ELEMENTS = DtypeRule(
+    lambda args: _floats(args) | {"float32"} | {
+        tensor.dtype for tensor in _tensors(args) if not tensor.numel}, "one")
 # What the tensors behind a condition are promoted to
 CHOSEN = DtypeRule(lambda args: _promoted(args[1:]), "chosen")
 

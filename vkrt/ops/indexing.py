@@ -134,8 +134,8 @@ def indexing_of(cx, tensor: Tensor, sizes: Sequence[int], indices: dict[int, Ten
         index = indices[dims[0]]
         places, count = cx.read(index, row_major(index.rank)), tensor.sizes[dims[0]]
     else:
-        # In rows, or where there are none in elements.
-        unit = strides[dims[-1]] if rest else 1
+        # In rows, or where there are none in elements. Rows of no elements lie 0 apart.
+        unit = (strides[dims[-1]] if rest else 1) or 1
         count = strides[dims[0]] // unit * tensor.sizes[dims[0]]
         places = _places(cx, [indices[d] for d in dims], [tensor.sizes[d] for d in dims],
                          [strides[d] // unit for d in dims], common)

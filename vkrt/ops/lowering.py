@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkrt.dataclass import replace
-from vkrt.errors import FormatError, UnsupportedError, VkrtError
+from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Guard, Node
 from vkrt.hints import Any
 from vkrt.ops import copying, states
@@ -127,7 +127,7 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
             return
     except UnsupportedError as error:
         cx.refused[str(error)] += 1
-    except FormatError:
+    except (FormatError, InternalError):
         # Where a number is not known, another one is in its place.
         if not cx.graph.unsupported:
             raise
@@ -158,9 +158,9 @@ def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     except (VkrtError, ImageTooLarge):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # What the rules of shapes let pass and a declaration still cannot use.
-        raise FormatError(f"{node}: arguments that do not fit together "
-                          f"({type(error).__name__}: {error})") from error
+        # The rules of shapes refuse what a file may not say. A declaration takes all they let pass.
+        raise InternalError(f"{node}: a fault of vkrt's in lowering this operator "
+                            f"({type(error).__name__}: {error})") from error
 
 
 def _output(cx: Lowering, tensor: Tensor) -> Operand:

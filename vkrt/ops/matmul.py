@@ -130,9 +130,10 @@ def linear(cx, node, x, weight, bias):
     if other is None and bias is not None and -(-bias.numel // 4) > cx.target.max_texels:
         # Kernels read a bias as texels, and this one has too many: it is added like a tensor.
         other, bias = _expanded(cx, bias, out.sizes), None
-    result = cx.write(out, over=over(other, source, matrix))
+    vector = cx.vector(bias, out.dtype)
+    result = cx.write(out, over=over(other, source, matrix, vector))
     multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1], addend=other,
-             ending=plain(cx.vector(bias, out.dtype), bias is not None, tail(cx)))
+             ending=plain(vector, bias is not None, tail(cx)))
 
 
 def _product_sizes(x, y):

@@ -74,7 +74,7 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
     source = cx.read(x, order)
     results = [cx.write(tensor, order) for tensor in writes]
     params = [*image_sides(source, results[0], x.sizes[-2], writes[0].sizes[-2]),
-              results[0].packed, *x_first(kernel, stride or kernel, padding), *numbers]
+              results[0].packed, *x_first(kernel, stride or kernel, padding or (0,)), *numbers]
     cx.dispatch(shader, params, results, [source], results[0].texels,
                 loops=(kernel[-1] + 1) * kernel[0])
 
@@ -93,7 +93,7 @@ def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
     writes = [node.outs[0], *filter(cx.used, node.outs[1:])]
     shader = "max_pool2d_with_indices" if len(writes) > 1 else "max_pool2d"
-    _pool(cx, shader, writes, x, kernel, stride, padding, *x_first(dilation))
+    _pool(cx, shader, writes, x, kernel, stride, padding, *x_first(dilation or (1,)))
 
 
 @op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "

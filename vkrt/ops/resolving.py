@@ -20,7 +20,8 @@ from vkrt.graph.numbers import Number
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.hints import Any
-from vkrt.ops.registry import infer
+from vkrt.ops.registry import infer, known
+from vkrt.ops.sizes import together
 from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
@@ -134,6 +135,8 @@ class _Resolver:
         except (FormatError, UnsupportedError, ArithmeticError, LookupError, TypeError,
                 ValueError) as error:
             raise self._refused(str(node), error) from None
+        if not self.from_file and known(node.op).sizes is together:
+            self._check_alike(node, args[:2])
         outs = []
         for index, out in enumerate(node.outs):
             sizes = found[index] if index < len(found) else out.sizes
@@ -146,6 +149,24 @@ class _Resolver:
                 self.now[out] = replace(out, sizes=sizes)
             outs.append(self.now.get(out, out))
         self.nodes[node] = replace(node, args=args, outs=tuple(outs), formulas=None)
+
+    def _check_alike(self, node: Node, args: Sequence[Any]) -> None:
+        """Refuses sizes of which one is repeated in this call alone.
+
+        The exporter takes two dimensions that can change, of tensors that are added, for one size:
+        what it wrote does not hold where one of them is 1 and the other is not.
+        """
+        if not all(isinstance(arg, Tensor) for arg in args):
+            return
+        one, other = args
+        for back in range(1, min(one.rank, other.rank) + 1):
+            sizes = one.sizes[-back], other.sizes[-back]
+            most = [(arg.bounds or arg.sizes)[-back] for arg in args]
+            if 1 in sizes and sizes[0] != sizes[1] and 1 not in most:
+                raise self._refused(str(node), ValueError(
+                    f"the program has one size for dimension {one.rank - back} of {one} and "
+                    f"dimension {other.rank - back} of {other}, got {sizes[0]} and {sizes[1]}; "
+                    "pass inputs in which they are equal"))
 
     def _value(self, value: Any) -> Any:
         """An argument as it is now."""

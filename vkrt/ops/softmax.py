@@ -6,7 +6,7 @@ import math
 
 from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import variant
-from vkrt.ops.dtypes import FLOAT_ASKED_FOR
+from vkrt.ops.dtypes import FLOAT_OF_ELEMENTS
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import wrap
 from vkrt.ops.teams import parts_for, team_for
@@ -29,7 +29,7 @@ def _sizes(x, dim, _half_to_float):
 
 
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
-    sizes=_sizes, dtypes=FLOAT_ASKED_FOR, kernels="aten::{}.out")
+    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out")
 def _softmax(cx, node, x, dim, _half_to_float):
     kind = (LOGARITHM if node.op == "aten._log_softmax.default"
             else GUARDED if cx.node in cx.fusions.guarded else PLAIN)

@@ -24,7 +24,7 @@ _DEBUG = frozenset((2, 3, 4, _NAME, _MEMBER_NAME, 7, 8, 317, 330))
 
 # Decorations.
 _SPEC_ID, _BLOCK, _BUFFER_BLOCK, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILTIN = 1, 2, 3, 6, 7, 11
-_NON_WRITABLE, _NON_READABLE, _BINDING, _SET, _OFFSET = 24, 25, 33, 34, 35
+_ALIASED, _NON_WRITABLE, _NON_READABLE, _BINDING, _SET, _OFFSET = 20, 24, 25, 33, 34, 35
 _BUILTIN_WORKGROUP_SIZE = 25
 
 # Storage classes.
@@ -131,6 +131,17 @@ def interface(module: bytes) -> dict[str, Any]:
         ValueError: not SPIR-V, no single compute entry point, or a layout no host can bind.
     """
     return _Module(module).interface()
+
+
+def aliased(module: bytes) -> frozenset[int]:
+    """The bindings in descriptor set 0 that may share memory with others (SPIR-V, 2.18.2).
+
+    Raises:
+        ValueError: not SPIR-V.
+    """
+    decorations = _Module(module).decorations.values()
+    return frozenset(marks[_BINDING][0] for marks in decorations
+                     if _ALIASED in marks and _BINDING in marks)
 
 
 def _string(operands: tuple[int, ...]) -> str:

@@ -22,6 +22,10 @@ class DeviceBuffer:
     The elements are contiguous, in row-major order, of the tensor's dtype. Those of int64 and
     float64 have 32 bits on the device: such tensors are passed as arrays.
 
+    Parts of one VkBuffer may overlap as inputs, or as an input and an output: the input is copied
+    before the run, which writes over it. Outputs that overlap are refused (InputError). Two
+    VkBuffers bound to the same memory are taken for different memory.
+
     Attributes:
         handle: the VkBuffer: a number, or what the PyPI package `vulkan` has.
         nbytes: bytes of the part, at least those of the tensor. Of an output, those behind the

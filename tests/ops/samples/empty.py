@@ -48,6 +48,9 @@ SAMPLES = [
     sample("aten.argmax.default", [none(0, 3), 1, False], lambda *_: np.zeros(0), dtype="int32"),
     *(sample("aten._softmax.default", [none(*sizes), 1, False], lambda x, *_: x)
       for sizes in ((3, 0), (0, 3))),
+    # torch gives a tensor without elements back as it is.
+    sample("aten._softmax.default", [none(0, 3, dtype=np.int32), 1, False], lambda x, *_: x),
+    sample("aten._log_softmax.default", [none(2, 0, dtype=np.int32), 0, False], lambda x, *_: x),
     sample("aten.native_layer_norm.default", [none(0, 3), [3], None, None, 1e-5],
            lambda x, *_: x, outs=[((0, 3), "float32"), ((0, 1), "float32"), ((0, 1), "float32")]),
     sample("aten.expand_copy.default", [none(1, 3), [0, 3], False], lambda x, *_: x[:0]),
@@ -66,6 +69,11 @@ SAMPLES = [
     sample("aten.index.Tensor", [normal(4, 3), [NO_INDEX, None]], lambda x, _: x[:0]),
     sample("aten.index.Tensor", [normal(4, 3), [NO_INDEX, none(1, dtype=np.int32)]],
            lambda *_: none(0)),
+    sample("aten.index.Tensor", [none(0, 4, 5, 6), [None, None, *[np.zeros(sizes, np.int32)
+                                                                  for sizes in ((2, 1), (1, 3))]]],
+           lambda *_: none(0, 4, 2, 3)),
+    sample("aten.index_put.default", [none(4, 3, 0), [np.zeros(2, np.int32)] * 2, none(2, 0),
+                                      False], lambda x, *_: x),
     sample("aten.unfold_copy.default", [normal(4, 3), 0, 0, 1], lambda *_: none(5, 3, 0)),
     *(sample("aten.mm.default", [a, b], lambda a, b: a @ b)
       for a, b in ((none(0, 3), normal(3, 4)), (none(2, 0), none(0, 4)))),

@@ -1,0 +1,36 @@
+"""A result goes over what its kernel reads only where nothing else of that kernel reads there."""
+
+from __future__ import annotations
+
+import pytest
+from fused_graphs import graph_of
+from small_graphs import value
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.lowering import lower
+from vkrt.work.records import Dispatch
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+def of_a_part_of_itself(name: str) -> Graph:
+    """y = -x, and an operator of y and of some of its rows, or all, left where they are."""
+    x = value(*((4, 8) if name == "slice_scatter" else (8,)))
+    y, out, part = (Tensor(x.sizes, "float32") for _ in range(3))
+    nodes = [Node("aten.neg.default", (x,), (y,))]
+    if name == "slice_scatter":
+        part = Tensor((2, 8), "float32")
+        nodes += [Node("aten.slice_copy.Tensor", (y, 0, 0, 2, 1), (part,)),
+                  Node("aten.slice_scatter.default", (y, part, 0, 1, 3, 1), (out,))]
+    else:
+        nodes.append(Node("et_vk.rms_norm.default", (y, y, 1e-5), (out,)))
+    return graph_of(x, nodes, out)
+
+
+@pytest.mark.parametrize("name", ["slice_scatter", "rms_norm"])
+def test_nothing_is_written_over_what_is_read_elsewhere(name):
+    work = lower(of_a_part_of_itself(name), Target(storage="buffer"))
+    step = [s for s in work.steps if isinstance(s, Dispatch) and s.shader.startswith(name)][-1]
+    (result,), (source, part, *_) = step.writes, step.reads
+    assert part.storage is source.storage, "there is nothing to look at here"
+    assert result.storage is not part.storage
