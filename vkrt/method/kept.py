@@ -18,6 +18,7 @@ every new shape, nor what depends on the weights that another method has brought
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ from vkrt.work.serial import (
     WorkListSchema,
     value_or,
 )
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand, Tensor, device_dtype
 
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
@@ -133,13 +134,22 @@ class Kept:
         """Checks that work list, plan, inputs and outputs fit together (FormatError)."""
         consistency.check(self.work, self.plan)
         work = self.work
-        tensors = sum(isinstance(value, Tensor) for value in self.inputs)
         if (self.method not in self.methods or len(work.inputs) != len(self.inputs)
-                or sum(operand is not None for operand in work.inputs) > tensors
-                or [isinstance(value, Operand) for value in work.outputs]
-                != [isinstance(value, Tensor) for value in self.outputs]
+                or len(work.outputs) != len(self.outputs)
+                or not all(operand is None or _is_operand_of(value, operand)
+                           for value, operand in zip(self.inputs, work.inputs))
+                or not all(_is_operand_of(value, other) or not isinstance(value, Tensor)
+                           and not isinstance(other, Operand)
+                           for value, other in zip(self.outputs, work.outputs))
                 or any(limit.read.input >= len(self.inputs) for limit in self.limits)):
             raise FormatError("inputs and outputs are not those of the work list")
+
+
+def _is_operand_of(value: Any, operand: Any) -> bool:
+    """Whether an operand has the elements of an input or output."""
+    return (isinstance(value, Tensor) and isinstance(operand, Operand)
+            and value.numel == math.prod(operand.sizes)
+            and device_dtype(value.host_dtype) == operand.dtype)
 
 
 class PlanFiles:

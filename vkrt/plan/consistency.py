@@ -82,7 +82,14 @@ def _check_places(work: WorkList, plan: MemoryPlan) -> None:
             if place.end > block.nbytes or (place.nbytes < storage.nbytes
                                             and not storage.is_image):
                 raise FormatError(f"{storage} reaches beyond its block")
+            if block.kind not in KINDS_OF[storage.role]:
+                raise FormatError(f"{storage} lies in a block of kind {block.kind!r}")
             placed[place.storage] = block.kind
+    made = {weight.storage for weight in work.catalog}
+    made |= {state.operand.storage.id for state in work.states}
+    for number, kind in placed.items():
+        if kind in ("weight", "pool", "state") and number not in made:
+            raise FormatError(f"{work.storages[number]} is of no weight or state, and has a place")
     used = _used(work)
     for weight, placement in zip(work.catalog, plan.placements.each):
         storage = used[weight.storage] = work.storages[weight.storage]
