@@ -32,7 +32,7 @@ MEMORY_FLAGS = {"device_local": 1, "host_visible": 2, "host_coherent": 4, "host_
 # VkFormatFeatureFlags
 FORMAT_FLAGS = {"sampled_image": 1, "storage_image": 2, "uniform_texel_buffer": 8,
                 "storage_texel_buffer": 16, "transfer": 0xC000}
-IMPORTS = {"work": 0, "refused": 1, "lost": 2}
+IMPORTS = {"work": 0, "refused": 1, "lost": 2, "denied": 3}
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 KEYS = {"name", "about", "like", "api_version", "type", "vendor", "device", "driver_id", "limits",
         "features", "extensions", "queues", "heaps", "memory_types", "buffers", "images",
@@ -141,11 +141,19 @@ def _put(path: Path, text: str) -> None:
     own.rename(path)
 
 
-def environment_of(name: str, **limits: Any) -> dict[str, str]:
+def environment_of(name: str, imports: str = "", **limits: Any) -> dict[str, str]:
     """The environment in which a process finds the driver's device as a profile describes it, with
-    these limits in the place of the profile's."""
+    these limits in the place of the profile's.
+
+    Args:
+        imports: one of `IMPORTS` in the place of the profile's.
+    """
     folder = build()
     profile = read_profile(name)
+    if imports:
+        profile["imports"] = {**profile["imports"], "how": imports}
+    for key in KEYS & set(limits):
+        profile[key] = limits.pop(key)
     text = flat({**profile, "limits": {**profile["limits"], **limits}})
     file = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.profile"
     _put(file, text)

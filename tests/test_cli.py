@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from vkrt.cli import main as cli
 
 pytestmark = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
+UPSCALER = str(MODELS / "superres_small.pte")
 
 
 def run(capsys, *arguments):
@@ -126,6 +130,32 @@ def test_mistakes_are_one_line(capsys, arguments, code):
 
 
 DYNAMIC = str(MODELS / "conv-dyn.pte")
+
+
+@pytest.mark.parametrize("name, option", [
+    ("keep.npz", "--output"), ("keep.npy", "--output"), ("keep.png", "--output"),
+    ("keep.pte", "--trace"), ("keep.json", "--trace"), ("keep.jpg", "--pipeline-cache")])
+def test_users_files_are_not_written_over(capsys, tmp_path, name, option):
+    """Only what the command writes under such a name gives way, and an empty file."""
+    path = tmp_path / name
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:  # also what other programs call a zip file
+        opened.writestr("letter.xml", "text")
+    model = UPSCALER if name.endswith(".png") else MLP
+    for content in (b"a user's own", archive.getvalue()):
+        path.write_bytes(content)
+        code, out, err = run(capsys, "run", model, option, str(path))
+        assert code == 2 and not out and name in err and "remove this one" in err
+        assert path.read_bytes() == content
+    path.write_bytes(b"")
+    for _ in range(2):
+        assert run(capsys, "run", model, option, str(path))[0] == 0
+        assert path.stat().st_size > 0
+
+
+def test_a_device_is_written_to_as_it_is(capsys):
+    assert run(capsys, "run", MLP, "--trace", os.devnull)[0] == 0
+    assert Path(os.devnull).is_char_device()
 
 
 def test_info_of_dynamic_shapes(capsys):

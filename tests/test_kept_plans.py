@@ -1,11 +1,17 @@
-"""Kept plans: the same program in fewer steps, and a file that does not fit is none."""
+"""Cached plans: the same program in fewer steps, and a file that does not fit is none."""
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 import pickle
+import random
+import re
 import shutil
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from support import MODELS, damaged, inputs_of, run_python, same_bits
@@ -20,8 +26,9 @@ from vkrt.method import kept
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Program
 from vkrt.runtime import mapping
-from vkrt.work.envelope import seal
+from vkrt.work.envelope import content_of, seal
 
+PACKAGE = Path(vkrt.__file__).parent
 MLP = MODELS / "mlp.pte"
 # Of fixed sizes: kernels on the host, states, quantized weights, several outputs
 STATIC = ("places", "mlp", "elementwise", "quantized_mlp", "kept_attention", "branches",
@@ -196,6 +203,23 @@ def test_other_options_and_devices(tmp_path):
 
 
 @pytest.mark.driver
+@pytest.mark.parametrize("package", kept.IN_C)
+def test_other_extension_modules(tmp_path, monkeypatch, package):
+    """Those of another build may ask for other memory: a plan is not theirs."""
+    file_of, other = kept.file_of, tmp_path / "other.so"
+    shutil.copy(file_of(f"vkrt.{package}._{package}"), other)
+    assert os.path.samefile(file_of("vkrt.vk._vk"), sys.modules["vkrt.vk.device"].__file__)
+    loaded(MLP, tmp_path)
+    monkeypatch.setattr(kept, "file_of", lambda name: str(other) if name.endswith(f"_{package}")
+                        else file_of(name))
+    loaded(MLP, tmp_path)
+    assert len(plans(tmp_path)) == 2
+    monkeypatch.setattr(kept, "file_of", lambda name: None)  # an archive: no plans
+    loaded(MLP, tmp_path)
+    assert len(plans(tmp_path)) == 2
+
+
+@pytest.mark.driver
 @pytest.mark.parametrize("damage", ["length", "flip", "empty", "header"])
 def test_a_damaged_plan(tmp_path, damage):
     """It is ignored and written anew."""
@@ -207,19 +231,97 @@ def test_a_damaged_plan(tmp_path, damage):
     assert kept.from_bytes(path.read_bytes()).work == kept.from_bytes(good).work
 
 
+@pytest.mark.driver
+@pytest.mark.parametrize("change", ["writable file", "writable folder", "link", "others"])
+def test_a_plan_that_others_may_have_written(tmp_path, monkeypatch, change):
+    """It is not used: its kernels might do anything."""
+    folder = tmp_path / "plans"
+    first = loaded(MLP, folder)
+    path, = plans(folder)
+    if change == "writable file":
+        path.chmod(0o666)
+    elif change == "writable folder":
+        folder.chmod(0o777)
+    elif change == "link":
+        shutil.move(path, tmp_path / "plan")
+        path.symlink_to(tmp_path / "plan")
+    elif os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    made, graph = [], Description.graph
+    monkeypatch.setattr(Description, "graph",
+                        lambda self, method: made.append(method) or graph(self, method))
+    same_bits(loaded(MLP, folder)[0], first[0])
+    assert made == ["forward"]
+
+
 class Evil:
+    """Runs code when it is unpickled."""
+
     def __reduce__(self):
         return os.system, ("touch evil",)
 
 
-@pytest.mark.parametrize("content", [b"", b"no pickle", pickle.dumps(Evil()), pickle.dumps([1]),
-                                     pickle.dumps(LoadOptions()), pickle.dumps(policy.policy_of)],
-                         ids=["empty", "noise", "call", "list", "record", "function"])
+@pytest.mark.parametrize("content", [
+    b"", b"no plan", pickle.dumps(Evil()), b"[]", b"7", b"null", b"[" * 100_000, b"\xff",
+    b"[[],\"forward\",0,[],[],[],[],[],[]]", b"NaN", b"9" * 50_000, b'{"_fields": ["a"]}'],
+    ids=["empty", "noise", "call", "list", "number", "null", "deep", "byte", "parts", "nan", "long",
+         "object"])
 def test_content_that_is_no_plan(content, tmp_path, monkeypatch):
-    """Nothing but records is made of it, whatever its checksum says."""
+    """Nothing but a plan is made of it, whatever its checksum says."""
     monkeypatch.chdir(tmp_path)
     assert kept.from_bytes(seal(kept.MAGIC, kept.VERSION, content)) is None
     assert not os.listdir(tmp_path)
+
+
+def test_no_code_in_files():
+    """Nothing in the product makes objects or code of what files say."""
+    words = re.compile(r"\b(_?pickle|marshal|shelve|dill|(?<!\.)eval\(|(?<![.\w])exec\()")
+    found = [f"{path.relative_to(PACKAGE)}: {line.strip()}"
+             for pattern in ("*.py", "*.pyx", "*.pxd") for path in sorted(PACKAGE.rglob(pattern))
+             for line in path.read_text().splitlines() if words.search(line)]
+    # Of the names that a class of vkrt has in its source
+    assert len(found) == 1 and found[0].startswith('dataclass.py: exec(f"def __init__('), found
+
+
+def damages(value, chance):
+    """A JSON value with one part of it changed, somewhere."""
+    data = copy.deepcopy(value)
+    thing, place = [data], 0
+    while isinstance(thing[place], (list, dict)) and thing[place] and chance.random() < 0.97:
+        thing = thing[place]
+        place = chance.choice(list(thing) if isinstance(thing, dict) else range(len(thing)))
+    old = thing[place]
+    changes = [None, True, -1, 0, 1, 7, 1 << 31, 1 << 63, 1 << 70, -(1 << 40), 0.5, 1e308, "", "x",
+               "__class__", [], [old], [[]], {}, {"float": "nan"}, {"read": 0}]
+    if type(old) is int:
+        changes += [old + 1, old - 1, 2 * old, -old, old + 64]
+    if isinstance(old, list):
+        changes += [old[1:], old + old, old[::-1], old[:1] * 3]
+    thing[place] = chance.choice(changes)
+    return data
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("options", [{}, {"weights": "copy"}, {"memory_budget": "smallest"},
+                                     {"storage": "texture3d"}], ids=str)
+def test_damaged_plans_with_right_checksums(options, tmp_path):
+    """They are refused, or say what a plan may say; no error of another kind, and nothing that
+    reaches beyond what it is part of."""
+    loaded(MODELS / "kept_attention.pte", tmp_path, **options)
+    path, = plans(tmp_path)
+    content, _ = content_of(path.read_bytes(), kept.MAGIC, kept.VERSION, "a plan", 1 << 20)
+    good = json.loads(content)
+    chance = random.Random(f"plans {options}")
+    refused = 0
+    for _ in range(1000):
+        text = json.dumps(damages(good, chance)).encode()
+        made = kept.from_bytes(seal(kept.MAGIC, kept.VERSION, text))
+        refused += made is None
+        if made is not None:
+            assert kept.from_bytes(kept.to_bytes(made)) is not None
+    assert 500 < refused < 1000
 
 
 @pytest.mark.driver

@@ -23,7 +23,7 @@ LINES = (
     ("ops", "runtime"),
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk"),
-    ("memory", "work", "report"),
+    ("memory", "work", "report", "replaceable"),
     ("dataclass", "digest", "errors", "extensions", "jsontext", "version"),
     ("late",),
     ("hints",),

@@ -215,13 +215,30 @@ def test_cache_file(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["pipelines"]
 
 
-@pytest.mark.parametrize("damage", ["length", "flip", "empty", "header", "20"])
+@pytest.mark.parametrize("damage", ["length", "flip", "empty", "20"])
 def test_damaged_cache_file(tmp_path, damage):
     """It is ignored and written anew; byte 20 tells the driver."""
     path = tmp_path / "pipelines"
     bad = damaged(load_once(path), damage)
     path.write_bytes(bad)
     assert load_once(path) != bad
+
+
+def test_a_file_that_is_no_cache(tmp_path):
+    """It is not written over, and a load says so at once."""
+    path = tmp_path / "keep.jpg"
+    path.write_bytes(b"a photo")
+    for load in (lambda: vkrt.load(MLP, pipeline_cache=path),
+                 lambda: vkrt.Device.open(pipeline_cache=path)):
+        with pytest.raises(vkrt.InputError, match="keep.jpg.*not a pipeline cache.*remove"):
+            load().close()
+    assert path.read_bytes() == b"a photo"
+    path.unlink()
+    with vkrt.Device.open(pipeline_cache=path) as device:
+        path.write_bytes(b"a photo")  # which comes later
+        with vkrt.load(MLP, device=device):
+            assert not save(device)
+    assert path.read_bytes() == b"a photo"
 
 
 def test_cache_that_cannot_be_written(tmp_path):

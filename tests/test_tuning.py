@@ -247,6 +247,18 @@ def test_command(device, few, own, capsys, tmp_path):
 
 
 @pytest.mark.driver
+def test_users_files_are_not_written_over(few, capsys, tmp_path):
+    """What is no row stays, and is found before anything is measured."""
+    path = tmp_path / "row.json"
+    path.write_text('{"settings": 1}')
+    assert cli.main(["tune", "--runs", "1", "--output", str(path)]) == 2
+    assert "row.json: a file is there that is not a row of a driver" in capsys.readouterr().err
+    with pytest.raises(InputError, match="not written over"):
+        rows.write(str(path), rows.row_of(0, "").fields)
+    assert path.read_text() == '{"settings": 1}'
+
+
+@pytest.mark.driver
 def test_the_first_row_of_a_driver(device, few, monkeypatch):
     """Its speed is made of what was measured; nothing else of default.json's reasons is its own."""
     default = rows.read(Path(rows.PACKAGE) / "default.json")

@@ -34,7 +34,7 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: ModuleType | None = None,
                   ) -> ModuleSpec | None:
         shared_object = _SHARED_OBJECTS.get(name)
-        file = _file_of(shared_object) if shared_object is not None else None
+        file = file_of(shared_object) if shared_object is not None else None
         if file is None:
             return None
         spec = ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
@@ -43,8 +43,9 @@ class _Finder:
 
 
 @cache
-def _file_of(shared_object: str) -> str | None:
-    """Where a shared object is: in an editable install it lies elsewhere than the room."""
+def file_of(shared_object: str) -> str | None:
+    """Where a shared object is, e.g. "vkrt.vk._vk"; None where there is none. In an editable
+    install it lies elsewhere than the room."""
     room = import_module(shared_object.rpartition(".")[0])
     for finder in sys.meta_path:
         found = finder.find_spec(shared_object, room.__path__)

@@ -14,8 +14,10 @@ from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.files import packed_beside
 from vkrt.hints import Any
 from vkrt.ops.lowering import lower
+from vkrt.packed.format import MAGIC
 from vkrt.packed.sidecar import Sidecar
 from vkrt.packed.writer import jobs_of, write
+from vkrt.replaceable import check_replaceable
 from vkrt.vk.device import Device
 from vkrt.work.records import WorkList
 
@@ -63,7 +65,8 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
     Raises:
         OSError: a file cannot be read or written.
         FormatError: a byte of the program is not what the format allows.
-        InputError: an argument is none of those allowed, or `output` is the program or its data.
+        InputError: an argument is none of those allowed, or another file than one of packed weights
+            is there.
         UnsupportedError: vkrt can run none of its methods.
     """
     description = Description(os.fspath(source), data_path)
@@ -73,6 +76,7 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
             if read.is_file and os.path.exists(name) and os.path.samefile(name, read.name):
                 raise InputError(f"{name} is the program itself, or its data; packed weights need "
                                  "a file of theirs")
+        check_replaceable(name, lambda head: head.startswith(MAGIC), "one of packed weights")
         owned = not isinstance(device, Device)
         opened = Device.open(device) if owned else device
         try:

@@ -24,7 +24,7 @@
 #define MAX_BINDINGS 32
 
 /* Whether host memory can be imported, or seems to be until something is submitted */
-enum imports { IMPORTS_WORK, IMPORTS_REFUSED, IMPORTS_LOST };
+enum imports { IMPORTS_WORK, IMPORTS_REFUSED, IMPORTS_LOST, IMPORTS_DENIED };
 
 struct limit {
   const char* name;
@@ -62,7 +62,7 @@ bool is_listed(const char* const* names, int count, const char* name);
   X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) \
   X(GetPhysicalDeviceFormatProperties) X(GetPhysicalDeviceFormatProperties2) \
   X(GetPhysicalDeviceImageFormatProperties) X(GetPhysicalDeviceImageFormatProperties2) \
-  X(EnumerateDeviceExtensionProperties)
+  X(EnumerateDeviceExtensionProperties) X(GetPhysicalDeviceExternalBufferProperties)
 #define DEVICE_FUNCTIONS(X) \
   X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) \
   X(WaitForFences) X(GetFenceStatus) X(WaitSemaphores) X(SignalSemaphore) \

@@ -91,6 +91,10 @@ static VkResult VKAPI_CALL hostile_AllocateMemory(VkDevice handle,
     return VK_ERROR_DEVICE_LOST;
   }
   if (imported && profile.imports == IMPORTS_REFUSED) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+  if (imported && profile.imports == IMPORTS_DENIED) {
+    fault(device, "memory is imported, which the device says it cannot");
+    return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+  }
   if (imported && !(profile.import_types >> info->memoryTypeIndex & 1)) {
     fault(device, "memory is imported as type %u", info->memoryTypeIndex);
     return VK_ERROR_INVALID_EXTERNAL_HANDLE;

@@ -323,6 +323,14 @@ static VkResult VKAPI_CALL hostile_GetPhysicalDeviceImageFormatProperties2(
   return result;
 }
 
+static void VKAPI_CALL hostile_GetPhysicalDeviceExternalBufferProperties(
+    VkPhysicalDevice physical, const VkPhysicalDeviceExternalBufferInfo* info,
+    VkExternalBufferProperties* properties) {
+  instance_of(physical)->GetPhysicalDeviceExternalBufferProperties(physical, info, properties);
+  if (profile.imports == IMPORTS_DENIED)
+    properties->externalMemoryProperties = (VkExternalMemoryProperties){0};
+}
+
 static VkResult VKAPI_CALL hostile_EnumerateDeviceExtensionProperties(
     VkPhysicalDevice physical, const char* layer, uint32_t* count,
     VkExtensionProperties* properties) {
@@ -359,6 +367,7 @@ PFN_vkVoidFunction physical_function(const char* name) {
   BOTH(name, GetPhysicalDeviceFormatProperties2);
   FUNCTION(name, GetPhysicalDeviceFormatProperties);
   BOTH(name, GetPhysicalDeviceImageFormatProperties2);
+  BOTH(name, GetPhysicalDeviceExternalBufferProperties);
   FUNCTION(name, GetPhysicalDeviceImageFormatProperties);
   FUNCTION(name, EnumerateDeviceExtensionProperties);
   return NULL;

@@ -39,6 +39,50 @@ def test_programs_run_on_what_a_profile_describes(name, monkeypatch):
     assert found["limits"]["nonCoherentAtomSize"] >= profile["limits"]["nonCoherentAtomSize"]
 
 
+IMPORTS = """
+    import ctypes, mmap
+    import vkrt
+    from hostile.programs import said_by_the_layer
+    from support import MODELS
+    from vkrt.runtime.formats import BUFFER_USAGE
+    from vkrt.vk.device import Device
+    from vkrt.vk.imported import HostImport, import_alignment
+
+    with said_by_the_layer() as said, Device.open() as device:
+        for weights in () if {size} else ("auto", "map"):
+            try:
+                with vkrt.load(MODELS / "mlp.pte", device, weights=weights) as program:
+                    program.run(*[info.example() for info in program.metadata().inputs])
+                    print(weights, "mapped", program.memory.mapped > 0)
+            except vkrt.VkrtError as error:
+                print(weights, type(error).__name__, error)
+        if {size}:
+            memory = mmap.mmap(-1, {size})
+            address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+            try:
+                HostImport(device, address, {size}, BUFFER_USAGE).close()
+                print("imported")
+            except vkrt.VulkanError as error:
+                print(error)
+    print(said)
+"""
+
+
+def test_imports_that_a_device_denies():
+    """It has the extension, and says that no buffer can have such memory."""
+    said = run_python(IMPORTS.format(size=0), **environment_of("intel", imports="denied"))
+    auto, insisted, layer = said.splitlines()
+    assert auto == "auto mapped False" and layer == "[]"
+    assert insisted.startswith("map UnsupportedError") and (
+        "the driver says that it imports no host memory for buffers" in insisted)
+
+
+def test_imports_with_less_memory_than_a_buffer_needs():
+    """Its size is rounded up to its alignment; the memory is what it is."""
+    said = run_python(IMPORTS.format(size=4096), **environment_of("intel", buffer_alignment=16384))
+    assert said.splitlines()[-2:] == ["a buffer over 4096 imported bytes needs 16384", "[]"]
+
+
 def test_blocks_are_no_larger_than_the_device_allocates(monkeypatch):
     """Weights get several blocks, and activations that need a larger one are refused."""
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)

@@ -47,6 +47,20 @@ def test_nothing_to_pack(capsys, tmp_path):
 
 
 @pytest.mark.driver
+def test_users_files_are_not_written_over(model, capsys, tmp_path):
+    """Packed weights take the place of packed weights, and of an empty file."""
+    path = tmp_path / "keep.jpg"
+    command = ["pack", str(model), "--output", str(path), "--storage", "texture3d"]
+    path.write_bytes(b"a photo")
+    assert cli.main(command) == 2
+    assert "keep.jpg: a file is there that is not one of packed weights" in capsys.readouterr().err
+    assert path.read_bytes() == b"a photo"
+    path.write_bytes(b"")
+    assert cli.main(command) == cli.main(command) == 0
+    assert path.read_bytes().startswith(b"vkrtpack")
+
+
+@pytest.mark.driver
 @pytest.mark.parametrize("arguments, code, words", [
     (["no-such-file.pte"], 1, "No such file"), ([str(MODELS / "mlp.npz")], 1, ""),
     (["{model}", "--output", "{model}"], 2, "is the program itself"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from vkrt.errors import InputError
-from vkrt.vk import cache_file
+from vkrt.vk import cache_file, private_file
 from vkrt.vk.cache_file import Identity
 
 UUID = bytes(range(16))
@@ -97,7 +97,7 @@ def test_where_it_lies(monkeypatch, tmp_path):
 def test_option(monkeypatch, tmp_path):
     monkeypatch.delenv("VKRT_PIPELINE_CACHE", raising=False)
     assert cache_file.check_option("auto") == "auto"
-    assert cache_file.check_option(tmp_path) == str(tmp_path)
+    assert cache_file.check_option(tmp_path / "file") == str(tmp_path / "file")
     for wrong in (None, "", ".", "/"):
         with pytest.raises(InputError, match="'auto', 'off' or a path"):
             cache_file.check_option(wrong)
@@ -114,11 +114,12 @@ def test_old_files_go(tmp_path):
         path.write_bytes(bytes(1000))
         os.utime(path, (1000 + age, 1000 + age))
     (tmp_path / "other").write_bytes(bytes(5000))
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=2000)
+    private_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=2000)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.vkpipelines", "b.vkpipelines", "other"]
-    cache_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=0)
+    private_file.prune(tmp_path, tmp_path / "b.vkpipelines", ".vkpipelines", max_bytes=0)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.vkpipelines", "other"]
-    cache_file.prune(tmp_path / "nowhere", tmp_path / "nowhere" / "x", ".vkpipelines", max_bytes=0)
+    nowhere = tmp_path / "nowhere"
+    private_file.prune(nowhere, nowhere / "x", ".vkpipelines", max_bytes=0)
 
 
 def test_nothing_to_save():

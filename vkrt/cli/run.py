@@ -14,6 +14,10 @@ from vkrt.errors import InputError
 from vkrt.hints import Any
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
+from vkrt.replaceable import check_replaceable
+
+# What `--output` writes
+OUTPUTS = (".npz", ".npy", ".png")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +57,12 @@ def execute(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], str]:
     """Loads the program and runs it; what there is to print, as data and as text."""
+    if options.output:
+        _check_output(options.output)
+    if options.trace:
+        from vkrt.cli.trace import check_trace
+
+        check_trace(options.trace)
     progress.say(f"loading {options.model} ..")
     start = time.perf_counter()
     with Program(options.model, common.device_of(options), common.load_options(options),
@@ -152,13 +162,30 @@ def _picture(name: str, info: Any) -> np.ndarray:
     return np.ascontiguousarray(array.transpose(2, 0, 1)[None])
 
 
+def _is_output(suffix: str, head: bytes) -> bool:
+    """Whether a file that begins so is one that `--output` writes under such a name."""
+    if suffix == ".npz":  # an archive whose first member is an array
+        length = int.from_bytes(head[26:28], "little")
+        return head.startswith(b"PK\x03\x04") and head[30:30 + length].endswith(b".npy")
+    return head.startswith(b"\x93NUMPY" if suffix == ".npy" else b"\x89PNG")
+
+
+def _check_output(name: str) -> None:
+    """Refuses to write outputs over another file, or under a name that says no format."""
+    suffix = Path(name).suffix.lower()
+    if suffix not in OUTPUTS:
+        raise InputError(f"{name}: expected a name ending in .npz, .npy or .png")
+    check_replaceable(name, lambda head: _is_output(suffix, head), f"a file of outputs ({suffix})",
+                      renames=False)
+
+
 def _save(name: str, outputs: list[Any]) -> None:
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
         np.savez(name, **{f"out{i}": o for i, o in enumerate(outputs)})
     elif suffix == ".npy":
         np.save(name, outputs[0])
-    elif suffix == ".png":
+    else:
         from PIL import Image
 
         array = np.asarray(outputs[0])
@@ -167,6 +194,4 @@ def _save(name: str, outputs: list[Any]) -> None:
                              "[1, 3, H, W] or [1, 1, H, W]")
         pixels = (array[0].clip(0, 1) * 255).round().astype(np.uint8).transpose(1, 2, 0)
         Image.fromarray(pixels.squeeze()).save(name)
-    else:
-        raise InputError(f"{name}: expected a name ending in .npz, .npy or .png")
 

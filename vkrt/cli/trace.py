@@ -11,8 +11,11 @@ import os
 
 from vkrt.hints import Any
 from vkrt.method.profile import Profile
+from vkrt.replaceable import check_replaceable
 from vkrt.report.memory import MemoryReport
 
+# What every trace begins with
+MAGIC = b'{"traceEvents": ['
 # Tracks of the one process that a trace shows
 HOST, DEVICE = 1, 2
 
@@ -47,12 +50,19 @@ def trace_events(report: MemoryReport, profile: Profile) -> list[dict[str, Any]]
     return events
 
 
+def check_trace(path: str | os.PathLike[str]) -> None:
+    """Refuses to write a trace over another file (InputError)."""
+    check_replaceable(path, lambda head: head.startswith(MAGIC), "a trace", renames=False)
+
+
 def write_trace(path: str | os.PathLike[str], report: MemoryReport, profile: Profile) -> None:
     """Writes a trace.
 
     Raises:
+        InputError: another file than a trace is there.
         OSError: the file cannot be written.
     """
+    check_trace(path)
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"traceEvents": trace_events(report, profile), "displayTimeUnit": "ms"}, file)
 

@@ -21,7 +21,7 @@ import numpy as np
 from vkrt.cli.common import add_device, add_json, device_of, show
 from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_from
-from vkrt.device.rows import STORAGES, Row, row_of, user_folder, write
+from vkrt.device.rows import STORAGES, Row, check_writable, row_of, user_folder, write
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.hints import Any
@@ -82,6 +82,8 @@ def execute(options: argparse.Namespace) -> int:
                 raise InputError("there is no folder for the user's rows; choose a file with "
                                  "--output")
             outputs.append(os.path.join(folder, file_name(device.info)))
+        for output in outputs:
+            check_writable(output)
         row = tune(Bench(device, options.runs))
     for output in outputs:
         write(output, row)

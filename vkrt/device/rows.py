@@ -18,6 +18,7 @@ from vkrt.errors import InputError
 from vkrt.hints import Any
 from vkrt.jsontext import loads
 from vkrt.late import json, re
+from vkrt.replaceable import check_replaceable
 from vkrt.work.tuning import Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -199,12 +200,27 @@ def _check(path: str, name: str, value: Any, wanted: Any) -> None:
         _check(path, full, inner, wanted[field])
 
 
+def check_writable(path: str) -> None:
+    """Refuses to write a row over another file (InputError)."""
+
+    def is_row(head: bytes) -> bool:
+        try:
+            read(path)
+        except InputError:
+            return False
+        return True
+
+    check_replaceable(path, is_row, "a row of a driver")
+
+
 def write(path: str, fields: dict[str, Any]) -> None:
     """Writes a row; the file is there whole or not at all.
 
     Raises:
+        InputError: another file than a row is there.
         OSError: it cannot be written.
     """
+    check_writable(path)
     _check(path, "", fields, FIELDS)
     folder, name = os.path.split(path)
     if folder:

@@ -1,4 +1,4 @@
-"""Kept plans: what a load has worked out, in a file, for later loads of the same program.
+"""Cached plans: what a load has worked out, in a file, for later loads of the same program.
 
 The way from a program's bytes to its records and their places is Python. All of it follows from the
 files, the options, the device and vkrt's own code, so a process that loads what another one has
@@ -6,17 +6,19 @@ loaded before need not go it, nor import the modules that do. What it takes inst
 list, the plan, and what the method's inputs and outputs are.
 
 A file's name says what it follows from; the bytes of a program stand there as which file they are
-in, and when that was changed. Its content has a checksum, and is made of records only. (A folder
-that others write to is not a place for plans: who makes one decides what kernels do.) A file that
-is not there, or does not hold what it should, is none: then the program is read.
+in, and when that was changed. Its content is checked JSON (`vkrt.work.codec`) with a checksum: what
+it says becomes numbers, texts and records whose types, ranges and places are checked, and nothing
+else. What kernels do with their parameters is not checked, so files and folders that somebody else
+may have written are not read (`vkrt.vk.private_file`). A file that is not there, or does not hold
+what it should, is none: then the program is read.
 
-Programs in memory are not kept, nor methods with dynamic shapes, which lower again at every new
-shape, nor what depends on the weights that another method has brought to the device.
+Programs in memory have no cached plan, nor have methods with dynamic shapes, which lower again at
+every new shape, nor what depends on the weights that another method has brought to the device.
 """
 
 from __future__ import annotations
 
-import io
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -26,30 +28,52 @@ from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import policy_of
 from vkrt.digest import sha256
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.extensions import file_of
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import Limit
+from vkrt.graph.symbols import Limit, Read, Symbol
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
+from vkrt.plan import consistency
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
+from vkrt.plan.serial import plan_schema
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.refusals import refused_by
 from vkrt.shader import catalog
 from vkrt.version import __version__
-from vkrt.vk.cache_file import cache_folder, prune, put, resolved
+from vkrt.vk import private_file
+from vkrt.vk.cache_file import cache_folder, resolved
+from vkrt.work.codec import TEXT, Table, many, optional, parsed, record, text_of
 from vkrt.work.envelope import content_of, seal
 from vkrt.work.records import WorkList
+from vkrt.work.serial import (
+    ANY_INTEGER,
+    CONSTANT,
+    HOST_DTYPE,
+    INDEX,
+    NATURAL,
+    SIZES,
+    WorkListSchema,
+    value_or,
+)
+from vkrt.work.tensor import Operand, Tensor, device_dtype
 
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
-VERSION = 1
+VERSION = 2
+PARTS = 9
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
+# Packages whose extension modules plans depend on: what storages need, what is imported, ..
+IN_C = ("memory", "runtime", "vk")
 # A file that was changed so lately may be changed again without another time of change.
 RECENT_NS = 2_000_000_000
-# What records are defined in; nothing else is made of a file's content.
-ROOMS = ("vkrt.work.", "vkrt.plan.", "vkrt.graph.", "vkrt.method.kept")
+
+TENSOR = record(Tensor, sizes=SIZES, dtype=HOST_DTYPE, host_dtype=HOST_DTYPE,
+                constant=optional(CONSTANT), name=TEXT, dynamic_dims=SIZES, bounds=optional(SIZES))
+LIMIT = record(Limit, read=record(Read, input=INDEX, element=NATURAL), low=ANY_INTEGER,
+               high=ANY_INTEGER, where=TEXT)
 
 
 @dataclass(frozen=True)
@@ -79,7 +103,8 @@ class Kept:
     def of(cls, methods: Sequence[str], prepared: Prepared) -> Kept | None:
         """What is to be kept of a method; None where it should not be."""
         graph = prepared.graph
-        if graph.is_dynamic or prepared.shared.owners:
+        if (graph.is_dynamic or prepared.shared.owners
+                or any(isinstance(value, Symbol) for value in graph.inputs)):
             return None
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
                    graph.file_arena, prepared.work, prepared.plan, prepared.limits)
@@ -107,16 +132,25 @@ class Kept:
                         limits=self.limits)
 
     def check(self) -> None:
-        """Makes sure again that no operand reaches beyond its storage, and no storage beyond its
-        block (AssertionError)."""
-        for record in (*self.work.steps, *self.work.prepacks, *self.work.states):
-            record.__post_init__()
-        for block in self.plan.blocks:
-            for place in block.places:
-                storage = self.work.storages[place.storage]
-                if (place.offset < 0 or place.end > block.nbytes
-                        or place.nbytes < storage.nbytes and not storage.is_image):
-                    raise AssertionError(f"{storage} reaches beyond its block")
+        """Checks that work list, plan, inputs and outputs fit together (FormatError)."""
+        consistency.check(self.work, self.plan)
+        work = self.work
+        if (self.method not in self.methods or len(work.inputs) != len(self.inputs)
+                or len(work.outputs) != len(self.outputs)
+                or not all(operand is None or _is_operand_of(value, operand)
+                           for value, operand in zip(self.inputs, work.inputs))
+                or not all(_is_operand_of(value, other) or not isinstance(value, Tensor)
+                           and not isinstance(other, Operand)
+                           for value, other in zip(self.outputs, work.outputs))
+                or any(limit.read.input >= len(self.inputs) for limit in self.limits)):
+            raise FormatError("inputs and outputs are not those of the work list")
+
+
+def _is_operand_of(value: Any, operand: Any) -> bool:
+    """Whether an operand has the elements of an input or output."""
+    return (isinstance(value, Tensor) and isinstance(operand, Operand)
+            and value.numel == math.prod(operand.sizes)
+            and device_dtype(value.host_dtype) == operand.dtype)
 
 
 class PlanFiles:
@@ -160,12 +194,8 @@ class PlanFiles:
         """The plan for a device; None where there is none."""
         if not self.any:
             return None
-        try:
-            with open(self._path(device), "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError:
-            return None
-        return from_bytes(data)
+        data = private_file.read(self._path(device), MAX_BYTES)
+        return None if data is None else from_bytes(data)
 
     def write(self, device: Any, kept: Kept | None) -> bool:
         """Keeps the plan for a device; returns whether it could."""
@@ -173,9 +203,9 @@ class PlanFiles:
             return False
         data = to_bytes(kept)
         path = self._path(device)
-        if len(data) > MAX_BYTES or not put(path, data):
+        if len(data) > MAX_BYTES or not private_file.put(path, data):
             return False
-        prune(os.path.dirname(path), path, SUFFIX, MAX_FOLDER_BYTES)
+        private_file.prune(os.path.dirname(path), path, SUFFIX, MAX_FOLDER_BYTES)
         return True
 
     def _path(self, device: Any) -> str:
@@ -190,45 +220,34 @@ def folder_of(option: str | os.PathLike[str]) -> str | None:
     return cache_folder() if folder == "auto" else folder
 
 
-def pickling() -> Any:
-    """`pickle`, without its second version in Python, which takes longer to import than to use."""
-    try:
-        import _pickle
-    except ImportError:
-        import pickle
-
-        return pickle
-    return _pickle
-
-
 def to_bytes(kept: Kept) -> bytes:
-    """A file's content."""
-    return seal(MAGIC, VERSION, pickling().dumps(kept, 5))
+    """A file's content: tensors, what refers to them, the work list and its plan, limits."""
+    tensors = Table(TENSOR)
+    values = many(value_or(Tensor, tensors.schema, "Any"))
+    inputs, outputs = values.write(kept.inputs), values.write(kept.outputs)
+    return seal(MAGIC, VERSION, text_of([
+        list(kept.methods), kept.method, kept.file_arena, tensors.write(), inputs, outputs,
+        WorkListSchema().write(kept.work), plan_schema().write(kept.plan),
+        many(LIMIT).write(kept.limits)]))
 
 
 def from_bytes(data: bytes) -> Kept | None:
     """What a file's content stands for; None where it is not what `to_bytes` makes."""
     try:
-        content, end = content_of(data, MAGIC, VERSION, "a kept plan", MAX_BYTES)
-    except FormatError:
-        return None
-    if end != len(data):
-        return None
-    pickle = pickling()
-
-    class Reader(pickle.Unpickler):  # type: ignore[name-defined]
-        def find_class(self, module: str, name: str) -> Any:
-            found = super().find_class(module, name) if module.startswith(ROOMS) else None
-            if not isinstance(found, type) or "_fields" not in found.__dict__:
-                raise pickle.UnpicklingError(f"{module}.{name} is no record")
-            return found
-
-    try:
-        kept = Reader(io.BytesIO(content)).load()
-        if not isinstance(kept, Kept):
+        content, end = content_of(data, MAGIC, VERSION, "a cached plan", MAX_BYTES)
+        found = parsed(content)
+        if end != len(data) or type(found) is not list or len(found) != PARTS:
             return None
+        methods, method, file_arena, tensors, inputs, outputs, work, plan, limits = found
+        table = Table(TENSOR)
+        table.read(tensors)
+        values = many(value_or(Tensor, table.schema, "Any"))
+        work = WorkListSchema().read(work)
+        kept = Kept(many(TEXT).read(methods), TEXT.read(method), values.read(inputs),
+                    values.read(outputs), NATURAL.read(file_arena), work,
+                    plan_schema(work).read(plan), many(LIMIT).read(limits))
         kept.check()
-    except Exception:  # of whatever kind: pickles raise many, and none of them matters to a load
+    except (FormatError, RecursionError):
         return None
     return kept
 
@@ -244,9 +263,16 @@ def _device(device: Any) -> tuple[Any, ...]:
 
 
 def _code() -> Iterator[tuple[str, int, int]]:
-    """Which code makes plans: name, bytes and time of change of every module, and of the compiled
-    shaders."""
+    """Which code makes plans: name, bytes and time of change of every module, also of those in C,
+    and of the compiled shaders."""
     yield "", *catalog().stamp
+    for room in IN_C:
+        # In an editable install it lies elsewhere than the modules in Python.
+        path = file_of(f"vkrt.{room}._{room}")
+        if path is None:
+            raise FileNotFoundError(f"the extension modules of {room}")
+        status = os.stat(path)
+        yield path, status.st_size, status.st_mtime_ns
     folders = [os.path.dirname(os.path.dirname(__file__))]
     while folders:
         with os.scandir(folders.pop()) as entries:

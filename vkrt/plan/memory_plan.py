@@ -11,6 +11,7 @@ from vkrt.plan.stream.records import StreamPlan
 
 DEFAULT_CHUNK = 8 << 20
 ORDERS = ("lazy", "eager")
+BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")
 # Bytes that a slice's offset in the staging buffer is a multiple of: the largest that Vulkan lets a
 # driver ask for. The buffer's size is a multiple too, so that drivers do not enlarge it.
 STAGING_ALIGNMENT = 256

@@ -13,7 +13,7 @@ from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError, VulkanError
 from vkrt.hints import Any
 from vkrt.runtime.formats import BUFFER_USAGE
-from vkrt.vk.imported import HostImport, import_alignment
+from vkrt.vk.imported import HostImport, import_alignment, is_importable
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
 
@@ -55,8 +55,11 @@ class Mapper:
         self._device = device
         self._sources = sources
         self._offset_alignment = offset_alignment
-        self._trusts = trusts or policy_of(device.info).maps_files
+        is_known = policy_of(device.info).maps_files  # was measured, whatever the driver says
+        self._trusts = trusts or is_known
         self._alignment = import_alignment(device)
+        self._imports_buffers = is_known or (self._alignment > 0
+                                             and is_importable(device, BUFFER_USAGE))
         self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
         self._refused: dict[int, str] = {}
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
@@ -65,6 +68,8 @@ class Mapper:
         """Why a weight that lies in its file as the kernels read it cannot be mapped, or ""."""
         if not self._alignment:
             return "the device has no VK_EXT_external_memory_host"
+        if not self._imports_buffers:
+            return "the driver says that it imports no host memory for buffers"
         source = self._sources[weight.source]
         if not source.is_file:
             return "the program is in memory, not in a file"

@@ -105,8 +105,11 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
         VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO
         VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO
+        VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES
         VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT
         VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
+        VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT
         VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO
         VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO
         VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO
@@ -381,6 +384,20 @@ cdef extern from * nogil:
         const void* pNext
         VkDeviceSize allocationSize
         uint32_t memoryTypeIndex
+    ctypedef struct VkPhysicalDeviceExternalBufferInfo:
+        VkStructureType sType
+        const void* pNext
+        VkFlags flags
+        VkFlags usage
+        VkFlags handleType
+    ctypedef struct VkExternalMemoryProperties:
+        VkFlags externalMemoryFeatures
+        VkFlags exportFromImportedHandleTypes
+        VkFlags compatibleHandleTypes
+    ctypedef struct VkExternalBufferProperties:
+        VkStructureType sType
+        void* pNext
+        VkExternalMemoryProperties externalMemoryProperties
     ctypedef struct VkImportMemoryHostPointerInfoEXT:
         VkStructureType sType
         const void* pNext

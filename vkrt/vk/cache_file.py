@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
 from contextlib import suppress
 
 from vkrt.dataclass import dataclass
 from vkrt.digest import sha256
 from vkrt.errors import InputError
+from vkrt.replaceable import check_replaceable
 from vkrt.version import __version__
+from vkrt.vk import private_file
 
 MAGIC = b"vkrtpipe"
 # Magic, version of the format, vendor, device, driver's version, UUID, bytes of data, their digest
@@ -71,13 +72,18 @@ def check_option(option: str | os.PathLike[str]) -> str:
     """The option `pipeline_cache` as a text; `VKRT_PIPELINE_CACHE` stands for "auto" if it is set.
 
     Raises:
-        InputError: it is neither a text nor a path, or the path has no name of a file.
+        InputError: it is neither a text nor a path, the path has no name of a file, or a file is
+            there that is no pipeline cache.
     """
     if not isinstance(option, (str, os.PathLike)):
         raise InputError(f"pipeline_cache={option!r}: expected 'auto', 'off' or a path")
     text = resolved(option, "VKRT_PIPELINE_CACHE")
     if os.path.basename(text.rstrip(os.sep)) in ("", os.curdir):
         raise InputError(f"pipeline_cache={text!r}: expected 'auto', 'off' or a path")
+    if text not in ("auto", "off"):
+        with suppress(OSError):  # one that cannot be read is none, and is not written either
+            check_replaceable(text, lambda head: head.startswith(MAGIC),
+                              "a pipeline cache of vkrt", f"pipeline_cache={text!r}")
     return text
 
 
@@ -112,84 +118,21 @@ def has_pipelines(data: bytes) -> bool:
 
 def read(path: str, identity: Identity) -> bytes:
     """The driver's data in a file; empty if there is none or it does not fit."""
-    try:
-        with open(path, "rb") as file:
-            header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return b""
-            nbytes = _HEADER.unpack(header)[6]
-            if nbytes > MAX_BYTES:
-                return b""
-            # One byte more than there may be shows a file that is too long.
-            data = file.read(nbytes + 1)
-    except OSError:
-        return b""
-    return data if header == identity.header(data) and identity.fits(data) else b""
+    found = private_file.read(path, _HEADER.size + MAX_BYTES) or b""
+    data = found[_HEADER.size:]
+    return data if identity.fits(data) and found.startswith(identity.header(data)) else b""
 
 
 def write(path: str, identity: Identity, data: bytes) -> bool:
     """Puts a driver's data into a file, which is there whole or not at all.
 
-    A cache that cannot be written is none: whether it was, is all that is said.
+    A cache that cannot be written is none: whether it was, is all that is said. A file that is none
+    of vkrt's is not written over (`check_option` has refused to load with it).
     """
-    if not identity.fits(data) or not put(path, identity.header(data), data):
+    is_named = os.path.dirname(path) != cache_folder()  # by the user
+    if not identity.fits(data) or not private_file.put(
+            path, identity.header(data), data, magic=MAGIC if is_named else b""):
         return False
-    if os.path.splitext(path)[1] == _SUFFIX:
-        prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
+    if not is_named:
+        private_file.prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
     return True
-
-
-def put(path: str, *parts: bytes) -> bool:
-    """Makes a file of these bytes, in the place of one that is there, whole or not at all.
-
-    Returns:
-        Whether it could.
-    """
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:100]}-{os.getpid()}-{threading.get_ident()}")
-    try:
-        os.makedirs(folder or os.curdir, mode=0o700, exist_ok=True)
-        try:
-            with open(temporary, "xb") as file:
-                file.writelines(parts)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-    except OSError:
-        return False
-    return True
-
-
-def _sweep(folder: str, suffix: str) -> None:
-    """Removes what processes that were killed had not finished writing."""
-    for name in os.listdir(folder or os.curdir):
-        writer = name.startswith(".") and name.rpartition("-")[0].rpartition(f"{suffix}-")[2]
-        if writer and writer.isdigit():
-            try:
-                os.kill(int(writer), 0)
-            except ProcessLookupError:
-                with suppress(FileNotFoundError):
-                    os.unlink(os.path.join(folder, name))
-            except OSError:
-                pass  # somebody else's
-
-
-def prune(folder: str, keep: str, suffix: str, max_bytes: int) -> None:
-    """Removes the files of a kind that were written longest ago, all but `keep`, until `max_bytes`
-    are left, and what was never finished."""
-    try:
-        _sweep(folder, suffix)
-        with os.scandir(folder or os.curdir) as entries:
-            found = [(entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries
-                     if entry.name.endswith(suffix) and entry.name != os.path.basename(keep)]
-        total = sum(size for _, size, _ in found) + os.stat(keep).st_size
-        for _, size, path in sorted(found):
-            if total <= max_bytes:
-                break
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-            total -= size
-    except OSError:  # another process tidies up as well
-        return

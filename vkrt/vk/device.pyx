@@ -132,11 +132,13 @@ cdef class Device:
             selector: an index of `devices()`, a part of the name, a `DeviceInfo`, or None for the
                 first discrete GPU, else integrated, virtual, CPU.
             pipeline_cache: the file that keeps compiled pipelines: "auto" (in the user's cache
-                folder, if the driver has something to keep), "off", or a path.
+                folder, if the driver has something to keep), "off", or a path. A file that others
+                can write is not used.
 
         Raises:
             LoaderError: no library, driver or device.
-            InputError: the selector fits none.
+            InputError: the selector fits none, or the path is that of a file that is no pipeline
+                cache, which is not written over.
             ForkedError: this process was forked from one with an open device, and the driver cannot
                 start anew in such a child.
         """

@@ -20,6 +20,29 @@ def import_alignment(Device device not None):
     return device.info.limits["minImportedHostPointerAlignment"]
 
 
+def is_importable(Device device not None, uint32_t usage):
+    """Whether the driver says that host memory can be imported for buffers.
+
+    Args:
+        device: an open device.
+        usage: VkBufferUsageFlags of the buffers.
+    """
+    cdef VkPhysicalDeviceExternalBufferInfo info
+    cdef VkExternalBufferProperties found
+    cdef VkFlags handle_type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO
+    info.usage = usage
+    info.handleType = handle_type
+    memset(&found, 0, sizeof(found))
+    found.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES
+    device.instance.vk.vkGetPhysicalDeviceExternalBufferProperties(device.physical, &info, &found)
+    return bool(
+        found.externalMemoryProperties.externalMemoryFeatures
+        & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT
+        and found.externalMemoryProperties.compatibleHandleTypes & handle_type)
+
+
 @cython.no_gc_clear
 cdef class HostImport:
     """Host memory as one buffer of a device.
@@ -35,7 +58,7 @@ cdef class HostImport:
 
     Raises:
         UnsupportedError: the device cannot import host memory.
-        VulkanError: it refuses this memory.
+        VulkanError: it refuses this memory, or needs more than there is of it.
     """
 
     def __cinit__(self, Device device not None, size_t address, uint64_t size, uint32_t usage,
@@ -63,6 +86,9 @@ cdef class HostImport:
         cdef VkMemoryAllocateInfo info
         cdef VkDeviceMemory memory = NULL
         cdef int memory_type
+        if self.buffer.required.size > self.size:
+            raise VulkanError(f"a buffer over {self.size} imported bytes needs "
+                              f"{self.buffer.required.size}", call="vkBindBufferMemory")
         memset(&properties, 0, sizeof(properties))
         properties.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT
         check(device.vk.vkGetMemoryHostPointerPropertiesEXT(

@@ -15,7 +15,7 @@ cdef extern from * nogil:
         X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceProperties2) \\
         X(vkGetPhysicalDeviceFeatures2) X(vkGetPhysicalDeviceMemoryProperties) \\
         X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkEnumerateDeviceExtensionProperties) \\
-        X(vkCreateDevice)
+        X(vkGetPhysicalDeviceExternalBufferProperties) X(vkCreateDevice)
     /* NULL unless VK_EXT_debug_utils is enabled */
     #define VKRT_INSTANCE_OPTIONAL(X) \\
         X(vkCreateDebugUtilsMessengerEXT) X(vkDestroyDebugUtilsMessengerEXT)
@@ -73,6 +73,9 @@ cdef extern from * nogil:
             VkPhysicalDevice, uint32_t*, VkQueueFamilyProperties*) noexcept nogil
         VkResult (*vkEnumerateDeviceExtensionProperties)(
             VkPhysicalDevice, const char*, uint32_t*, VkExtensionProperties*) noexcept nogil
+        void (*vkGetPhysicalDeviceExternalBufferProperties)(
+            VkPhysicalDevice, const VkPhysicalDeviceExternalBufferInfo*,
+            VkExternalBufferProperties*) noexcept nogil
         VkResult (*vkCreateDevice)(
             VkPhysicalDevice, const VkDeviceCreateInfo*, const VkAllocationCallbacks*,
             VkDevice*) noexcept nogil

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from vkrt.digest import sha256
-from vkrt.vk.cache_file import cache_folder, prune, put
+from vkrt.vk import private_file
+from vkrt.vk.cache_file import cache_folder
 from vkrt.vk.info import DeviceInfo
 
 MAGIC = b"vkrtmaps1"
@@ -36,21 +37,16 @@ def path_of(info: DeviceInfo) -> str | None:
 
 def read(path: str, key: bytes) -> bool | None:
     """The verdict in a file; None if there is none for this key."""
-    try:
-        with open(path, "rb") as file:
-            # One byte more than there may be shows a file that is too long.
-            found = file.read(len(_content(key, True)) + 1)
-    except OSError:
-        return None
+    found = private_file.read(path, len(_content(key, True)))
     return next((answer for answer in _ANSWERS if found == _content(key, answer)), None)
 
 
 def write(path: str, key: bytes, answer: bool) -> bool:
     """Keeps a verdict, in the place of an older one; whether it could. What processes that were
     killed had not finished writing goes."""
-    if not put(path, _content(key, answer)):
+    if not private_file.put(path, _content(key, answer)):
         return False
-    prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
+    private_file.prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
     return True
 
 

@@ -25,7 +25,7 @@ class Tuning:
             shape. On CPU drivers invocations that wait for each other only cost time.
     """
 
-    tiles: tuple[tuple[Tile, float], ...] = (
+    tiles: tuple[tuple[tuple[int, int], float], ...] = (
         ((8, 8), 20.0), ((4, 8), 17.5), ((4, 4), 14.0), ((2, 4), 10.5), ((1, 4), 8.0))
     lanes: int = 64
     wide_depthwise: int = 3

@@ -1,0 +1,57 @@
+"""Which files vkrt writes over: those that hold what it writes there, and empty ones.
+
+A name that was mistyped is the name of a photo or of a program as soon as of anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+
+from vkrt.errors import InputError
+
+# So many bytes of a file show what it is.
+HEAD_BYTES = 256
+
+
+def is_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], bool], *,
+                   renames: bool = True) -> bool:
+    """Whether a file may be written over: there is none, an empty one, or such a one.
+
+    Args:
+        is_such: whether a file that begins with these bytes is one of the kind to be written.
+        renames: the new file takes the name of the old one, also where that is a device or a pipe;
+            else these are written to as they are.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return not renames
+        head = os.read(descriptor, HEAD_BYTES)
+    finally:
+        os.close(descriptor)
+    return not head or is_such(head)
+
+
+def check_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], bool], what: str,
+                      option: str = "", *, renames: bool = True) -> None:
+    """Refuses to write over another kind of file; see `is_replaceable`.
+
+    Args:
+        what: the kind, in words: "a pipeline cache of vkrt".
+        option: the argument that named the file, for the message.
+
+    Raises:
+        InputError: the file is another one.
+        OSError: it cannot be read.
+    """
+    if not is_replaceable(path, is_such, renames=renames):
+        raise InputError(f"{option or os.fspath(path)}: a file is there that is not {what}, and is "
+                         "not written over; name another file, or remove this one")
