@@ -23,6 +23,7 @@ cdef enum Kind:
     QUERY_POOL
     SEMAPHORE
     IMPORT
+    ABANDONED
     KINDS
 
 # Raises for a negative result, returns a non-negative one (VK_SUCCESS, VK_TIMEOUT, ..).

@@ -1,0 +1,66 @@
+"""Every call of the driver fails, one after the other, once and for good: an error of the right kind
+within ten seconds, nothing left, and what says that it still works does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hostile.trials import BODIES
+from hostile_device import HERE, environment_of
+from support import DEPTH, MODELS, run_python
+
+# Functions of the device's table that no program calls
+NOT_CALLED = {"vkGetSemaphoreCounterValue"}
+
+
+@pytest.fixture(autouse=True)
+def no_validation(monkeypatch):
+    """It does not know of calls that the layer in front of the driver fails."""
+    monkeypatch.delenv("VKRT_VALIDATION", raising=False)
+
+
+# Not marked `driver`: it is the layer that fails the calls.
+@pytest.mark.parametrize("name", BODIES)
+def test_any_call_may_fail(name, tmp_path):
+    body = BODIES[name]
+    printed = run_python("""
+        import sys
+        from hostile.trials import run_trials
+        run_trials(*sys.argv[1:])
+        """, name, "1" if DEPTH == "full" else "0", **environment_of(body.profile),
+        XDG_CACHE_HOME=str(tmp_path))
+    result = json.loads(printed.splitlines()[-1])
+    assert result["faults"] == []
+    assert [word for word in body.fails.split() if not result["failed"].get(f"vk{word}")] == []
+
+
+def test_every_function_of_the_device_fails():
+    """The layer can fail all that vkrt calls, and each of them fails in one of the tests."""
+    text = (HERE.parent.parent / "vkrt" / "vk" / "table.pxd").read_text()
+    table = set(re.findall(r"VkResult \(\*(\w+)\)", text.split("struct DeviceTable")[1]))
+    assert len(table) > 30
+    known = re.findall(r"^  X\((\w+),", (HERE / "failures.c").read_text(), re.M)
+    assert table <= {f"vk{name}" for name in known}
+    failing = {f"vk{word}" for body in BODIES.values() for word in body.fails.split()}
+    assert table - failing == NOT_CALLED
+
+
+def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
+    """An import that fails once is tried again by the next load."""
+    printed = run_python("""
+        import sys
+        import vkrt
+        from hostile.trials import ONCE, OUT_OF_HOST_MEMORY, Layer
+
+        def mapped():
+            with vkrt.load(sys.argv[1], plan_cache=sys.argv[2]) as program:
+                return program.memory.mapped > 0
+
+        layer = Layer()
+        layer.fail("vkGetMemoryHostPointerPropertiesEXT", 1, ONCE, OUT_OF_HOST_MEMORY)
+        print(mapped())
+        print(layer.stop(), mapped())
+        """, str(MODELS / "mlp.pte"), str(tmp_path), **environment_of("apu"))
+    assert printed.split() == ["False", "1", "True"]
