@@ -47,6 +47,21 @@ def test_every_function_of_the_device_fails():
     assert table - failing == NOT_CALLED
 
 
+def test_programs_of_a_device_that_is_given_up():
+    """All of them hear of it, also in a wait that has no end in the driver; the process ends. What
+    stays is counted, and the driver's instance stays with it."""
+    result = json.loads(run_python("""
+        from hostile.trials import give_up_a_shared_device
+        give_up_a_shared_device()
+        """, **environment_of("intel")))
+    (_, load), *runs = result["said"]
+    assert "was given up" in load
+    assert runs == [["one", "DeviceLostError"], ["other", "DeviceLostError"]]
+    abandoned = result["left"].pop("abandoned")
+    assert abandoned > 20
+    assert result["left"] == {"instance": 1}
+
+
 def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
     """An import that fails once is tried again by the next load."""
     printed = run_python("""

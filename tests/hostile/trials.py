@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import method
 from vkrt.runtime import map_trial
 from vkrt.vk import live_objects
+from vkrt.vk.device import Device
 
 SECONDS = 10
 ONCE, FOR_GOOD = 1, -1
@@ -234,7 +236,7 @@ BODIES = {
         "ResetFences WaitForFences QueueSubmit GetMemoryHostPointerPropertiesEXT", "apu"),
     "imports": Body(nothing, try_imports, anew("toy"), "GetMemoryHostPointerPropertiesEXT"),
     "load staged": Body(nothing, load("toy", weights="copy"), anew("toy", weights="copy"),
-                        profile="amd"),
+                        "AllocateMemory QueueSubmit", "amd"),
     "load incoherent": Body(nothing, load("mlp", weights="direct"), anew("mlp"),
                             "FlushMappedMemoryRanges InvalidateMappedMemoryRanges", "mali"),
     "load images": Body(nothing, load("toy", storage="texture3d"),
@@ -327,7 +329,7 @@ ALONE: dict[str, Any] = {}
 
 
 def counts(every: bool) -> Iterator[int]:
-    """Which calls fail: all, or 1, 2, 4, .."""
+    """Which calls fail: all, or 1, 2, 4, ..; up to the first that does not come."""
     return itertools.count(1) if every else (1 << power for power in itertools.count())
 
 
@@ -335,8 +337,9 @@ def run_trials(name: str, every: str, only: str = "") -> None:
     """Prints how often which function has failed in a body, and what was wrong then.
 
     Args:
-        every: "1" for all calls, else the calls 1, 2, 4, ..
-        only: names of functions; all that are called by default.
+        every: "1" for all calls of all functions that are called, else the calls 1, 2, 4, .. of
+            those that the body is there for.
+        only: names of functions that fail in their place.
     """
     with sorting_on_host():
         _run_trials(name, every == "1", only)
@@ -356,7 +359,8 @@ def _run_trials(name: str, every: bool, only: str) -> None:
     del thing
     failed: dict[str, int] = {}
     faults: list[str] = []
-    for call in only.split() or called:
+    here_for = [f"vk{word}" for word in body.fails.split()]
+    for call in only.split() or (called if every else here_for):
         for times in (ONCE, FOR_GOOD):
             for at in counts(every):
                 what = f"{name}: {call} {at} {'once' if times == ONCE else 'for good'}"
@@ -369,3 +373,35 @@ def _run_trials(name: str, every: bool, only: str) -> None:
                 if not injected:
                     break
     print(json.dumps({"failed": failed, "faults": faults}))
+
+
+def give_up_a_shared_device() -> None:
+    """Prints what two programs on one device say, of which one streams weights and can signal no
+    arrival any more while the other one runs and waits for what is stuck behind."""
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    before = live_objects()
+    said = []
+
+    def until_lost(what: str, program: Any) -> None:
+        for _ in range(1000):
+            found = outcome(lambda: outputs_of(program))
+            if isinstance(found, Exception):
+                said.append((what, type(found).__name__))
+                return
+
+    with Device.open() as device, vkrt.load(MODELS / "mlp.pte", device, weights="stream") as one, \
+            vkrt.load(MODELS / "toy.pte", device) as other:
+        outputs_of(one)
+        Layer().fail("vkSignalSemaphore", 1, FOR_GOOD, DEVICE_LOST)
+        threads = [threading.Thread(target=until_lost, args=arguments)
+                   for arguments in (("one", one), ("other", other))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        said.append(("load", str(outcome(lambda: vkrt.load(MODELS / "toy.pte", device)))))
+    del one, other, device
+    gc.collect()
+    left = {kind: count - before[kind] for kind, count in live_objects().items()
+            if count != before[kind]}
+    print(json.dumps({"said": sorted(said), "left": left}))

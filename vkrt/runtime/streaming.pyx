@@ -230,6 +230,10 @@ cdef class Streamer:
             self.broken = False
         except CancelledError:
             raise
+        except DeviceLostError:
+            with suppress(DeviceLostError):  # which says no more than the first one
+                self._restart()
+            raise
         except (VkrtError, OSError, MemoryError):
             self._restart()
             raise
