@@ -69,10 +69,11 @@ def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
         import vkrt
         from hostile.trials import ONCE, OUT_OF_HOST_MEMORY, Layer
 
-        def mapped():
-            with vkrt.load(sys.argv[1], plan_cache=sys.argv[2]) as program:
+        def mapped(plan_cache=sys.argv[2]):
+            with vkrt.load(sys.argv[1], plan_cache=plan_cache) as program:
                 return program.memory.mapped > 0
 
+        assert mapped("off")  # the driver is tried
         layer = Layer()
         layer.fail("vkGetMemoryHostPointerPropertiesEXT", 1, ONCE, OUT_OF_HOST_MEMORY)
         print(mapped())
