@@ -62,6 +62,26 @@ def test_programs_of_a_device_that_is_given_up():
     assert result["left"] == {"instance": 1}
 
 
+def test_a_run_that_no_fence_can_be_put_behind():
+    """Its commands were submitted, and nothing more can be: nobody can tell when they are done."""
+    printed = run_python("""
+        import sys
+        import vkrt
+        from hostile.trials import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer, inputs_of
+        from vkrt.vk import live_objects
+
+        program = vkrt.load(sys.argv[1])
+        Layer().fail("vkQueueSubmit", 2, FOR_GOOD, OUT_OF_HOST_MEMORY)
+        try:
+            program.run_async(*inputs_of(program))
+        except vkrt.DeviceLostError as error:
+            print("given up" in str(error))
+        program.close()
+        print(live_objects()["abandoned"] > 0)
+        """, str(MODELS / "mlp.pte"), **environment_of("intel"))
+    assert printed.split() == ["True", "True"]
+
+
 def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
     """An import that fails once is tried again by the next load."""
     printed = run_python("""

@@ -138,7 +138,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
        'check(<VkResult>result, b"vkWaitSemaphores")')], "", f"{FAILING} -k stream"),
     ("what the device has without a fence is released where no fence can be submitted",
      [("vkrt/runtime/compute_graph.pyx", "                    self.device.give_up(error)",
-       "                    pass")], "", f"{FAILING} -k run_async"),
+       "                    pass")], "", f"{FAILING} -k no_fence"),
     ("a plan is kept that was made while there was no memory for an import",
      [("vkrt/program.py", "if not method.prepared.mapper.lacked_memory:", "if True:")],
      "", f"{FAILING} -k want_of_memory"),
