@@ -23,10 +23,11 @@ def flags() -> list[str]:
 
 
 def build(source: Path, target: Path, *options: str) -> Path:
-    """Compiles and links a host."""
+    """Compiles a host, and links the library where the host names its functions."""
     assert CC is not None
     # Options after the source, because libraries are looked for in what stands before them.
-    command = [CC, *WARNINGS, str(source), "-o", str(target), *flags(), *options]
+    command = [CC, *WARNINGS, "-Wl,--as-needed", str(source), "-o", str(target), *flags(),
+               *options]
     done = subprocess.run(command, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     return target

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from c_hosts import CC, build, environment, needs_compiler, run
 from hostile_device import environment_of
 from support import MODELS, QUICK, run_python
 
+import vkrt
+from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import kept
 from vkrt.vk import cache_file, verdict_file
@@ -53,6 +56,20 @@ def test_without_a_home_the_message_says_what_to_do(tmp_path):
     done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,
                           env=environment(VKRT_HOME=str(tmp_path)))
     assert done.returncode == 1 and "vkrt" in done.stdout and str(tmp_path) in done.stdout
+
+
+def test_a_host_that_ends_python_and_starts_another(tmp_path):
+    """Nothing of vkrt is alive in the second one."""
+    python = f"libpython{sys.version_info[0]}.{sys.version_info[1]}.so.1.0"
+    said = run(host("ended", tmp_path), MODELS / "mlp.pte", python)
+    assert said == "Python has been ended in this process, and vkrt with it\n"
+
+
+def test_a_library_that_is_closed_and_opened_again(tmp_path):
+    """It knows of the Python that it started: a child that is forked then is refused."""
+    forked = next(code for kind, code in CODES if kind is vkrt.ForkedError)
+    said = run(host("reopened", tmp_path), folder() / LIBRARY)
+    assert said.split() == ["0", str(forked), "0"]
 
 
 def whole(path):
@@ -128,6 +145,14 @@ def joining(kind):
 @pytest.mark.parametrize("kind", ["CDLL", "PyDLL"])
 def test_a_python_that_runs_is_joined(kind):
     assert run_python(joining(kind)).split() == ["0", "0"]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("code_of", INTERNAL), ("text_of", 7)])
+def test_an_error_that_cannot_be_described_is_one(name, expected):
+    """As where there is no memory left for its text. Without it there is still its code."""
+    code = f"import vkrt.capi._capi as calls; calls.{name} = None\n" + textwrap.dedent(
+        joining("CDLL").replace("mlp.pte", "none.pte"))
+    assert run_python(code) == f"{expected} an error that could not be described\n"
 
 
 @pytest.mark.parametrize("kind", ["CDLL", "PyDLL"])

@@ -80,6 +80,8 @@ static void VKAPI_CALL hostile_DestroyInstance(VkInstance handle,
   free(instance);
 }
 
+static PFN_vkVoidFunction of_device(const char* name);
+
 static VkResult VKAPI_CALL hostile_CreateDevice(
     VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
     const VkAllocationCallbacks* callbacks, VkDevice* made) {
@@ -131,6 +133,7 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   start_queues(device);
   start_pipelines(device, physical);
   start_tracking(device);
+  start_failures(device, of_device);
   pthread_mutex_lock(&lists);
   device->next = devices;
   devices = device;
@@ -177,7 +180,8 @@ static PFN_vkVoidFunction of_device(const char* name) {
 static PFN_vkVoidFunction VKAPI_CALL hostile_GetDeviceProcAddr(VkDevice handle,
                                                                      const char* name) {
   PFN_vkVoidFunction behind = device_of(handle)->lookup(handle, name);
-  PFN_vkVoidFunction found = behind ? of_device(name) : NULL;
+  PFN_vkVoidFunction found = behind ? failing_function(name) : NULL;
+  if (behind && !found) found = of_device(name);
   return found ? found : behind;
 }
 
@@ -190,6 +194,7 @@ static PFN_vkVoidFunction VKAPI_CALL hostile_GetInstanceProcAddr(VkInstance hand
   if (!handle) return NULL;
   PFN_vkVoidFunction behind = instance_of(handle)->lookup(handle, name);
   PFN_vkVoidFunction found = behind ? physical_function(name) : NULL;
+  if (behind && !found) found = failing_function(name);
   if (behind && !found) found = of_device(name);
   return found ? found : behind;
 }

@@ -3,7 +3,7 @@
  * What that device is like is in a profile (profile.c reads it). The files are by what they change:
  * physical.c what the device says of itself, limits.c which limits it keeps, memory.c its memory,
  * queues.c its queues and how it is lost, order.c in which order it carries out commands, images.c
- * what images hold, pipelines.c its cache of them. tracking.c notes which bytes commands touch,
+ * what images hold, pipelines.c its cache of them, failures.c which calls fail. tracking.c notes which bytes commands touch,
  * accesses.c compares those of submissions, spirv.c reads what kernels do with their bindings, and
  * layer.c finds the functions behind.
  */
@@ -22,6 +22,7 @@
 #define MAX_FAMILIES 8
 #define MAX_FORMATS 16
 #define MAX_BINDINGS 32
+#define MAX_FAILING 64
 
 /* Whether host memory can be imported, or seems to be until something is submitted */
 enum imports { IMPORTS_WORK, IMPORTS_REFUSED, IMPORTS_LOST, IMPORTS_DENIED };
@@ -150,6 +151,7 @@ struct device {
   struct module* modules;
   struct tracking* tracking;
   VkPhysicalDeviceProperties properties;
+  PFN_vkVoidFunction behind[MAX_FAILING]; /* the functions that failures.c wraps */
   long compiled, found; /* pipelines, and those that a cache had */
 };
 
@@ -168,6 +170,7 @@ PFN_vkVoidFunction image_function(const char* name);
 PFN_vkVoidFunction limit_function(const char* name);
 PFN_vkVoidFunction pipeline_function(const char* name);
 PFN_vkVoidFunction tracking_function(const char* name);
+PFN_vkVoidFunction failing_function(const char* name);
 
 void adapt_limits(VkPhysicalDeviceLimits* limits);
 uint64_t limit_or(const char* name, uint64_t other);
@@ -178,6 +181,7 @@ void close_orders(struct device* device);
 void empty_image(struct device* device, VkCommandBuffer handle, const VkImageMemoryBarrier* change);
 void close_images(struct device* device);
 void start_pipelines(struct device* device, VkPhysicalDevice physical);
+void start_failures(struct device* device, PFN_vkVoidFunction (*find)(const char*));
 void close_pipelines(struct device* device);
 VkResult lose(struct device* device);
 VkDeviceSize room_of(struct device* device, VkDeviceMemory memory, uint32_t* type);

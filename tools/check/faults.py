@@ -20,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 PROFILES = "tests/hostile/test_profiles.py"
+FAILING = "tests/hostile/test_calls_that_fail.py"
+HOSTS = "tests/capi/test_capi_hosts.py"
 
 # What is wrong, [(file, text, what stands there then)], a profile or "", pytest's arguments
 FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
@@ -188,6 +190,44 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
     ("an input of size 1 is repeated",
      [("vkrt/ops/resolving.py", "self._check_alike(node, args[:2])", "pass")],
      "", "tests/ops/test_resolving.py"),
+    ("a streaming thread ends where the device cannot be let go",
+     [("vkrt/runtime/streaming.pyx", "        except BaseException:\n            self.stranded",
+       "        except ZeroDivisionError:\n            self.stranded")],
+     "", f"{FAILING} -k stream"),
+    ("a device that cannot be let go is waited for without an end",
+     [("vkrt/runtime/streaming.pyx", "failures[0] >= STRANDED_WAITS", "failures[0] < 0")],
+     "", f"{FAILING} -k stream"),
+    ("a signal that has failed counts as given",
+     [("vkrt/runtime/streaming.pyx",
+       "            self.arrivals.raise_to(value)\n            self.last_value = value",
+       "            self.last_value = value\n            self.arrivals.raise_to(value)")],
+     "", f"{FAILING} -k stream"),
+    ("a wait for a fence that fails is taken for the device's end",
+     [("vkrt/vk/command.pyx",
+       'fence.device.wait_failed(result, &failures, b"vkWaitForFences")',
+       'check(<VkResult>result, b"vkWaitForFences")')], "", f"{FAILING} -k run"),
+    ("a wait for a semaphore that fails is taken for the device's end",
+     [("vkrt/vk/timeline_semaphore.pyx",
+       'self.device.wait_failed(result, &failures, b"vkWaitSemaphores")',
+       'check(<VkResult>result, b"vkWaitSemaphores")')], "", f"{FAILING} -k stream"),
+    ("what the device has without a fence is released where no fence can be submitted",
+     [("vkrt/runtime/compute_graph.pyx", "                    self.device.give_up(error)",
+       "                    pass")], "", f"{FAILING} -k no_fence"),
+    ("a plan is kept that was made while there was no memory for an import",
+     [("vkrt/program.py", "if not method.prepared.mapper.lacked_memory:", "if True:")],
+     "", f"{FAILING} -k want_of_memory"),
+    ("an error of the C library that cannot be described is VKRT_OK",
+     [("vkrt/capi/_capi.pyx", "    failure.code = VKRT_ERROR_INTERNAL\n",
+       "    failure.code = VKRT_OK\n")], "", f"{HOSTS} -k described"),
+    ("a Python that was ended, and another one that was started, are one",
+     [("vkrt/capi/python.c", "__atomic_load_n(&ended, __ATOMIC_ACQUIRE) || ", "")],
+     "", f"{HOSTS} -k ends_python"),
+    ("the C library is unloaded",
+     [("vkrt/capi/meson.build", "  link_args: '-Wl,-z,nodelete',\n", "")],
+     "", f"{HOSTS} -k opened_again"),
+    ("a wait forgets a run that was submitted meanwhile",
+     [("vkrt/capi/lending.py", "        run.result()\n", "        run.result()\n        "
+       "runs.clear()\n")], "", "tests/capi/test_capi_runs.py"),
 ]
 
 

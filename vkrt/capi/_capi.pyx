@@ -9,13 +9,13 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, strcpy
 
 from vkrt.capi.table cimport (
-    VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_buffer, vkrt_device_info, vkrt_failure,
-    vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info, vkrt_options, vkrt_program,
-    vkrt_progress, vkrt_requirements, vkrt_semaphore, vkrt_state, vkrt_submission, vkrt_table,
-    vkrt_tensor, vkrt_tensor_info,
+    VKRT_ERROR_INTERNAL, VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_buffer,
+    vkrt_device_info, vkrt_failure, vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info,
+    vkrt_options, vkrt_program, vkrt_progress, vkrt_requirements, vkrt_semaphore, vkrt_state,
+    vkrt_submission, vkrt_table, vkrt_tensor, vkrt_tensor_info,
 )
 
 from vkrt.capi import arrays, loading
@@ -37,17 +37,25 @@ cdef extern from "Python.h":
 
 # Values to C and back
 
-cdef void put_text(char* place, size_t capacity, text) noexcept:
+cdef int put_text(char* place, size_t capacity, text) except -1:
     """Writes a text and its zero, cut between characters where it is too long."""
     cdef bytes data = text.encode("utf-8", "replace")[:capacity - 1]
     data = data.decode("utf-8", "ignore").encode("utf-8", "replace")
     memcpy(place, <const char*>data, len(data))
     place[len(data)] = 0
+    return 0
 
 
 cdef int failed(vkrt_failure* failure, error) noexcept:
-    failure.code = code_of(error)
-    put_text(failure.text, sizeof(failure.text), text_of(error))
+    """The code of an exception, noted with its text. Never VKRT_OK: describing an exception may
+    fail as well, where there is no memory left."""
+    failure.code = VKRT_ERROR_INTERNAL
+    strcpy(failure.text, "an error that could not be described")
+    try:
+        failure.code = code_of(error)
+        put_text(failure.text, sizeof(failure.text), text_of(error))
+    except BaseException:
+        pass  # with what is known of it
     return failure.code
 
 
@@ -382,9 +390,10 @@ cdef class Outputs:
 cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vkrt_state state,
              const vkrt_tensor* inputs, size_t input_count, vkrt_tensor* outputs,
              size_t output_count) noexcept with gil:
-    cdef Outputs out = Outputs()
+    cdef Outputs out
     cdef size_t index
     try:
+        out = Outputs()
         loaded = method_of(programs.get(<size_t>program), text_at(method))
         infos = loaded.metadata.inputs
         given = [input_of(&inputs[index], infos[index] if index < len(infos) else None, index)

@@ -24,7 +24,6 @@ def submit(program: int, method: str | None, state: int, inputs: Sequence[Device
 
 def wait(program: int, method: str | None) -> None:
     """Waits for the run that was submitted last, and raises what went wrong in it."""
-    begun = program, method_of(programs.get(program), method).metadata.name
-    if begun in runs:
-        runs[begun].result()
-        runs.pop(begun, None)
+    run = runs.get((program, method_of(programs.get(program), method).metadata.name))
+    if run is not None:
+        run.result()

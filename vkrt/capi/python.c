@@ -28,7 +28,7 @@
     F(PyThread_get_thread_ident) F(PyImport_ImportModule) \
     F(PyObject_GetAttrString) F(PyCapsule_GetPointer) F(PyErr_Fetch) F(PyObject_Str) \
     F(PyUnicode_AsUTF8) F(PyUnicode_DecodeFSDefault) F(PySys_GetObject) F(PyList_Append) \
-    F(PyErr_Clear) F(Py_DecRef) F(PyObject_CallNoArgs) F(PyGC_Enable) F(PyGC_Disable)
+    F(PyErr_Clear) F(Py_DecRef) F(Py_AtExit) F(PyObject_CallNoArgs) F(PyGC_Enable) F(PyGC_Disable)
 
 /* The state of the thread that runs, or null; with a name of its own since 3.13 */
 #if PY_VERSION_HEX >= 0x030d0000
@@ -52,6 +52,9 @@ static int found;
 static pid_t starter;
 static char home[PATH_MAX];
 static const vkrt_table *table;
+/* Whether the Python with the table was ended. The process may run another one, in which modules
+ * in C that were imported before cannot be imported again. */
+static int ended;
 
 static int fail(vkrt_failure *failure, int code, const char *format, ...) {
     va_list arguments;
@@ -291,6 +294,8 @@ static const vkrt_table *import_table(vkrt_failure *failure) {
     return result;
 }
 
+static void note_end(void) { __atomic_store_n(&ended, 1, __ATOMIC_RELEASE); }
+
 static const vkrt_table *join(vkrt_failure *failure) {
     const vkrt_table *result;
     PyGILState_STATE lock;
@@ -303,6 +308,11 @@ static const vkrt_table *join(vkrt_failure *failure) {
     }
     lock = py.PyGILState_Ensure();
     result = import_table(failure);
+    if (result != NULL && py.Py_AtExit(note_end) != 0) {
+        fail(failure, VKRT_ERROR_PYTHON, "Python calls no more than 32 functions when it is ended, "
+             "and this process has given it all of them");
+        result = NULL;
+    }
     py.PyGILState_Release(lock);
     return result;
 }
@@ -320,8 +330,8 @@ const vkrt_table *vkrt_find_table(vkrt_failure *failure) {
         fail(failure, VKRT_ERROR_FORKED, "this process was forked after vkrt was first called");
         return NULL;
     }
-    if (!py.Py_IsInitialized()) {
-        fail(failure, VKRT_ERROR_PYTHON, "Python has been ended in this process");
+    if (__atomic_load_n(&ended, __ATOMIC_ACQUIRE) || !py.Py_IsInitialized()) {
+        fail(failure, VKRT_ERROR_PYTHON, "Python has been ended in this process, and vkrt with it");
         return NULL;
     }
     if (in_subinterpreter()) {

@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 cdef extern from "table.h" nogil:
     enum:
         VKRT_OK
+        VKRT_ERROR_INTERNAL
         VKRT_MAX_NAME
         VKRT_MAX_RANK
         VKRT_TABLE_VERSION

@@ -100,7 +100,8 @@ VKRT_API const char *vkrt_code_name(int code);
 typedef void (*vkrt_log)(int level, const char *line, void *data);
 VKRT_API int vkrt_set_log(int level, vkrt_log callback, void *data);
 
-/* Vulkan objects that are alive in the process, for tests that compare. */
+/* Vulkan objects that are alive in the process, for tests that compare. Those of a device that was
+ * given up (see VKRT_ERROR_DEVICE_LOST's text) stay to the end of the process. */
 VKRT_API int vkrt_live_objects(size_t *count);
 
 /* ---- Devices ---- */

@@ -11,13 +11,12 @@
 A method with dynamic shapes has several: one for each of the sizes it was run at lately.
 """
 
-from contextlib import suppress
 from time import perf_counter
 
 cimport cython
 from libc.stdint cimport uint32_t
 
-from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.errors import DeviceLostError, UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
 from vkrt.plan.barriers import barriers, transitions
 from vkrt.work.lending import Lending
@@ -341,10 +340,15 @@ cdef class ComputeGraph:
         """
         cdef Fence fence = None if self.submission.pending else self.submission.fence
         if signals is not None or has_no_fence and fence is not None:
-            with suppress(VulkanError):
+            try:
                 with nogil:
                     submit_batch(self.device, None, None, signals, fence)
                 self.submission.pending = True
+            except DeviceLostError:
+                pass  # which is at work on nothing
+            except VulkanError as error:
+                if has_no_fence and fence is not None:
+                    self.device.give_up(error)
         return self._keep()
 
     def copy_in(self):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mmap import PAGESIZE
 
 from vkrt.device.policy import policy_of
-from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.hints import Any
 from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk.imported import HostImport, import_alignment, is_importable
@@ -48,6 +48,10 @@ class Mapper:
         offset_alignment: bytes that a weight's offset in its import must be a multiple of.
         trusts: a driver of which it is not known, and of which no trial shows, that it reads the
             pages of files in place is given them all the same.
+
+    Attributes:
+        lacked_memory: whether an import was refused for want of memory, which another time may not
+            lack.
     """
 
     def __init__(self, device: Any, sources: Sequence[Any], offset_alignment: int,
@@ -62,6 +66,7 @@ class Mapper:
                                              and is_importable(device, BUFFER_USAGE))
         self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
         self._refused: dict[int, str] = {}
+        self.lacked_memory = False
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
 
     def cannot_map(self, weight: Weight) -> str:
@@ -112,6 +117,7 @@ class Mapper:
                 made = HostImport(self._device, mapping.address + start, end - start,
                                   BUFFER_USAGE, memoryview(mapping))
             except (VulkanError, UnsupportedError) as error:
+                self.lacked_memory |= isinstance(error, DeviceMemoryError)
                 self._refused[source] = f"the driver refuses the import ({error})"
                 self.close()
                 raise UnsupportedError(self._refused[source]) from error

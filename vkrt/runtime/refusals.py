@@ -17,8 +17,9 @@ from vkrt.errors import PipelineError
 from vkrt.hints import Any
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file
-from vkrt.vk.cache_file import cache_folder, prune, put
+from vkrt.vk.cache_file import cache_folder
 from vkrt.vk.device import Device
+from vkrt.vk.private_file import prune, put, read
 
 MAGIC = b"vkrtrefused1\n"
 _SUFFIX = ".vkrtrefused"
@@ -93,13 +94,11 @@ def _read(device: Device, key: bytes) -> list[str]:
     path = _path(device)
     if path is None:
         return []
-    try:
-        with open(path, "rb") as file:
-            found = file.read(MAX_BYTES + 1)
-    except OSError:
+    found = read(path, MAX_BYTES)
+    if found is None:
         return []
     start, end = len(MAGIC + key), len(found) - len(sha256(b""))
-    if len(found) > MAX_BYTES or end < start or not found.startswith(MAGIC + key):
+    if end < start or not found.startswith(MAGIC + key):
         return []
     names = found[start:end].decode("ascii", "replace").split("\n")
     return names if found == _content(key, names) else []

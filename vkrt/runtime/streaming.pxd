@@ -51,6 +51,9 @@ cdef class Streamer:
     cdef object error
     # The thread has nothing to do until the next epoch.
     cdef bint idle
+    # The device waits for reloads that do not come any more, and the signal that would let it go
+    # on has failed.
+    cdef bint stranded
     # This epoch is to end; everything is.
     cdef bint ending
     cdef bint stopping
@@ -58,6 +61,7 @@ cdef class Streamer:
     cdef int _carry_on(self) except -1
     cdef bint _may_start(self, int place, uint64_t run, int ahead, int after) except -1
     cdef int _let_go(self) except -1
+    cdef int _free(self, int* failures) except -1
     cdef int _signal(self, uint64_t value) except -1
     cdef int _check(self, uint64_t number) except -1
     cdef int _arrival(self, uint64_t number) except -1

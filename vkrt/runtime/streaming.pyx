@@ -14,7 +14,8 @@ complete, and which sections wait for which weight. Here are the two sides of th
 Another one counts the sections that are complete: section s of run r of n sections is at
 base + r * n + s + 1. When something fails, the run that needed it raises, what the pool holds is
 forgotten, and counting starts anew from where the device is. Sections that wait by then for what
-will not come are let go; what they compute is never seen. A run that a signal interrupts raises at
+will not come are let go; what they compute is never seen. Where that fails too, again and again,
+they would wait for ever: the device is given up. A run that a signal interrupts raises at
 once; the next one, or whoever releases what it used, then waits until the device is at rest.
 """
 
@@ -33,6 +34,8 @@ from vkrt.errors import CancelledError, DeviceLostError, VkrtError
 
 # So often, in nanoseconds, a wait for the device looks whether it should go on.
 cdef uint64_t PATIENCE = 50_000_000
+# So many waits of that length a device is given to end that cannot be let go.
+cdef int STRANDED_WAITS = 20
 
 
 cdef class Event:
@@ -136,16 +139,37 @@ cdef class Streamer:
             self.news.set()
 
     cdef int _let_go(self) except -1:
-        """Lets the device go on where it waits for reloads that will not come."""
-        if self.host_signaled:
-            self._signal(self.first + self.started * len(self.reloads))
+        """Lets the device go on where it waits for reloads that will not come. Raises nothing: it is
+        `stranded` where that fails."""
+        try:
+            if self.host_signaled:
+                self._signal(self.first + self.started * len(self.reloads))
+            self.stranded = False
+        except BaseException:
+            self.stranded = True
+        return 0
+
+    cdef int _free(self, int* failures) except -1:
+        """For waits: tries again to let a stranded device go on.
+
+        Args:
+            failures: of this wait, counted.
+
+        Raises:
+            DeviceLostError: the device is given up.
+        """
+        if self.stranded:
+            self._let_go()
+            failures[0] += 1
+            if self.stranded and failures[0] >= STRANDED_WAITS:
+                self.device.give_up("the signal that streamed weights have arrived cannot be given")
         return 0
 
     cdef int _signal(self, uint64_t value) except -1:
         # Vulkan does not allow to signal a value a second time.
         if value > self.last_value:
-            self.last_value = value
             self.arrivals.raise_to(value)
+            self.last_value = value
         return 0
 
     cdef bint _may_start(self, int place, uint64_t run, int ahead, int after) except -1:
@@ -206,6 +230,10 @@ cdef class Streamer:
             self.broken = False
         except CancelledError:
             raise
+        except DeviceLostError:
+            with suppress(DeviceLostError):  # which says no more than the first one
+                self._restart()
+            raise
         except (VkrtError, OSError, MemoryError):
             self._restart()
             raise
@@ -253,12 +281,14 @@ cdef class Streamer:
 
     cdef int _complete(self, uint64_t value) except -1:
         cdef int reached = 0
+        cdef int failures = 0
         while True:
             with nogil:
                 reached = self.computed.reached(value, PATIENCE)
             if reached:
                 return 0
             check_interruption()
+            self._free(&failures)
 
     cdef int _finish(self) except -1:
         """Waits for the last section of a run."""
@@ -266,7 +296,9 @@ cdef class Streamer:
         # waiter at every value. The host awake for a moment at every section made a system with two
         # processors put the driver's thread behind the transfer thread on one of them, and what
         # should overlap took turns.
-        self.finished.wait()
+        cdef int failures = 0
+        while not self.finished.wait(PATIENCE / 1e9):
+            self._free(&failures)
         self.finishing = False
         return 0
 

@@ -20,7 +20,7 @@ from vkrt.runtime.transfers import packing_of, transfer_of
 
 from vkrt.memory.reader cimport Reader, Transfer
 from vkrt.runtime.resources cimport Resources
-from vkrt.vk.command cimport FOREVER, CommandBuffer, CommandPool
+from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
@@ -177,7 +177,7 @@ cdef class StagingUploader(Uploader):
             commands, free = self.slots[slot]
             start = slot * self.slot_bytes
             with nogil:
-                self.arrivals.reached(free, FOREVER)
+                self.arrivals.finish(free)
                 self.reader.read(transfer)
                 self.block.flush(start, size)
                 commands.begin(True)
@@ -192,7 +192,7 @@ cdef class StagingUploader(Uploader):
     def settle(self):
         """Waits for all copies."""
         with nogil:
-            self.arrivals.reached(self.submitted, FOREVER)
+            self.arrivals.finish(self.submitted)
 
     def close(self):
         """Waits for the copies and releases everything; idempotent."""

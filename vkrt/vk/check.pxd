@@ -25,6 +25,7 @@ cdef enum Kind:
     IMPORT
     PIPELINE_CACHE
     SAMPLER
+    ABANDONED
     KINDS
 
 # Raises for a negative result, returns a non-negative one (VK_SUCCESS, VK_TIMEOUT, ..).

@@ -68,7 +68,7 @@ RESULTS = {
 NAMES = ("instance", "device", "allocator", "block", "buffer", "buffer_view", "image",
          "image_view", "shader_module", "descriptor_layout", "pipeline", "descriptor_pool",
          "command_pool", "command_buffer", "fence", "query_pool", "semaphore", "import",
-         "pipeline_cache", "sampler")
+         "pipeline_cache", "sampler", "abandoned")
 
 cdef long[<int>KINDS] alive
 
@@ -101,6 +101,8 @@ def live_objects():
     """How many Vulkan objects of each kind vkrt holds in this process, as a dict of ints.
 
     An object counts until it is really destroyed: a closed device with buffers left on it is
-    alive until the last of them is closed.
+    alive until the last of them is closed. "abandoned" are closed objects of all kinds that were
+    left as they are, because nobody can tell whether the device is done with them: after a
+    `DeviceLostError` that says so, they stay to the end of the process.
     """
     return {name: alive[i] for i, name in enumerate(NAMES)}

@@ -22,14 +22,6 @@ cdef class CommandPool:
     cdef void destroy(self) noexcept
 
 
-cdef extern from * nogil:
-    """
-    #include <stdint.h>
-    #define VKRT_FOREVER UINT64_MAX
-    """
-    uint64_t FOREVER "VKRT_FOREVER"  # nanoseconds
-
-
 @cython.final
 cdef class CommandBuffer:
     cdef CommandPool pool
@@ -78,7 +70,8 @@ cdef class Fence:
 
 # Resets the fence and submits; safe from several threads.
 cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 nogil
-# 1 when the fence is signaled, 0 when `timeout` nanoseconds passed before.
+# 1 when the fence is signaled, 0 when `timeout` nanoseconds passed before. Raises only where the
+# device is done with what it was given, because it is lost, or was given up.
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil
 # Refuses what was closed: drivers crash on a handle that is null.
 cdef int need(void* handle) except -1 nogil

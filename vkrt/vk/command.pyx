@@ -266,7 +266,7 @@ cdef class CommandBuffer:
             return
         self.handle = NULL
         self.device.vk.vkFreeCommandBuffers(self.device.handle, self.pool.handle, 1, &handle)
-        count(COMMAND_BUFFER, -1)
+        self.device.uncount(COMMAND_BUFFER)
         self.pool.children -= 1
         if self.pool.closed and self.pool.children == 0:
             self.pool.destroy()
@@ -349,7 +349,11 @@ cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 no
 
 
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil:
+    cdef int failures = 0
+    cdef int result = VK_SUCCESS
     need(fence.handle)
-    cdef int result = check(fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle,
-                                                            1, timeout), b"vkWaitForFences")
-    return result == VK_SUCCESS
+    while True:
+        result = fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle, 1, timeout)
+        if result >= 0:
+            return result == VK_SUCCESS
+        fence.device.wait_failed(result, &failures, b"vkWaitForFences")

@@ -84,6 +84,8 @@ cdef class Device:
     cdef int retain(self) except -1
     cdef int created(self, VkResult result, Kind kind, const char* call) except -1
     cdef void destroyed(self, Kind kind) noexcept
+    # What `destroyed` counts, for kinds that retain nothing
+    cdef void uncount(self, Kind kind) noexcept
     cdef void release(self) noexcept
     # The device's only sampler (nearest, clamped), created on first use.
     cdef VkSampler sampler(self) except NULL
@@ -91,6 +93,12 @@ cdef class Device:
     # there is. A VkResult, or FORKED; raises what the lock raises when it is taken.
     cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,
                     VkFence fence) except? RAISED nogil
+    # A wait for the device has failed with this result, which says nothing of whether the device
+    # is done: returns where the wait is to be tried again, else raises. `failures` counts them,
+    # from 0 at the first one.
+    cdef int wait_failed(self, int result, int* failures, const char* call) except -1 nogil
+    # Raises DeviceLostError; what was made of the device is left as it is from now on.
+    cdef int give_up(self, reason) except -1
     cdef int enter_host_lock(self) except -1
     cdef void exit_host_lock(self) noexcept
     cdef int set_host_lock(self, lock) except -1

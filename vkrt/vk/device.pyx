@@ -19,23 +19,40 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
-from vkrt.vk.check cimport DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count
+from vkrt.vk.check cimport (
+    ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count,
+)
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
     FeatureChain, check_family, check_version, common_version, compute_family, describe,
     link_features, set_features, timestamp_bits_of, upload_family, usable_devices,
     wanted_extensions,
 )
-from vkrt.vk.process cimport FORKED, forked_from_user, unwatch, watch
+from vkrt.vk.process cimport FORKED, forked_from_user, give_up, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
 
-from vkrt.errors import ForkedError, InputError, LoaderError
+from vkrt.errors import DeviceLostError, ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
+from vkrt.vk.check import error_of
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.memory_types import reads_slowly, shares_memory
 from vkrt.vk.physical import feature_names
 from vkrt.work.handles import address_of
+
+cdef extern from * nogil:
+    """
+    #include <time.h>
+    static inline void vkrt_nap_of(long nanoseconds) {
+        struct timespec time = {0, nanoseconds};
+        nanosleep(&time, NULL);
+    }
+    """
+    void nap "vkrt_nap_of"(long nanoseconds)
+
+# A wait that fails is tried so often, with naps between, in nanoseconds: a second together.
+cdef int ATTEMPTS = 100
+cdef long NAP = 10_000_000
 
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
 
@@ -305,15 +322,23 @@ cdef class Device:
         return self.calls.inherited
 
     def check_process(self):
-        """Raises ForkedError where the device is `inherited`."""
+        """Raises where no call may reach the driver.
+
+        Raises:
+            ForkedError: the device is `inherited`.
+            DeviceLostError: it was given up.
+        """
         if self.calls.inherited:
             raise ForkedError(
                 f"process {os.getpid()} was forked from process {self.process}, which has opened "
                 f"{self.info.name} and goes on using it; in the child, open the device, or load "
                 "the program, after the fork")
+        if self.calls.given_up:
+            raise DeviceLostError(f"{self.info.name} was given up; open it, or load the program, "
+                                  "again")
 
     cdef int retain(self) except -1:
-        if self.calls.inherited:
+        if self.calls.inherited or self.calls.given_up:
             self.check_process()
         if self.closed:
             raise ValueError("the device is closed")
@@ -328,8 +353,31 @@ cdef class Device:
         return 0
 
     cdef void destroyed(self, Kind kind) noexcept:
-        count(kind, -1)
+        self.uncount(kind)
         self.release()
+
+    cdef void uncount(self, Kind kind) noexcept:
+        count(kind, -1)
+        if self.calls.given_up:
+            count(ABANDONED, 1)
+
+    cdef int wait_failed(self, int result, int* failures, const char* call) except -1 nogil:
+        # A device that is lost is at work on nothing.
+        if result == VK_ERROR_DEVICE_LOST or self.calls.inherited:
+            check(<VkResult>result, call)
+        failures[0] += 1
+        if failures[0] < ATTEMPTS:
+            nap(NAP)
+            return 0
+        with gil:
+            self.give_up(error_of(result, call.decode()))
+
+    cdef int give_up(self, reason) except -1:
+        give_up(&self.calls)
+        raise DeviceLostError(
+            f"{reason}: nobody can tell when {self.info.name} is done with what it was given, so "
+            "the device is given up, with everything that was made of it; open it, or load the "
+            "program, again", VK_ERROR_DEVICE_LOST)
 
     cdef void release(self) noexcept:
         self.children -= 1
@@ -354,9 +402,10 @@ cdef class Device:
                 with nogil:
                     self.vk.vkDeviceWaitIdle(handle)
                     self.vk.vkDestroyDevice(handle, NULL)
-            count(DEVICE, -1)
+            self.uncount(DEVICE)
         unwatch(&self.calls)
-        if instance is not None:
+        # An instance may not go before its devices, of which one that is given up stays.
+        if instance is not None and not (self.calls.given_up and self.owned):
             instance.release()
 
     cdef VkSampler sampler(self) except NULL:
@@ -382,6 +431,8 @@ cdef class Device:
         cdef int result
         if self.calls.inherited:  # a thread of the parent may have held the lock
             return FORKED
+        if self.calls.given_up:  # a thread may be in a call that does not return
+            return VK_ERROR_DEVICE_LOST
         if self.loses_imports and self.imports:
             return VK_ERROR_DEVICE_LOST
         # The host's lock first: who waits for it may have to let go of the GIL, for which others

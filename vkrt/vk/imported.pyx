@@ -2,6 +2,7 @@
 """Host memory imported into a device (VK_EXT_external_memory_host): no copy, no device memory."""
 
 cimport cython
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -130,6 +131,9 @@ cdef class HostImport:
             self.memory = NULL
             self.device.vk.vkFreeMemory(self.device.handle, memory, NULL)
             self.device.imports -= 1
+            # A device that was given up may still read the memory, which stays then.
+            if self.device.calls.given_up:
+                Py_INCREF(self.owner)
             self.device.destroyed(IMPORT)
         self.owner = None
 

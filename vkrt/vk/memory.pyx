@@ -238,7 +238,7 @@ cdef class Allocator:
         are since the start.
         """
         cdef VmaStatistics now
-        if self.handle == NULL or self.device.calls.inherited:
+        if self.handle == NULL or self.device.calls.inherited or self.device.calls.given_up:
             memset(&now, 0, sizeof(now))
         else:
             now = sum_of_heaps(self)
@@ -258,7 +258,7 @@ cdef class Allocator:
         self.handle = NULL
         if handle != NULL:
             # VMA has its own table of functions, and locks.
-            if not self.device.calls.inherited:
+            if not (self.device.calls.inherited or self.device.calls.given_up):
                 vmaDestroyAllocator(handle)
             self.device.destroyed(ALLOCATOR)
 
@@ -358,6 +358,8 @@ cdef class Block:
     cdef int check_process(self) except -1 nogil:
         if self.allocator.device.calls.inherited:
             return check(<VkResult>FORKED, b"Block")
+        if self.allocator.device.calls.given_up:
+            return check(VK_ERROR_DEVICE_LOST, b"Block")
         return 0
 
     # Called by Buffer and Image, which have checked the place. VMA has to bind what it allocated.
@@ -403,6 +405,7 @@ cdef class Block:
 
     cdef void destroy(self) noexcept:
         cdef void* handle = self.handle
+        cdef Device device
         if handle == NULL:
             return
         self.handle = NULL
@@ -411,12 +414,13 @@ cdef class Block:
         if self.behind != NULL:
             free(mapped)
             mapped, self.behind = self.behind, NULL
-        if not self.allocator.device.calls.inherited:
+        device = self.allocator.device
+        if not (device.calls.inherited or device.calls.given_up):
             with nogil:
-                if mapped != NULL and self.allocator.device.remove_on_free:
+                if mapped != NULL and device.remove_on_free:
                     return_pages(mapped, self.size)
                 vmaFreeMemory(self.allocator.handle, handle)
-        count(BLOCK, -1)
+        device.uncount(BLOCK)
         self.allocator.release()
 
     def __enter__(self):

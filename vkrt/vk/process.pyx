@@ -11,7 +11,7 @@ as a `ForkedError`; destroying forgets the handle. Calls cost nothing more in th
 `pthread_atfork` sees every fork, also those that are not Python's.
 """
 
-from vkrt.vk.api cimport VkResult
+from vkrt.vk.api cimport VK_ERROR_DEVICE_LOST, VkResult
 
 
 cdef extern from "pthread.h" nogil:
@@ -29,15 +29,24 @@ cdef VkResult refuse() noexcept nogil:
     return <VkResult>FORKED
 
 
+cdef VkResult lost() noexcept nogil:
+    return VK_ERROR_DEVICE_LOST
+
+
+cdef void replace_all(Calls* calls, void* function) noexcept nogil:
+    """Puts one function in the place of all that there are."""
+    cdef size_t i
+    for i in range(calls.count):
+        if calls.functions[i] != NULL:
+            calls.functions[i] = function
+
+
 cdef void in_child() noexcept nogil:
     """Runs in the child, in the thread that forked, which is the only one there."""
     global first, was_forked
     cdef Calls* calls = first
-    cdef size_t i
     while calls != NULL:
-        for i in range(calls.count):
-            if calls.functions[i] != NULL:
-                calls.functions[i] = <void*>refuse
+        replace_all(calls, <void*>refuse)
         calls.inherited = True
         was_forked = True
         calls = calls.after
@@ -70,6 +79,12 @@ cdef void unwatch(Calls* calls) noexcept:
     if calls.after != NULL:
         calls.after.before = calls.before
     calls.functions = NULL
+
+
+cdef void give_up(Calls* calls) noexcept:
+    if not calls.inherited:
+        calls.given_up = True
+        replace_all(calls, <void*>lost)
 
 
 cdef bint forked_from_user() noexcept:

@@ -274,7 +274,7 @@ cdef class Image(Resource):
         if self.view_handle != NULL:
             self.device.vk.vkDestroyImageView(self.device.handle, self.view_handle, NULL)
             self.view_handle = NULL
-            count(IMAGE_VIEW, -1)
+            self.device.uncount(IMAGE_VIEW)
         self.device.vk.vkDestroyImage(self.device.handle, handle, NULL)
         self.device.destroyed(IMAGE)
 

@@ -17,8 +17,11 @@ cdef class TimelineSemaphore:
     cdef bint on_compute
     cdef bint on_upload
 
-    # Whether the value was reached within so many nanoseconds.
+    # Whether the value was reached within so many nanoseconds. Raises only where the device is done
+    # with what it was given, because it is lost, or was given up.
     cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil
+    # Waits until the value is reached.
+    cdef int finish(self, uint64_t value) except -1 nogil
     # Brings it to a value above the one it has.
     cdef int raise_to(self, uint64_t value) except -1 nogil
     cdef void destroy(self) noexcept

@@ -11,8 +11,10 @@ from vkrt.vk.check cimport SEMAPHORE, check
 from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 
-from vkrt.errors import UnsupportedError
+from vkrt.errors import UnsupportedError, VulkanError
 
+# Nanoseconds of a wait at a time
+cdef uint64_t SLICE = 100_000_000
 # Nanoseconds; other programs of the device may be at work.
 cdef uint64_t DRAINED_WITHIN = 10_000_000_000
 
@@ -72,6 +74,8 @@ cdef class TimelineSemaphore:
 
     cdef int reached(self, uint64_t value, uint64_t timeout) except -1 nogil:
         cdef VkSemaphoreWaitInfo info
+        cdef int failures = 0
+        cdef int result = VK_SUCCESS
         if self.handle == NULL:
             with gil:
                 raise ValueError("the timeline semaphore is closed")
@@ -80,8 +84,17 @@ cdef class TimelineSemaphore:
         info.semaphoreCount = 1
         info.pSemaphores = &self.handle
         info.pValues = &value
-        return check(self.device.vk.vkWaitSemaphores(self.device.handle, &info, timeout),
-                     b"vkWaitSemaphores") == VK_SUCCESS
+        while True:
+            result = self.device.vk.vkWaitSemaphores(self.device.handle, &info, timeout)
+            if result >= 0:
+                return result == VK_SUCCESS
+            self.device.wait_failed(result, &failures, b"vkWaitSemaphores")
+
+    cdef int finish(self, uint64_t value) except -1 nogil:
+        # In slices: another thread may give the device up, and this wait would have no end.
+        while not self.reached(value, SLICE):
+            pass
+        return 0
 
     cdef int raise_to(self, uint64_t value) except -1 nogil:
         cdef VkSemaphoreSignalInfo info
@@ -147,7 +160,7 @@ cdef void drain(Device device, VkQueue queue) noexcept:
     cdef VkFenceCreateInfo info
     cdef VkSubmitInfo nothing
     cdef VkFence fence = NULL
-    cdef int result
+    cdef int result, failures = 0
     if device.calls.inherited:
         return  # the queue is the parent's
     memset(&info, 0, sizeof(info))
@@ -161,7 +174,12 @@ cdef void drain(Device device, VkQueue queue) noexcept:
         with nogil:
             result = device.submit(queue, &nothing, fence)
             if result == VK_SUCCESS:
-                device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
+                result = device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
+                while result < 0:
+                    device.wait_failed(result, &failures, b"vkWaitForFences")
+                    result = device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
+    except VulkanError:
+        pass  # nothing is destroyed on a device that was given up, and one that is lost is done
     finally:  # an error of the host's lock is reported
         device.vk.vkDestroyFence(device.handle, fence, NULL)
 

@@ -1,0 +1,171 @@
+/* Calls that fail, as a test asks for: the n-th call of one function from now on, once, so many times
+ * or for good. A call that fails does nothing, but a submission or a wait that fails does not stop
+ * what the device is at either. */
+#include <string.h>
+
+#include "layer.h"
+
+#define A const VkAllocationCallbacks* callbacks
+/* Every function with a result that vkrt or VMA asks a device for: name, parameters, arguments */
+#define FAILING(X) \
+  X(DeviceWaitIdle, (VkDevice of), (of)) \
+  X(QueueSubmit, (VkQueue of, uint32_t count, const VkSubmitInfo* infos, VkFence fence), \
+    (of, count, infos, fence)) \
+  X(CreateBuffer, (VkDevice of, const VkBufferCreateInfo* info, A, VkBuffer* made), \
+    (of, info, callbacks, made)) \
+  X(CreateBufferView, (VkDevice of, const VkBufferViewCreateInfo* info, A, VkBufferView* made), \
+    (of, info, callbacks, made)) \
+  X(CreateImage, (VkDevice of, const VkImageCreateInfo* info, A, VkImage* made), \
+    (of, info, callbacks, made)) \
+  X(CreateImageView, (VkDevice of, const VkImageViewCreateInfo* info, A, VkImageView* made), \
+    (of, info, callbacks, made)) \
+  X(CreateSampler, (VkDevice of, const VkSamplerCreateInfo* info, A, VkSampler* made), \
+    (of, info, callbacks, made)) \
+  X(CreateShaderModule, (VkDevice of, const VkShaderModuleCreateInfo* info, A, \
+                         VkShaderModule* made), (of, info, callbacks, made)) \
+  X(CreateDescriptorSetLayout, (VkDevice of, const VkDescriptorSetLayoutCreateInfo* info, A, \
+                                VkDescriptorSetLayout* made), (of, info, callbacks, made)) \
+  X(CreatePipelineLayout, (VkDevice of, const VkPipelineLayoutCreateInfo* info, A, \
+                           VkPipelineLayout* made), (of, info, callbacks, made)) \
+  X(CreatePipelineCache, (VkDevice of, const VkPipelineCacheCreateInfo* info, A, \
+                          VkPipelineCache* made), (of, info, callbacks, made)) \
+  X(GetPipelineCacheData, (VkDevice of, VkPipelineCache cache, size_t* size, void* data), \
+    (of, cache, size, data)) \
+  X(CreateComputePipelines, (VkDevice of, VkPipelineCache cache, uint32_t count, \
+                             const VkComputePipelineCreateInfo* infos, A, VkPipeline* made), \
+    (of, cache, count, infos, callbacks, made)) \
+  X(CreateDescriptorPool, (VkDevice of, const VkDescriptorPoolCreateInfo* info, A, \
+                           VkDescriptorPool* made), (of, info, callbacks, made)) \
+  X(AllocateDescriptorSets, (VkDevice of, const VkDescriptorSetAllocateInfo* info, \
+                             VkDescriptorSet* made), (of, info, made)) \
+  X(CreateCommandPool, (VkDevice of, const VkCommandPoolCreateInfo* info, A, \
+                        VkCommandPool* made), (of, info, callbacks, made)) \
+  X(AllocateCommandBuffers, (VkDevice of, const VkCommandBufferAllocateInfo* info, \
+                             VkCommandBuffer* made), (of, info, made)) \
+  X(BeginCommandBuffer, (VkCommandBuffer of, const VkCommandBufferBeginInfo* info), (of, info)) \
+  X(EndCommandBuffer, (VkCommandBuffer of), (of)) \
+  X(AllocateMemory, (VkDevice of, const VkMemoryAllocateInfo* info, A, VkDeviceMemory* made), \
+    (of, info, callbacks, made)) \
+  X(MapMemory, (VkDevice of, VkDeviceMemory memory, VkDeviceSize offset, VkDeviceSize size, \
+                VkMemoryMapFlags flags, void** made), (of, memory, offset, size, flags, made)) \
+  X(FlushMappedMemoryRanges, (VkDevice of, uint32_t count, const VkMappedMemoryRange* ranges), \
+    (of, count, ranges)) \
+  X(InvalidateMappedMemoryRanges, (VkDevice of, uint32_t count, \
+                                   const VkMappedMemoryRange* ranges), (of, count, ranges)) \
+  X(BindBufferMemory, (VkDevice of, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize offset), \
+    (of, buffer, memory, offset)) \
+  X(BindBufferMemory2, (VkDevice of, uint32_t count, const VkBindBufferMemoryInfo* infos), \
+    (of, count, infos)) \
+  X(BindImageMemory, (VkDevice of, VkImage image, VkDeviceMemory memory, VkDeviceSize offset), \
+    (of, image, memory, offset)) \
+  X(BindImageMemory2, (VkDevice of, uint32_t count, const VkBindImageMemoryInfo* infos), \
+    (of, count, infos)) \
+  X(CreateSemaphore, (VkDevice of, const VkSemaphoreCreateInfo* info, A, VkSemaphore* made), \
+    (of, info, callbacks, made)) \
+  X(WaitSemaphores, (VkDevice of, const VkSemaphoreWaitInfo* info, uint64_t timeout), \
+    (of, info, timeout)) \
+  X(SignalSemaphore, (VkDevice of, const VkSemaphoreSignalInfo* info), (of, info)) \
+  X(GetSemaphoreCounterValue, (VkDevice of, VkSemaphore semaphore, uint64_t* value), \
+    (of, semaphore, value)) \
+  X(GetMemoryHostPointerPropertiesEXT, \
+    (VkDevice of, VkExternalMemoryHandleTypeFlagBits type, const void* pointer, \
+     VkMemoryHostPointerPropertiesEXT* found), (of, type, pointer, found)) \
+  X(CreateFence, (VkDevice of, const VkFenceCreateInfo* info, A, VkFence* made), \
+    (of, info, callbacks, made)) \
+  X(ResetFences, (VkDevice of, uint32_t count, const VkFence* fences), (of, count, fences)) \
+  X(WaitForFences, (VkDevice of, uint32_t count, const VkFence* fences, VkBool32 all, \
+                    uint64_t timeout), (of, count, fences, all, timeout)) \
+  X(CreateQueryPool, (VkDevice of, const VkQueryPoolCreateInfo* info, A, VkQueryPool* made), \
+    (of, info, callbacks, made)) \
+  X(GetQueryPoolResults, (VkDevice of, VkQueryPool pool, uint32_t first, uint32_t count, \
+                          size_t size, void* data, VkDeviceSize stride, VkQueryResultFlags flags), \
+    (of, pool, first, count, size, data, stride, flags))
+
+#define NUMBER(name, parameters, arguments) NUMBER_##name,
+enum { FAILING(NUMBER) COUNT };
+#define NAME(name, parameters, arguments) "vk" #name,
+static const char* const names[COUNT + 1] = {FAILING(NAME) NULL};
+
+_Static_assert(COUNT <= MAX_FAILING, "struct device has room for fewer functions");
+
+static pthread_mutex_t plans = PTHREAD_MUTEX_INITIALIZER;
+static int chosen = -1;
+static long until, left, injected; /* calls up to the first one; failures, of which -1 are endless */
+static long calls[COUNT];          /* since then, of each function */
+static VkResult chosen_result;
+
+/* Whether this call is to fail, and with what */
+static bool must_fail(int number, VkResult* result) {
+  pthread_mutex_lock(&plans);
+  calls[number]++;
+  bool fails = number == chosen && left != 0 && --until <= 0;
+  if (fails) {
+    injected++;
+    if (left > 0) left--;
+    *result = chosen_result;
+  }
+  pthread_mutex_unlock(&plans);
+  return fails;
+}
+
+VK_LAYER_EXPORT int hostile_fail(const char* name, long at, long times, int result) {
+  int found = -1;
+  for (int i = 0; name && i < COUNT; i++)
+    if (!strcmp(names[i], name)) found = i;
+  pthread_mutex_lock(&plans);
+  chosen = found;
+  until = at;
+  left = times;
+  injected = 0;
+  memset(calls, 0, sizeof calls);
+  chosen_result = (VkResult)result;
+  pthread_mutex_unlock(&plans);
+  return found >= 0;
+}
+
+VK_LAYER_EXPORT long hostile_injected(void) {
+  pthread_mutex_lock(&plans);
+  long number = injected;
+  pthread_mutex_unlock(&plans);
+  return number;
+}
+
+VK_LAYER_EXPORT long hostile_calls(int number) {
+  pthread_mutex_lock(&plans);
+  long found = number >= 0 && number < COUNT ? calls[number] : 0;
+  pthread_mutex_unlock(&plans);
+  return found;
+}
+
+VK_LAYER_EXPORT const char* hostile_function(int number) {
+  return number >= 0 && number <= COUNT ? names[number] : NULL;
+}
+
+#define WRAP(name, parameters, arguments) \
+  static VkResult VKAPI_CALL hostile_##name parameters { \
+    VkResult result; \
+    if (must_fail(NUMBER_##name, &result)) return result; \
+    return ((PFN_vk##name)device_of(of)->behind[NUMBER_##name]) arguments; \
+  }
+FAILING(WRAP)
+
+PFN_vkVoidFunction failing_function(const char* name) {
+#define FIND(function, parameters, arguments) BOTH(name, function);
+  FAILING(FIND)
+#undef FIND
+  return NULL;
+}
+
+/* With the other files' functions in the place of the driver's, where they have one */
+void start_failures(struct device* device, PFN_vkVoidFunction (*find)(const char*)) {
+  for (int i = 0; i < COUNT; i++) {
+    char extended[64];
+    device->behind[i] = find(names[i]);
+    if (!device->behind[i]) device->behind[i] = device->lookup(device->handle, names[i]);
+    if (device->behind[i]) continue;
+    /* On a device of Vulkan 1.1 some are an extension's. */
+    strcpy(extended, names[i]);
+    strcat(extended, "KHR");
+    device->behind[i] = device->lookup(device->handle, extended);
+  }
+}
