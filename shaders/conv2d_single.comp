@@ -63,10 +63,11 @@ void main() {
       if (is_aligned != 0 && x >= 0 && x + 3 < W) {
         v = LOAD(source, AT(y, image, x >> 2, H, (W + 3) / 4));
       } else {
-        // Taps beyond the kernel meet the zeros that pad its rows.
         v = vec4(element(x, y, image), element(x + dilation_x, y, image),
                  element(x + 2 * dilation_x, y, image), element(x + 3 * dilation_x, y, image));
       }
+      // Taps beyond the kernel meet the zeros that pad its rows, and 0 * NaN is NaN.
+      v = mask_padding(v, VALID(k, kernel_x));
       int at = ky * texels + k, columns = kernel_y * texels;
       sum += vec4(dot(v, LOAD_WEIGHT(weight, WEIGHT_AT(4 * z, at, columns))),
                   dot(v, LOAD_WEIGHT(weight, WEIGHT_AT(min(4 * z + 1, last), at, columns))),
