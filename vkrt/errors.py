@@ -90,10 +90,10 @@ class PipelineError(VulkanError):
 
 
 class DeviceLostError(VulkanError):
-    """The device was lost (driver reset or crash), or it was given up: nobody can tell when it is done
-    with what it was given, because waits fail, or because it waits for a signal that fails. What it
-    may still use then stays allocated ("abandoned" in `vkrt.vk.live_objects`). The program has to
-    be loaded again."""
+    """The device was lost (driver reset or crash), or it was given up: nobody can tell when it is
+    done with what it was given, because waits fail, or because it waits for a signal that fails.
+    What it may still use then stays allocated ("abandoned" in `vkrt.vk.live_objects`). The program
+    has to be loaded again."""
 
 
 class ForkedError(DeviceLostError):

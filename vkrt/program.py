@@ -93,8 +93,9 @@ class Program:
         first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
         if first is not None:
             method = self.load_method(first)
+            mapper = method.prepared.mapper
             # Where there was no memory for an import there may be the next time.
-            if not method.prepared.mapper.lacked_memory:
+            if mapper is None or not mapper.lacked_memory:
                 plans.write(self._device, Kept.of(names, method.prepared))
 
     def _load_kept(self, kept: Kept) -> bool:

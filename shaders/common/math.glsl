@@ -333,10 +333,12 @@ vec4 erfc_positive(vec4 x) {
   return t * exp_(p * t - 1.26551223 - x * x);
 }
 
-// x * P(normal <= x): from the tail's side, where nothing cancels.
+// x * P(normal <= x): from the tail's side, where nothing cancels. Beyond 20 the tail is zero; an
+// infinity times zero would be NaN, which it is only below zero, as in eager PyTorch.
 vec4 gelu_(vec4 x) {
   vec4 tail = 0.5 * abs(x) * erfc_positive(abs(x) * 0.707106781186547524);
-  return mix(x - tail, -tail, lessThan(x, vec4(0)));
+  vec4 above = mix(x - tail, x, greaterThan(x, vec4(20)));
+  return mix(above, -tail, lessThan(x, vec4(0)));
 }
 
 vec4 erf_(vec4 v) {

@@ -1,9 +1,9 @@
 """What programs do while calls of the driver fail, for test_calls_that_fail.py: in a process of its
 own, with a profile, whose layer fails the calls (failures.c).
 
-A trial fails one function from its n-th call on, once or for good, in the course of one body. It ends
-with the right answer or with the error that the failure stands for, within `SECONDS`, and leaves
-nothing behind but what a device that was given up may still use.
+A trial fails one function from its n-th call on, once or for good, in the course of one body. It
+ends with the right answer or with the error that the failure stands for, within `SECONDS`, and
+leaves nothing behind but what a device that was given up may still use.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Interrupt(Exception):
 
 
 def interrupted(stack: ExitStack) -> Any:
-    """A program with streamed weights, a run of which was interrupted while the device was at it."""
+    """A program with streamed weights, a run of which was interrupted while the device was busy."""
     program = loading("places", weights="stream")(stack)
     with patch.object(method, "_run_kernel", side_effect=Interrupt), suppress(Interrupt):
         program.run(*inputs_of(program))
@@ -300,7 +300,7 @@ def trial(layer: Layer, name: str, call: str, at: int, times: int, expected: Any
                 # A weight that was to come for this run: the failure is told by it.
                 again = outcome(lambda: body.again(thing))
             closed.append(outcome(stack.close))
-        del thing
+        thing = None
     gc.collect()
     after = live_objects()
     given_up = after["abandoned"] - before["abandoned"]
@@ -400,7 +400,7 @@ def give_up_a_shared_device() -> None:
         for thread in threads:
             thread.join()
         said.append(("load", str(outcome(lambda: vkrt.load(MODELS / "toy.pte", device)))))
-    del one, other, device
+    one = other = device = None
     gc.collect()
     left = {kind: count - before[kind] for kind, count in live_objects().items()
             if count != before[kind]}

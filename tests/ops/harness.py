@@ -238,6 +238,21 @@ def check(results: Sequence[np.ndarray], case: Case) -> None:
         assert largest <= case.rtol * LARGEST_ERROR, f"result {index}: error {largest:.3g}"
 
 
+def check_leaks(results: Sequence[np.ndarray], case: Case) -> None:
+    """Makes sure that every element that should be finite is.
+
+    Raises:
+        AssertionError: saying how many of which result are not.
+    """
+    for index, (result, expected) in enumerate(zip(results, case.expected, strict=True)):
+        expected = np.asarray(expected)
+        if result.dtype.kind == "f" and expected.dtype.kind == "f":
+            largest = np.finfo(result.dtype).max
+            leaks = ~np.isfinite(result) & (np.abs(expected) < largest)
+            assert not leaks.any(), (f"result {index}: {leaks.sum()} of {leaks.size} elements are "
+                                     "not finite that do not depend on what is NaN")
+
+
 def samples() -> Iterator[Sample]:
     """All samples: those of every module in tests/ops/samples."""
     for path in sorted((Path(__file__).parent / "samples").glob("*.py")):
@@ -260,6 +275,20 @@ class Variant:
 
     def case(self) -> Case:
         return make_case(self.sample, self.half, self.layout)
+
+    def spoiled(self) -> Variant:
+        """The same with NaN as one element of its first input of floats, where there is one, and
+        where what comes out is known for any input."""
+        sample = self.sample
+        index = next((i for i, arg in enumerate(sample.args) if i not in sample.constants
+                      and isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.size),
+                     None)
+        if index is None or not callable(sample.expect):
+            return self
+        array = sample.args[index].copy()
+        array.flat[array.size // 2] = np.nan
+        args = [*sample.args[:index], array, *sample.args[index + 1:]]
+        return replace(self, sample=replace(sample, args=args))
 
 
 def variants() -> Iterator[Variant]:

@@ -106,7 +106,7 @@ def max_pool2d(x, kernel, stride, padding=(0, 0), dilation=(1, 1), ceil=False):
                 column = ox * stride[1] - padding[1] + kx * dilation[1]
                 if 0 <= y < height and 0 <= column < width:
                     value = x[(*outer, y, column)]
-                    if value > best[where]:
+                    if value > best[where] or value != value:
                         best[where], index[where] = value, y * width + column
     return best, index
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from dealing import DEPTH, RUN, STORAGES, is_of_profile
 from gaps import PATTERNS, check_weights, run_over
-from harness import Variant, check, grouped, is_finite, merged, variants
+from harness import Variant, check, check_leaks, grouped, is_finite, merged, variants
 from selection import chosen
 
 from vkrt.device.policy import SWIFTSHADER, target_of
@@ -105,11 +105,18 @@ def test_all_samples(group: list[Variant], storage: str, device):
         first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
         for a, b in zip(first, second):
             np.testing.assert_array_equal(a, b, err_msg="results change with what the memory held")
+        spoiled = [variant.spoiled().case() for variant in group]
+        third = method.execute([array for case in spoiled for array in case.inputs])
     finally:
         method.close()
-    results = iter(first)
+    _check_each(group, cases, first, check)
+    _check_each(group, spoiled, third, check_leaks)
+
+
+def _check_each(group, cases, found, check_one) -> None:
+    results = iter(found)
     for variant, case in zip(group, cases):
         try:
-            check([next(results) for _ in case.expected], case)
+            check_one([next(results) for _ in case.expected], case)
         except AssertionError as error:
             raise AssertionError(f"{variant}: {error}") from error

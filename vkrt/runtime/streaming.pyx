@@ -139,8 +139,8 @@ cdef class Streamer:
             self.news.set()
 
     cdef int _let_go(self) except -1:
-        """Lets the device go on where it waits for reloads that will not come. Raises nothing: it is
-        `stranded` where that fails."""
+        """Lets the device go on where it waits for reloads that will not come. Raises nothing: it
+        is `stranded` where that fails."""
         try:
             if self.host_signaled:
                 self._signal(self.first + self.started * len(self.reloads))

@@ -28,7 +28,7 @@ from vkrt.vk.physical cimport (
     link_features, set_features, timestamp_bits_of, upload_family, usable_devices,
     wanted_extensions,
 )
-from vkrt.vk.process cimport FORKED, forked_from_user, give_up, unwatch, watch
+from vkrt.vk.process cimport FORKED, forked_from_user, stop_calls, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
 
 from vkrt.errors import DeviceLostError, ForkedError, InputError, LoaderError
@@ -373,7 +373,7 @@ cdef class Device:
             self.give_up(error_of(result, call.decode()))
 
     cdef int give_up(self, reason) except -1:
-        give_up(&self.calls)
+        stop_calls(&self.calls)
         raise DeviceLostError(
             f"{reason}: nobody can tell when {self.info.name} is done with what it was given, so "
             "the device is given up, with everything that was made of it; open it, or load the "

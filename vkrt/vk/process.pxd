@@ -12,7 +12,7 @@ cdef struct Calls:
     # Whether this process was forked from the one that the handles belong to: they are of no use
     # here, and every function of the table does nothing but return FORKED.
     bint inherited
-    # Whether they are the handles of a device that was given up, see `give_up`
+    # Whether they are the handles of a device that was given up, see `stop_calls`
     bint given_up
     Calls* before
     Calls* after
@@ -27,6 +27,6 @@ cdef int watch(Calls* calls, void* table, size_t nbytes) except -1
 cdef void unwatch(Calls* calls) noexcept
 # No call reaches the driver any more: every function of the table does nothing but return
 # VK_ERROR_DEVICE_LOST, so that what is destroyed is left as it is. With the GIL only.
-cdef void give_up(Calls* calls) noexcept
+cdef void stop_calls(Calls* calls) noexcept
 # Whether this process (or one before it) was forked from one in which tables were watched.
 cdef bint forked_from_user() noexcept

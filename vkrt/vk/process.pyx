@@ -81,7 +81,7 @@ cdef void unwatch(Calls* calls) noexcept:
     calls.functions = NULL
 
 
-cdef void give_up(Calls* calls) noexcept:
+cdef void stop_calls(Calls* calls) noexcept:
     if not calls.inherited:
         calls.given_up = True
         replace_all(calls, <void*>lost)
