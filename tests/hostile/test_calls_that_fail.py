@@ -100,3 +100,25 @@ def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
         print(layer.stop(), mapped())
         """, str(MODELS / "mlp.pte"), str(tmp_path), **environment_of("apu"))
     assert printed.split() == ["False", "1", "True"]
+
+
+def test_a_cache_that_cannot_be_read_leaves_the_file_as_it_is(tmp_path):
+    """What a driver compiled before is not lost with one failed call."""
+    printed = run_python("""
+        import sys
+        from pathlib import Path
+
+        import vkrt
+        from hostile.trials import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer
+
+        file = Path(sys.argv[1])
+        with vkrt.load(sys.argv[2], pipeline_cache=str(file)):
+            pass
+        before, layer = file.read_bytes(), Layer()
+        layer.fail("vkGetPipelineCacheData", 1, FOR_GOOD, OUT_OF_HOST_MEMORY)
+        with vkrt.load(sys.argv[3], pipeline_cache=str(file)):
+            pass
+        print(layer.stop() > 0, len(before) > 0, file.read_bytes() == before)
+        """, str(tmp_path / "cache"), str(MODELS / "mlp.pte"), str(MODELS / "toy.pte"),
+        **environment_of("mali"))
+    assert printed.split() == ["True", "True", "True"]

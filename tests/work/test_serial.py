@@ -147,7 +147,7 @@ STORAGE, OPERAND, STEP, PREPACK = (0, 0), (1, 0), (2, 2, 0), (2, 1, 0)
     ((*OPERAND, 6), 1 << 40, "beyond its storage"), ((*OPERAND, 2), "float8", "one of"),
     (OPERAND, 7, "an array of 8"), ((*PREPACK, 0, 0), -1, "an integer from 0"),
     ((*PREPACK, 0), None, "an array of 7"), ((2, 7, 11, 0, 0), [1], "an array of 2"),
-    ((2, 6), "texture2d", "one of texel"), ((2, 7), {}, "an array of 13"),
+    ((2, 6), "texture2d", "one of texel"), ((2, 7), {}, "an array of 14"),
     ((2, 8), "a", "an array"), ((2, 3), [7777], "the place of one"),
     ((2, 9), [[1 << 20]], "do not fit"), ((2, 0), [], "null"),
 ], ids=str)

@@ -11,6 +11,7 @@
 A method with dynamic shapes has several: one for each of the sizes it was run at lately.
 """
 
+import threading
 from time import perf_counter
 
 cimport cython
@@ -74,6 +75,8 @@ cdef class ComputeGraph:
     cdef StateMemory state
     # What is closed when the device is done with such a run
     cdef list leftovers
+    # Held by the thread that waits: the graph's owner, or one that loads another program
+    cdef object settling
     cdef readonly bint unfinished
     cdef readonly bint bound
 
@@ -86,6 +89,8 @@ cdef class ComputeGraph:
         self.skips = not any(isinstance(step, Move) for step in work.steps)
         self.sections = []
         self.leftovers = []
+        # A handler of signals may close what its own thread waits for.
+        self.settling = threading.RLock()
 
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
@@ -142,22 +147,32 @@ cdef class ComputeGraph:
         """
         if not self.unfinished:
             return
-        try:
-            if self.device.inherited:
-                pass  # the run is the parent's
-            else:
-                if self.streamer is not None:
-                    self.streamer.rest()
-                self.submission.settle()
-        finally:
-            if not self._is_at_work():
-                self.unfinished = False
-                release(self)
-                self._close_leftovers()
+        with self.settling:
+            try:
+                if self.device.inherited:
+                    pass  # the run is the parent's
+                else:
+                    if self.streamer is not None:
+                        self.streamer.rest()
+                    self.submission.settle()
+            finally:
+                if not self._is_at_work():
+                    self.unfinished = False
+                    release(self)
+                    self._close_leftovers()
 
     def is_done(self):
         """Whether `settle` would not have to wait, as far as that can be told."""
         return not self._is_at_work() or self.streamer is None and self.submission.is_done()
+
+    def settle_if_done(self):
+        """`settle`, where that need not wait, neither for the device nor for another thread."""
+        if self.settling.acquire(blocking=False):
+            try:
+                if self.is_done():
+                    self.settle()
+            finally:
+                self.settling.release()
 
     cdef int _close_leftovers(self) except -1:
         leftovers, self.leftovers = self.leftovers, []

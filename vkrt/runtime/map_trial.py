@@ -117,8 +117,9 @@ class _Unanswered:
         self._stack = stack
         self._fence = fence
 
-    def is_done(self) -> bool:
-        return self._fence.wait(0)
+    def settle_if_done(self) -> None:
+        if self._fence.wait(0):
+            self.settle()
 
     def settle(self) -> None:
         if self._fence.wait(SECONDS):

@@ -109,7 +109,10 @@ cdef class Pipelines:
         self.keys = []
         self.threads = []
         if device.shared is None:
-            device.shared = Shared()
+            made = Shared()
+            # Another thread may have made it meanwhile; from here on the GIL is held.
+            if device.shared is None:
+                device.shared = made
         self.shared = device.shared
 
     def missing(self, work):

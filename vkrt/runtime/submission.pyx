@@ -7,6 +7,7 @@ it is done, and so somebody has to wait before: whoever uses it next, or the exi
 """
 
 import atexit
+import threading
 from contextlib import suppress
 
 from cpython.ref cimport Py_INCREF
@@ -21,8 +22,9 @@ from vkrt.errors import VulkanError
 # So long, in nanoseconds, a signal may have to wait. Most runs are shorter than one slice.
 cdef uint64_t SLICE = 100_000_000
 
-# What `keep` holds: things with `is_done` and `settle`
+# What `keep` holds: things with `settle` and `settle_if_done`
 UNFINISHED = set()
+SWEEPING = threading.Lock()
 
 
 cdef class Submission:
@@ -91,11 +93,16 @@ cdef int release(graph) except -1:
 
 
 def sweep():
-    """Lets go of what the device is done with: its owner may have dropped it without closing it."""
-    for graph in tuple(UNFINISHED):
-        with suppress(VulkanError):  # which is its owner's to hear
-            if graph.is_done():
-                graph.settle()
+    """Lets go of what the device is done with: its owner may have dropped it without closing it.
+    One thread at a time; whoever comes meanwhile leaves it to that one."""
+    if not SWEEPING.acquire(blocking=False):
+        return
+    try:
+        for graph in tuple(UNFINISHED):
+            with suppress(VulkanError):  # which is its owner's to hear
+                graph.settle_if_done()
+    finally:
+        SWEEPING.release()
 
 
 def settle_all():

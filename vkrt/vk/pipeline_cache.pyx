@@ -56,6 +56,8 @@ def save(Device device not None):
     if path is None:
         return False
     data = _data(device)
+    if not data:
+        return False
     # Where a user names a file, it is always there.
     named = device.pipeline_cache_option != "auto"
     if data == device.pipeline_cache_saved or not (named or cache_file.has_pipelines(data)):

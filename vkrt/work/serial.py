@@ -67,7 +67,8 @@ TUNING = record(Tuning, tiles=many(row(TILE, NUMBER)), lanes=NATURAL, wide_depth
 TARGET = record(Target, storage=one_of(*STORAGES), max_texels=NATURAL, max_buffer_range=NATURAL,
                 max_image_extent=NATURAL, max_groups=NATURAL, max_invocations=NATURAL,
                 max_shared=NATURAL, offset_alignment=COUNT, loop_limit=optional(NATURAL),
-                scratch=one_of("none", "spare", "any"), fuses=FLAG, tuning=TUNING, features=TEXTS)
+                scratch=one_of("none", "spare", "any"), fuses=FLAG, tuning=TUNING, features=TEXTS,
+                refused=TEXTS)
 
 
 class WorkListSchema(Schema):
