@@ -106,10 +106,15 @@ def same_bits(outputs, others) -> None:
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
+def as_input(numbers: np.ndarray, info: Any) -> np.ndarray:
+    """Numbers in the dtype of an input; whole ones are 0 or more, as they may be indices."""
+    return (numbers if np.dtype(info.dtype).kind == "f" else np.abs(numbers)).astype(info.dtype)
+
+
 def inputs_of(program) -> list[np.ndarray]:
     """Inputs of the largest sizes: the same numbers for the same program."""
     random = np.random.default_rng(3)
-    return [random.standard_normal(i.sizes).astype(i.dtype) for i in program.metadata().inputs]
+    return [as_input(random.standard_normal(i.sizes), i) for i in program.metadata().inputs]
 
 
 def damaged(good: bytes, how: str) -> bytes:

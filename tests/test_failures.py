@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mutations import Model
-from support import MODELS, QUICK, outside
+from support import MODELS, QUICK, as_input, outside
 
 import vkrt
 from vkrt.description import Description
@@ -105,7 +105,7 @@ def test_damaged_files(name, device):
 def answers(data, device, storage):
     """Results of a program on numbers that are no two alike, the same twice."""
     with vkrt.load(data, device, storage=storage) as program:
-        inputs = [np.linspace(-1, 1, int(np.prod(i.sizes))).reshape(i.sizes).astype(i.dtype)
+        inputs = [as_input(np.linspace(-1, 1, int(np.prod(i.sizes))).reshape(i.sizes), i)
                   for i in program.metadata().inputs]
         first, second = program.run(*inputs), program.run(*inputs)
     assert [a.tobytes() for a in first] == [b.tobytes() for b in second]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import MODELS, QUICK
+from support import MODELS, QUICK, as_input
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
@@ -67,7 +67,7 @@ def calls_of(path, times: int = 3) -> list[list[np.ndarray]]:
     for number in range(times):
         sizes = [tuple(s - 2 * number if d in i.dynamic_dims else s for d, s in enumerate(i.sizes))
                  for i in infos]
-        calls.append([(random.standard_normal(s) * 2).astype(i.dtype)
+        calls.append([as_input(random.standard_normal(s) * 2, i)
                       for s, i in zip(sizes, infos)])
     return calls
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, as_input
 
 import vkrt
 from vkrt.runtime import resources
@@ -34,7 +34,7 @@ class Smallest:
 
 def run(name: str, device: Device, **options):
     with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        inputs = [np.linspace(-1, 1, int(np.prod(i.sizes))).reshape(i.sizes).astype(i.dtype)
+        inputs = [as_input(np.linspace(-1, 1, int(np.prod(i.sizes))).reshape(i.sizes), i)
                   for i in program.metadata().inputs]
         outputs = [output.tobytes() for output in program.run(*inputs)]
         assert program.memory.measured_peak == program.memory.planned_peak

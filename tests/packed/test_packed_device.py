@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from packed_samples import PREFIX, copied, packed_without_a_device, put, works_of
-from support import QUICK
+from support import QUICK, as_input
 
 import vkrt
 from vkrt import packer
@@ -27,7 +27,7 @@ def outputs(path, device, **options):
     """Outputs of a run on random inputs, always the same for a program, and the memory report."""
     generator = np.random.default_rng(11)
     with vkrt.load(path, device, **options) as program:
-        inputs = [generator.standard_normal(i.sizes).astype(i.dtype)
+        inputs = [as_input(generator.standard_normal(i.sizes), i)
                   for i in program.metadata().inputs]
         program.run(*inputs)
         results = program.run(*inputs)  # what is streamed has been loaded anew

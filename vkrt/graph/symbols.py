@@ -67,6 +67,22 @@ class Limit:
     where: str
 
 
+@dataclass(frozen=True)
+class IndexLimit:
+    """What every element of an input may hold that is an index.
+
+    Attributes:
+        input: number of the method's input.
+        low, high: the least and the most.
+        where: the node that says so.
+    """
+
+    input: int
+    low: int
+    high: int
+    where: str
+
+
 class Late(int):
     """An integer to which kernels add what an element of an input holds when they run.
 

@@ -178,6 +178,16 @@ class Instance:
                 raise InputError(f"input {limit.read.input}: element {limit.read.element} of it "
                                  f"has to be {limit.low} to {limit.high} at these sizes, because "
                                  f"of {limit.where}; got {value}")
+        for indices in self.prepared.index_limits:
+            array = arrays[indices.input]
+            # What a buffer of the host's holds is not looked at.
+            if isinstance(array, DeviceBuffer) or not array.size:
+                continue
+            low, high = int(array.min()), int(array.max())
+            if low < indices.low or high > indices.high:
+                raise InputError(f"input {indices.input}: its elements have to be {indices.low} to "
+                                 f"{indices.high}, because of {indices.where}; got "
+                                 f"{low if low < indices.low else high}")
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:

@@ -31,7 +31,7 @@ from vkrt.errors import FormatError, UnsupportedError
 from vkrt.extensions import file_of
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import Limit, Read, Symbol
+from vkrt.graph.symbols import IndexLimit, Limit, Read, Symbol
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
 from vkrt.plan import consistency
@@ -62,7 +62,7 @@ from vkrt.work.tensor import Operand, Tensor, device_dtype
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
 VERSION = 2
-PARTS = 9
+PARTS = 10
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
 # Packages whose extension modules plans depend on: what storages need, what is imported, ..
@@ -74,6 +74,7 @@ TENSOR = record(Tensor, sizes=SIZES, dtype=HOST_DTYPE, host_dtype=HOST_DTYPE,
                 constant=optional(CONSTANT), name=TEXT, dynamic_dims=SIZES, bounds=optional(SIZES))
 LIMIT = record(Limit, read=record(Read, input=INDEX, element=NATURAL), low=ANY_INTEGER,
                high=ANY_INTEGER, where=TEXT)
+INDEX_LIMIT = record(IndexLimit, input=INDEX, low=ANY_INTEGER, high=ANY_INTEGER, where=TEXT)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Kept:
         file_arena: as `Graph` has it.
         work: the work list that runs.
         plan: of its memory.
-        limits: as `Prepared` has them.
+        limits, index_limits: as `Prepared` has them.
     """
 
     methods: tuple[str, ...]
@@ -98,6 +99,7 @@ class Kept:
     work: WorkList
     plan: MemoryPlan
     limits: tuple[Limit, ...]
+    index_limits: tuple[IndexLimit, ...]
 
     @classmethod
     def of(cls, methods: Sequence[str], prepared: Prepared) -> Kept | None:
@@ -107,7 +109,8 @@ class Kept:
                 or any(isinstance(value, Symbol) for value in graph.inputs)):
             return None
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
-                   graph.file_arena, prepared.work, prepared.plan, prepared.limits)
+                   graph.file_arena, prepared.work, prepared.plan, prepared.limits,
+                   prepared.index_limits)
 
     @property
     def graph(self) -> Graph:
@@ -129,7 +132,7 @@ class Kept:
             mapper.close()
             raise
         return Prepared(self.graph, self.work, self.work, self.plan, tuple(sources), mapper,
-                        limits=self.limits)
+                        limits=self.limits, index_limits=self.index_limits)
 
     def check(self) -> None:
         """Checks that work list, plan, inputs and outputs fit together (FormatError)."""
@@ -142,7 +145,10 @@ class Kept:
                 or not all(_is_operand_of(value, other) or not isinstance(value, Tensor)
                            and not isinstance(other, Operand)
                            for value, other in zip(self.outputs, work.outputs))
-                or any(limit.read.input >= len(self.inputs) for limit in self.limits)):
+                or any(limit.read.input >= len(self.inputs) for limit in self.limits)
+                or not all(limit.input < len(self.inputs)
+                           and isinstance(self.inputs[limit.input], Tensor)
+                           for limit in self.index_limits)):
             raise FormatError("inputs and outputs are not those of the work list")
 
 
@@ -228,7 +234,7 @@ def to_bytes(kept: Kept) -> bytes:
     return seal(MAGIC, VERSION, text_of([
         list(kept.methods), kept.method, kept.file_arena, tensors.write(), inputs, outputs,
         WorkListSchema().write(kept.work), plan_schema().write(kept.plan),
-        many(LIMIT).write(kept.limits)]))
+        many(LIMIT).write(kept.limits), many(INDEX_LIMIT).write(kept.index_limits)]))
 
 
 def from_bytes(data: bytes) -> Kept | None:
@@ -238,14 +244,16 @@ def from_bytes(data: bytes) -> Kept | None:
         found = parsed(content)
         if end != len(data) or type(found) is not list or len(found) != PARTS:
             return None
-        methods, method, file_arena, tensors, inputs, outputs, work, plan, limits = found
+        (methods, method, file_arena, tensors, inputs, outputs, work, plan, limits,
+         index_limits) = found
         table = Table(TENSOR)
         table.read(tensors)
         values = many(value_or(Tensor, table.schema, "Any"))
         work = WorkListSchema().read(work)
         kept = Kept(many(TEXT).read(methods), TEXT.read(method), values.read(inputs),
                     values.read(outputs), NATURAL.read(file_arena), work,
-                    plan_schema(work).read(plan), many(LIMIT).read(limits))
+                    plan_schema(work).read(plan), many(LIMIT).read(limits),
+                    many(INDEX_LIMIT).read(index_limits))
         kept.check()
     except (FormatError, RecursionError):
         return None

@@ -16,6 +16,7 @@ from vkrt.graph.graph import Graph
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
 from vkrt.ops.extremes import largest_and_near
+from vkrt.ops.ids import index_limits
 from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
@@ -78,7 +79,7 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
         shared.close()
         raise
     return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared,
-                    limits(graph))
+                    limits(graph), index_limits(graph))
 
 
 def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, options: LoadOptions,
@@ -100,7 +101,8 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
     if base.plan.stream is not None:
         result = replace(result, stream=base.plan.stream, sections=sections_at(
             base.plan.stream, base.plan.placements, base.work, work))
-    return Prepared(graph, lowered, work, result, base.sources, limits=limits(graph))
+    return Prepared(graph, lowered, work, result, base.sources, limits=limits(graph),
+                    index_limits=index_limits(graph))
 
 
 def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], base: Prepared,

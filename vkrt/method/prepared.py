@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import Limit
+from vkrt.graph.symbols import IndexLimit, Limit
 from vkrt.hints import Any
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
@@ -28,7 +28,8 @@ class Prepared:
         sources: what its constants are read from.
         mapper: the imports of its mapped weights; None where all weights are on the device already.
         shared: the weights that other methods of the program have brought to the device.
-        limits: what inputs may hold where kernels go by it.
+        limits: what elements of inputs may hold where kernels go by it.
+        index_limits: what inputs may hold that are indices.
     """
 
     graph: Graph
@@ -39,6 +40,7 @@ class Prepared:
     mapper: Mapper | None = None
     shared: SharedWeights = SharedWeights()
     limits: tuple[Limit, ...] = ()
+    index_limits: tuple[IndexLimit, ...] = ()
 
     @property
     def nbytes(self) -> int:

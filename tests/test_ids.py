@@ -1,0 +1,51 @@
+"""Indices that a program gets as an input have to lie within what they index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import MODELS
+
+import vkrt
+
+pytestmark = pytest.mark.driver
+
+
+def arguments(name: str) -> list[np.ndarray]:
+    """Inputs that a test program takes: its first call's, or its first step's."""
+    with np.load(MODELS / f"{name}.npz") as archive:
+        starts = ("in", "step0_in", "call0_in")
+        start = next(s for s in starts if f"{s}0" in archive.files)
+        count = sum(key.startswith(start) and key[len(start):].isdigit() for key in archive.files)
+        return [archive[f"{start}{number}"] for number in range(count)]
+
+
+@pytest.mark.parametrize(("name", "number", "wrong", "bounds"), [
+    ("llama_static", 0, 61, "0 to 60"), ("llama_static", 0, -1, "0 to 60"),
+    ("places", 2, 30, "0 to 29"), ("places", 2, -1, "0 to 29"),
+    ("kept", 1, 12, "-12 to 11"), ("kept", 1, -13, "-12 to 11")])
+def test_beyond_the_end(name, number, wrong, bounds, device, tmp_path):
+    """Also where the program is loaded by its cached plan."""
+    inputs = arguments(name)
+    for _ in range(2):
+        with vkrt.load(MODELS / f"{name}.pte", device, plan_cache=str(tmp_path)) as program:
+            inputs = [array.astype(info.dtype) for array, info in
+                      zip(inputs, program.metadata().inputs, strict=True)]
+            expected = program.run(*inputs)
+            bad = [array.copy() for array in inputs]
+            bad[number].flat[-1] = wrong
+            with pytest.raises(vkrt.InputError, match=rf"input {number}: .*{bounds}.*got {wrong}"):
+                program.run(*bad)
+            program.reset_state()
+            for result, right in zip(program.run(*inputs), expected, strict=True):
+                np.testing.assert_array_equal(result, right)
+
+
+def test_negative_ones_count_from_the_end_where_pytorch_says_so(device):
+    inputs = arguments("kept")
+    with vkrt.load(MODELS / "kept.pte", device) as program:
+        expected = program.run(*inputs)
+        program.reset_state()
+        inputs[1] = inputs[1] - 12
+        for result, right in zip(program.run(*inputs), expected, strict=True):
+            np.testing.assert_array_equal(result, right)
