@@ -15,6 +15,7 @@ from vkrt.graph.graph import Graph
 from vkrt.graph.kernels import Kernel
 from vkrt.hints import Any
 from vkrt.pte.dtype import SCALAR_TYPES
+from vkrt.work.tensor import Tensor
 
 BACKEND = "VulkanBackend"
 _NUMBERS = {name: number for number, name in SCALAR_TYPES.items()}
@@ -47,7 +48,17 @@ def build_delegate_graph(blob: pte.VkGraph, name: str, kernels: Mapping[str, Ker
     builder.blobs[span] = blob
     graph = builder.build()
     find_dynamic(graph)
+    if dynamic:
+        _leave_open(graph)
     return graph
+
+
+def _leave_open(graph: Graph) -> None:
+    """Any dimension may change: sizes that go together do not always tell which of them the program
+    around the delegate changes, and each call has the right ones."""
+    for tensor in (*graph.inputs, *graph.outputs):
+        if isinstance(tensor, Tensor) and tensor.dynamic_dims:
+            tensor.dynamic_dims = tuple(range(tensor.rank))
 
 
 def is_dynamic(blob: pte.VkGraph) -> bool:
