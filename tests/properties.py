@@ -27,6 +27,11 @@ def load_profile(seed: str | None) -> None:
     settings.load_profile("fixed" if seed is None else "fresh")
 
 
+def header_of(seed: str | None) -> list[str]:
+    """The line of a run's header that says what it takes to repeat it."""
+    return [] if seed is None else [f"property tests: --hypothesis-seed={seed}"]
+
+
 def examples(count: int) -> settings:
     """Settings of a test with so many examples, with more under a fresh seed."""
     return settings(max_examples=count if settings.default.derandomize else TIMES * count)

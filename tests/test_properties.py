@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from conftest import pytest_report_header
-from properties import TIMES
+from properties import TIMES, header_of
 from support import run_python
 
 DRAWS = """
@@ -46,6 +44,4 @@ def test_no_test_has_settings_of_its_own():
 
 @pytest.mark.parametrize("seed", [None, "12345"])
 def test_the_seed_is_printed(seed):
-    said = [line for line in pytest_report_header(SimpleNamespace(getoption=lambda *_: seed))
-            if "property" in line]
-    assert said == ([] if seed is None else ["property tests: --hypothesis-seed=12345"])
+    assert header_of(seed) == ([] if seed is None else ["property tests: --hypothesis-seed=12345"])

@@ -393,7 +393,7 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the one in the user's cache folder (or for what `VKRT_PLAN_CACHE` says). A program whose
             sizes are fixed then loads in less time from its second load on: it is read no more, but
             for its weights. A plan of another program, another device or another vkrt is none, and
-            so is one that is damaged.
+            so is one that is damaged. A folder that others can write is not used.
         order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
             least memory) or "eager" (for comparison).
         chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is

@@ -92,8 +92,7 @@ class LoadOptions:
         "in the user's cache folder", metavar="FILE")
     plan_cache: str | os.PathLike[str] = _option(
         "auto", "the folder that keeps what was worked out for a program, \"off\", or \"auto\" for "
-        "the one in the user's cache folder; one that others can write is not used",
-        metavar="FOLDER")
+        "the one in the user's cache folder", metavar="FOLDER")
     order: str = _option("lazy", "whether the arena is allocated after the weights are packed, or "
                          "before", choices=ORDERS)
     chunk: int = _option(DEFAULT_CHUNK, "the maximum size of the staging buffer, such as 8MiB",
