@@ -64,12 +64,12 @@ def test_other_values_are_refused(place, value, message, device):
 
 @driver
 def test_integers_that_do_not_fit(device):
-    """Token numbers are int64 in the program and 32 bits wide on the device."""
-    with vkrt.load(MODELS / "llama.pte", device) as program:
+    """Integers are of 64 bits in the program and 32 bits wide on the device."""
+    with vkrt.load(MODELS / "views.pte", device) as program:
         inputs = [info.example() for info in program.metadata().inputs]
-        assert inputs[0].dtype == np.int64
-        inputs[0].flat[0] = 1 << 31
-        with pytest.raises(InputError, match="input 0: it holds 2147483648; integers have 32 bits"):
+        assert inputs[1].dtype == np.int64
+        inputs[1].flat[0] = 1 << 31
+        with pytest.raises(InputError, match="input 1: it holds 2147483648; integers have 32 bits"):
             program.run(*inputs)
 
 
