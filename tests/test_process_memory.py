@@ -61,7 +61,10 @@ def test_memory_that_is_given_back_or_used_again_is_a_part():
 @linux
 @pytest.mark.driver
 def test_a_load_that_gives_back_what_others_freed():
-    """The parts add up, and none is less than nothing but the one that says so."""
+    """The parts add up, and none is less than nothing but the one that says so.
+
+    Without validation, whose layer uses what was freed itself.
+    """
     run_python("""
         import sys
         import numpy as np
@@ -77,7 +80,7 @@ def test_a_load_that_gives_back_what_others_freed():
         assert total == sum(parts.values()) + freed, parts
         assert min(parts.values()) >= 0, parts
         assert freed < -20_000_000, (freed, parts)
-        """, str(MODELS / "mlp.pte"))
+        """, str(MODELS / "mlp.pte"), VKRT_VALIDATION="0")
 
 
 def test_streamed_weights_are_touched_by_the_run():
