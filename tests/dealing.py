@@ -21,8 +21,9 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
+
+from hostile_device import profile_names
 
 STORAGES = ("texel", "buffer", "texture3d")
 RUNS = ("lavapipe", "swiftshader", "validation", "profile")
@@ -31,9 +32,6 @@ DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
 RUN = os.environ.get("VKRT_TEST_RUN", "lavapipe")
 # Where few tests run, those that repeat something do so less often.
 QUICK = DEPTH == "quick" or (DEPTH == "all" and RUN != "lavapipe")
-
-PROFILES = sorted(path.stem for path in (
-    Path(__file__).parent / "hostile" / "profiles").glob("*.json"))
 
 
 def number_of(identity: Any) -> int:
@@ -49,8 +47,8 @@ def turned(identity: Any) -> tuple[str, ...]:
 
 def is_of_profile(identity: Any) -> bool:
     """Whether the device of this run, one of the profiles, takes a test or a sample."""
-    number = PROFILES.index(os.environ["VKRT_TEST_PROFILE"])
-    return number_of(identity) % len(PROFILES) == number
+    names = profile_names()
+    return number_of(identity) % len(names) == names.index(os.environ["VKRT_TEST_PROFILE"])
 
 
 def dealt(items: Sequence[Any]) -> list[Any]:

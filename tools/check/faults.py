@@ -204,7 +204,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      "", f"{FAILING} -k stream"),
     ("a wait for a fence that fails is taken for the device's end",
      [("vkrt/vk/command.pyx",
-       'fence.device.wait_failed(result, &failures, b"vkWaitForFences")',
+       'device.wait_failed(result, &failures, b"vkWaitForFences")',
        'check(<VkResult>result, b"vkWaitForFences")')], "", f"{FAILING} -k run"),
     ("a wait for a semaphore that fails is taken for the device's end",
      [("vkrt/vk/timeline_semaphore.pyx",

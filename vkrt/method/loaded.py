@@ -12,13 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 
 from vkrt.dataclass import replace
-from vkrt.errors import (
-    DeviceMemoryError,
-    InputError,
-    PipelineError,
-    StateError,
-    VulkanError,
-)
+from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import Reader

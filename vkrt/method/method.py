@@ -166,9 +166,8 @@ class Method:
 
         The next call of the method waits for it: runs follow one another as the calls do. Where the
         host has to do something in the middle of a run (kernels in numpy, streamed weights), a
-        thread does that; but if a binary semaphore
-        is signaled, for which nobody may wait before it is submitted, the run is over when this
-        returns.
+        thread does that; but if a binary semaphore is signaled, for which nobody may wait before
+        it is submitted, the run is over when this returns.
 
         Args: as for `execute`, which says what is raised, too.
         """

@@ -73,5 +73,7 @@ cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 no
 # 1 when the fence is signaled, 0 when `timeout` nanoseconds passed before. Raises only where the
 # device is done with what it was given, because it is lost, or was given up.
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil
+# The same for a fence that is nobody's.
+cdef int wait_for(Device device, VkFence fence, uint64_t timeout) except -1 nogil
 # Refuses what was closed: drivers crash on a handle that is null.
 cdef int need(void* handle) except -1 nogil

@@ -349,11 +349,15 @@ cdef int submit(Device device, CommandBuffer commands, Fence fence) except -1 no
 
 
 cdef int wait(Fence fence, uint64_t timeout) except -1 nogil:
+    need(fence.handle)
+    return wait_for(fence.device, fence.handle, timeout)
+
+
+cdef int wait_for(Device device, VkFence fence, uint64_t timeout) except -1 nogil:
     cdef int failures = 0
     cdef int result = VK_SUCCESS
-    need(fence.handle)
     while True:
-        result = fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle, 1, timeout)
+        result = device.vk.vkWaitForFences(device.handle, 1, &fence, 1, timeout)
         if result >= 0:
             return result == VK_SUCCESS
-        fence.device.wait_failed(result, &failures, b"vkWaitForFences")
+        device.wait_failed(result, &failures, b"vkWaitForFences")

@@ -19,9 +19,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
 from vkrt.vk.api cimport *
-from vkrt.vk.check cimport (
-    ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count,
-)
+from vkrt.vk.check cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
     FeatureChain, check_family, check_version, common_version, compute_family, describe,

@@ -8,7 +8,7 @@ from libc.string cimport memset
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport SEMAPHORE, check
-from vkrt.vk.command cimport CommandBuffer, Fence
+from vkrt.vk.command cimport CommandBuffer, Fence, wait_for
 from vkrt.vk.device cimport Device
 
 from vkrt.errors import UnsupportedError, VulkanError
@@ -160,7 +160,7 @@ cdef void drain(Device device, VkQueue queue) noexcept:
     cdef VkFenceCreateInfo info
     cdef VkSubmitInfo nothing
     cdef VkFence fence = NULL
-    cdef int result, failures = 0
+    cdef int result
     if device.calls.inherited:
         return  # the queue is the parent's
     memset(&info, 0, sizeof(info))
@@ -174,10 +174,7 @@ cdef void drain(Device device, VkQueue queue) noexcept:
         with nogil:
             result = device.submit(queue, &nothing, fence)
             if result == VK_SUCCESS:
-                result = device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
-                while result < 0:
-                    device.wait_failed(result, &failures, b"vkWaitForFences")
-                    result = device.vk.vkWaitForFences(device.handle, 1, &fence, 1, DRAINED_WITHIN)
+                wait_for(device, fence, DRAINED_WITHIN)
     except VulkanError:
         pass  # nothing is destroyed on a device that was given up, and one that is lost is done
     finally:  # an error of the host's lock is reported
