@@ -59,6 +59,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
+def pytest_collection_finish():
+    # What is there before the first test stays: the collections around each test that uses a driver
+    # need not look through it.
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def device():
     """The device that VK_DRIVER_FILES selects; one for the whole run."""
