@@ -59,13 +59,6 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
-def pytest_collection_finish():
-    # What is there before the first test stays: the collections around each test that uses a driver
-    # need not look through it.
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(scope="session")
 def device():
     """The device that VK_DRIVER_FILES selects; one for the whole run."""
@@ -93,6 +86,15 @@ def exact_sizes(device):
 
     with overridden(replace(policy_of(device.info), odd_sizes=False)):
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _frozen():
+    """What is there before a file's first test is not looked through by the collections around each
+    of its tests."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -103,7 +103,7 @@ def test_a_host_that_is_killed_leaves_whole_files(tmp_path):
     kinds = {cache_file._SUFFIX, verdict_file._SUFFIX, kept.SUFFIX}
     assert {path.suffix for path in finished()} == kinds
     random = np.random.default_rng(5)
-    for number in range(8 if QUICK else 24):
+    for number in range(4 if QUICK else 12):
         # A quarter of them finds files, the others write them.
         for path in finished() if number % 4 else ():
             path.unlink()

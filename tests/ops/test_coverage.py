@@ -45,6 +45,13 @@ def work_lists() -> list[tuple[str, WorkList]]:
         return _work_lists()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _made_for_this_file():
+    yield
+    work_lists.cache_clear()
+    OVER.clear()
+
+
 # By the identity of a result's storage: (node, that storage, storages that it may go over)
 OVER: dict[int, list[tuple[int, Storage, list[Storage]]]] = {}
 
