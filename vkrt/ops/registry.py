@@ -33,6 +33,7 @@ from vkrt.hints import Any
 from vkrt.ops import families
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
+from vkrt.ops.sizes import together
 from vkrt.work.tensor import Tensor
 
 SizesRule = Callable[..., Sequence[Sizes]]
@@ -86,6 +87,8 @@ class Operator:
             several of one row (`vkrt.ops.fusing_rows`). 0 for operators whose kernel does not.
         takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
             row. None for operators that never do.
+        broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
+            result where they have one element in a dimension.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Operator:
     takes_addend: Callable[..., bool] | None = None
     of_row: int = 0
     takes_norm: Callable[..., bool] | None = None
+    broadcasts: Collection[str] = ()
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
@@ -175,7 +179,7 @@ Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
        kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
        convert: str | None = None, further: Sequence[Allowed] | None = None,
-       suits: Callable[[Sequence[Any]], bool] = anything, **others: Any
+       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "", **others: Any
        ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as what lowers the operators of these names (see `Operator`).
 
@@ -188,13 +192,18 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
             `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
         suits: for which arguments the device does those kernels, where the host has them too.
+        broadcasts: see `Operator`, with blanks between; by default the first two parameters where
+            `sizes` is `together`.
     """
 
     parameters = Schema(schema)
+    repeated = (broadcasts.split() if sizes is not together
+                else [parameter.name for parameter in parameters.parameters[:2]])
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, **others))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function,
+                              broadcasts=repeated, **others))
             for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
                 kernel = kernel.format(name.split(".")[1])
                 if kernel in _KERNELS:
@@ -212,7 +221,7 @@ def _declare(operator: Operator) -> None:
 
 
 def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-                further: Sequence[Allowed] | None = None
+                further: Sequence[Allowed] | None = None, broadcasts: str = ""
                 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as the kernels of these names on the host.
 
@@ -224,7 +233,8 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, True))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function, True,
+                              broadcasts=broadcasts.split()))
         return function
 
     return declare
