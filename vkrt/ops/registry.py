@@ -19,7 +19,7 @@ tools/operators.py writes, says which declares what. Names that it does not know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -61,6 +61,21 @@ class LateRule:
 
 
 @dataclass(frozen=True)
+class Indices:
+    """An argument of a node that holds indices.
+
+    Attributes:
+        tensor: the argument.
+        size: of the dimension that they index.
+        from_end: whether negative ones count from its end.
+    """
+
+    tensor: Tensor
+    size: int
+    from_end: bool = False
+
+
+@dataclass(frozen=True)
 class Operator:
     """What vkrt knows of an operator.
 
@@ -79,6 +94,8 @@ class Operator:
         bounds: of that from a node's arguments, where it has some.
         takes_activation: the activations that the operator's own kernel does to its result.
         late: which of its arguments kernels may read when they run; None for none.
+        indices: gets a node's arguments, gives those that hold indices; None for operators
+            without such.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
         takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
@@ -103,6 +120,7 @@ class Operator:
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: Collection[str] = ()
     late: LateRule | None = None
+    indices: Callable[..., Iterable[Indices]] | None = None
     takes_requantization: bool = False
     takes_addend: Callable[..., bool] | None = None
     of_row: int = 0
