@@ -16,7 +16,7 @@ from closing import (  # noqa: F401  hooks of pytest
 from dealing import dealt
 from hostile_device import environment_of
 from properties import header_of, load_profile
-from support import MODELS, sorting_on_host
+from support import ready_device, sorting_on_host
 
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
@@ -24,9 +24,6 @@ os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-conf
 # Tests look at how a program is read, lowered and planned: that a test before has done so for the
 # same file must not matter. Tests of kept plans name a folder.
 os.environ["VKRT_PLAN_CACHE"] = "off"
-
-# A device makes one of each when it is first used, and keeps it.
-ONCE = ("pipeline_cache", "sampler")
 
 # What the loader says where the environment asks for layers, as it does for profiles
 EXPECTED = "env var 'VK_INSTANCE_LAYERS'"
@@ -62,11 +59,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def device():
     """The device that VK_DRIVER_FILES selects; one for the whole run."""
-    import vkrt
-
-    with vkrt.Device.open() as opened:
-        # What a device makes once and keeps, such as its sampler, is there before the tests count.
-        vkrt.load(MODELS / "mlp.pte", opened, storage="texture3d").close()
+    with ready_device() as opened:
         yield opened
 
 
@@ -113,7 +106,7 @@ def released(request):
     gc.collect()
     after = live_objects()
     left = {kind: (before.get(kind, 0), count) for kind, count in after.items()
-            if count > before.get(kind, 0) and not (kind in ONCE and count <= after["device"])}
+            if count > before.get(kind, 0)}
     assert not left, f"objects left behind (before, after): {left}"
 
 

@@ -76,6 +76,20 @@ def outside(work: Any) -> list[str]:
 
 
 @contextmanager
+def ready_device() -> Iterator[Any]:
+    """A device that has what it makes once and keeps: a sampler and a cache of pipelines.
+
+    Devices that several tests use are opened so, and no test finds more of these objects behind it
+    than before it.
+    """
+    import vkrt
+
+    with vkrt.Device.open() as device:
+        vkrt.load(MODELS / "mlp.pte", device, storage="texture3d").close()
+        yield device
+
+
+@contextmanager
 def sorting_on_host() -> Iterator[None]:
     """Sorts and running sums of any size are done by numpy, in methods that are loaded within."""
     from vkrt.ops import registry

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS, inputs_of, same_bits
+from support import MODELS, inputs_of, ready_device, same_bits
 
 import vkrt
 from vkrt.description import Description
-from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
@@ -26,7 +25,7 @@ def treated(request, device):
     """Devices with memory of their own, and as they are."""
     treat_as_discrete(request.param == "own")
     try:
-        with Device.open() as opened:
+        with ready_device() as opened:
             yield opened
     finally:
         treat_as_discrete(False)

@@ -1,4 +1,4 @@
-"""Indices that a program gets as an input have to lie within what they index."""
+"""Indices, and positions in caches, that are an input of a program lie within what they index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def arguments(name: str) -> list[np.ndarray]:
 @pytest.mark.parametrize(("name", "number", "wrong", "bounds"), [
     ("llama_static", 0, 61, "0 to 60"), ("llama_static", 0, -1, "0 to 60"),
     ("places", 2, 30, "0 to 29"), ("places", 2, -1, "0 to 29"),
-    ("kept", 1, 12, "-12 to 11"), ("kept", 1, -13, "-12 to 11")])
+    ("kept", 1, 12, "-12 to 11"), ("kept", 1, -13, "-12 to 11"),
+    # Positions: 3 rows go into caches of 12 (update_cache, sdpa_with_kv_cache), 1 row into 24
+    ("kept_attention", 1, 10, "0 to 9"), ("kept_attention", 1, -1, "0 to 9"),
+    ("llama_static", 1, 24, "0 to 23.*sdpa_with_kv_cache"), ("llama_static", 1, -1, "0 to 23")])
 def test_beyond_the_end(name, number, wrong, bounds, device, tmp_path):
     """Also where the program is loaded by its cached plan."""
     inputs = arguments(name)
@@ -32,11 +35,11 @@ def test_beyond_the_end(name, number, wrong, bounds, device, tmp_path):
             inputs = [array.astype(info.dtype) for array, info in
                       zip(inputs, program.metadata().inputs, strict=True)]
             expected = program.run(*inputs)
+            program.reset_state()
             bad = [array.copy() for array in inputs]
             bad[number].flat[-1] = wrong
             with pytest.raises(vkrt.InputError, match=rf"input {number}: .*{bounds}.*got {wrong}"):
                 program.run(*bad)
-            program.reset_state()
             for result, right in zip(program.run(*inputs), expected, strict=True):
                 np.testing.assert_array_equal(result, right)
 

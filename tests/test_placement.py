@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support import MODELS, QUICK, inputs_of, need_model, same_bits
+from support import MODELS, QUICK, inputs_of, need_model, ready_device, same_bits
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
-from vkrt.vk.device import Device
 from vkrt.vk.imported import import_alignment
 from vkrt.vk.pretence import treat_as_discrete
 
@@ -46,7 +45,7 @@ def discrete():
     """A device that counts as having memory of its own."""
     treat_as_discrete(True)
     try:
-        with Device.open() as opened:
+        with ready_device() as opened:
             assert not opened.unified
             yield opened
     finally:

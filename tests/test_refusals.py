@@ -21,6 +21,7 @@ from vkrt.errors import PipelineError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
 from vkrt.runtime import refusals
+from vkrt.vk import verdict_file
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -247,6 +248,19 @@ def test_a_load_that_began_before_another_noted_the_same(device, monkeypatch, tm
     with pytest.raises(PipelineError):
         refusals.with_smaller(device, load)
     assert len(begun) == 1
+
+
+@pytest.mark.driver
+def test_what_is_known_is_looked_up(device, monkeypatch, tmp_path):
+    """Every new shape asks: without a digest, and without sorting anew."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(refusals, "_refused", {})
+    refusals.note(device, ["some.texel.f32", "other.texel.f32"])
+    names = refusals.refused_by(device)
+    assert names == ("other.texel.f32", "some.texel.f32")
+    monkeypatch.setattr(refusals, "sha256", None)
+    monkeypatch.setattr(verdict_file, "sha256", None)
+    assert refusals.refused_by(device) is names
 
 
 @pytest.mark.skipif("VKRT_GPU_DRIVERS" not in os.environ, reason="needs VKRT_GPU_DRIVERS")

@@ -67,7 +67,7 @@ NOT_RUN = {
 }
 
 
-def test_mends_that_are_taken_out_are_there():
+def test_fixes_that_are_taken_out_are_there():
     spec = importlib.util.spec_from_file_location("faults", TOOLS / "check" / "faults.py")
     faults = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(faults)

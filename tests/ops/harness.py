@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late, Read
+from vkrt.ops.lowering import lower
 from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
@@ -22,6 +24,10 @@ HALF_TOLERANCE = 2e-3
 LARGEST_ERROR = 20
 
 LAYOUTS = ("plain", "channels_last")
+
+# The group of samples whose results with an infinity or NaN in an input are compared exactly, by
+# test_spreading.py; of other groups test_ops.py looks at what NaN must not reach.
+SPREADING = ("aten.convolution.default", False, "plain")
 
 
 class RunTime(int):
@@ -275,12 +281,17 @@ class Variant:
         return f"{self.sample}{'-half' if self.half else ''}" + (
             "" if self.layout == "plain" else f"-{self.layout}")
 
+    @property
+    def group(self) -> tuple[str, bool, str]:
+        """Its operator, precision and layout."""
+        return self.sample.op, self.half, self.layout
+
     def case(self) -> Case:
         return make_case(self.sample, self.half, self.layout)
 
-    def spoiled(self) -> Variant:
-        """The same with NaN as one element of its first input of floats, where there is one, and
-        where what comes out is known for any input."""
+    def spoiled(self, number: float = math.nan) -> Variant:
+        """The same with a number as one element of its first input of floats, where there is one,
+        and where what comes out is known for any input."""
         sample = self.sample
         index = next((i for i, arg in enumerate(sample.args) if i not in sample.constants
                       and isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.size),
@@ -288,9 +299,15 @@ class Variant:
         if index is None or not callable(sample.expect):
             return self
         array = sample.args[index].copy()
-        array.flat[array.size // 2] = np.nan
+        array.flat[array.size // 2] = number
         args = [*sample.args[:index], array, *sample.args[index + 1:]]
         return replace(self, sample=replace(sample, args=args))
+
+
+def fits_images(variant: Variant, device: Any) -> bool:
+    """Whether the sample's program needs no buffers instead of images: one that does would send
+    all samples it shares a program with to buffers."""
+    return not lower(variant.case().graph, target_of(device.info, "texture3d")).notes
 
 
 def variants() -> Iterator[Variant]:
@@ -311,7 +328,7 @@ def grouped() -> dict[tuple[str, bool, str], list[Variant]]:
     """The variants by operator, precision and layout."""
     groups: dict[tuple[str, bool, str], list[Variant]] = {}
     for variant in variants():
-        groups.setdefault((variant.sample.op, variant.half, variant.layout), []).append(variant)
+        groups.setdefault(variant.group, []).append(variant)
     return groups
 
 

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of
+from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of, symbols_in
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
+from vkrt.ops.registry import operators
 from vkrt.ops.resolving import resolve
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -102,6 +104,51 @@ def test_inputs_of_one_size_have_to_agree():
         with pytest.raises(InputError, match=rf"one size for dimension 0 of .*x.* and dimension 0 "
                                              rf"of .*y.*, got {got}; pass"):
             resolve(graph, [sizes, others, (1, 4)])
+
+
+# Operators that repeat tensors: the dtype of x, y and the result, the arguments
+BROADCASTS = {
+    "aten.where.self": ("float32", lambda x, y, row: (row, x, y)),
+    "aten.div.Tensor_mode": ("float32", lambda x, y, _row: (x, y, "floor")),
+    "aten.clamp.Tensor": ("float32", lambda x, y, _row: (x, None, y)),
+    "aten.masked_fill.Scalar": ("float32", lambda x, y, _row: (x, y, 0.5)),
+    "aten.copy.default": ("float32", lambda x, y, _row: (x, y, False)),
+    "aten.expand_copy.default": ("float32", lambda x, y, _row: (y, [size_of(x, 0), 4])),
+    "aten.addmm.default": ("float32", lambda x, y, row: (y, x, row, 1, 1)),
+    "et_vk.binary_add_with_clamp.default": ("float32", lambda x, y, _row: (x, y, 0.0, 6.0)),
+    "et_vk.binary_div_with_clamp.default": ("float32", lambda x, y, _row: (x, y, 0.0, 6.0)),
+    "et_vk.q8ta_add.default": ("int8", lambda x, y, _row: (x, y, .1, 0, .1, 0, .1, 0, 1.0)),
+    "aten::masked_scatter.out": ("float32", lambda x, y, _row: (x, y, x)),
+}
+
+
+@pytest.mark.parametrize("op", BROADCASTS)
+def test_what_repeats_tensors_wants_inputs_of_one_size_to_agree(op):
+    """A row that the file has as one, such as `row`, is repeated."""
+    dtype, arguments = BROADCASTS[op]
+    x, y = (Tensor((8, 4), dtype, name=name, dynamic_dims=(0,)) for name in ("x", "y"))
+    sizes, kind = ((4, 4), "float32") if "addmm" in op else ((1, 4), "bool")
+    if "mask" in op:
+        y = replace(y, dtype="bool", host_dtype="bool")
+    row = Tensor(sizes, kind, name="row")
+    graph = Graph("forward", [x, y, row], [], [])
+    args = arguments(x, y, row)
+    for size in symbols_in(args):
+        graph.chain.append(size)
+    graph.outputs.append(add(graph, op, args, Tensor((8, 4), dtype)))
+    find_dynamic(graph.finish())
+    assert resolve(graph, [(5, 4), (5, 4), sizes]).outputs[0].sizes == (5, 4)
+    assert resolve(graph, [(1, 4), (1, 4), sizes]).outputs[0].sizes == (1, 4)
+    with pytest.raises(InputError, match=rf"{op} .*node 0.*: the program has one size for "
+                                         r"dimension 0 of .*, got (5 and 1|1 and 5); pass inputs"):
+        resolve(graph, [(5, 4), (1, 4), sizes])
+
+
+def test_what_is_repeated_is_a_parameter():
+    for operator in operators():
+        names = [parameter.name for parameter in operator.schema.parameters
+                 if parameter.kind == "T" and not parameter.is_list]
+        assert set(operator.broadcasts) <= set(names), operator.name
 
 
 def test_dynamic_dimensions_are_found(pair):

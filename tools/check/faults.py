@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Takes mends of vkrt out, one by one, and says which test notices.
+"""Takes fixes of vkrt out, one by one, and says which test notices.
 
     tools/check/faults.py                  all of them, on the driver of VK_DRIVER_FILES
     tools/check/faults.py flush timeline   those with one of these words in their names
 
-A mend is taken out of the working tree (which is rebuilt) and put back, whatever happens; its files
+A fix is taken out of the working tree (which is rebuilt) and put back, whatever happens; its files
 may not have changes that are not committed. Prints a row of a table for each, as in
 tests/hostile/README.md, and exits with 1 if a fault passed. Some of them take minutes.
 """
@@ -188,8 +188,25 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      [("vkrt/ops/indexing.py", "(strides[dims[-1]] if rest else 1) or 1",
        "strides[dims[-1]] if rest else 1")], "", "tests/ops/test_empty_any.py"),
     ("an input of size 1 is repeated",
-     [("vkrt/ops/resolving.py", "self._check_alike(node, args[:2])", "pass")],
+     [("vkrt/ops/resolving.py", "self._check_alike(node, args, found[0])", "pass")],
      "", "tests/ops/test_resolving.py"),
+    ("a position beyond a cache is taken",
+     [("vkrt/method/instances.py", "if not limit.low <= value <= limit.high:", "if False:")],
+     "", "tests/test_ids.py"),
+    ("indices by which elements are scattered are not checked",
+     [("vkrt/ops/scattering.py",
+       'kernels="aten::scatter.src_out", convert="first", suits=_is_short, indices=indices_along)',
+       'kernels="aten::scatter.src_out", convert="first", suits=_is_short)')],
+     "", "tests/ops/test_index_limits.py"),
+    ("an input of size 1 is repeated by a choice of elements",
+     [("vkrt/ops/elementwise.py", 'broadcasts="condition self other"', 'broadcasts=""')],
+     "", "tests/ops/test_resolving.py"),
+    ("a convolution of one channel multiplies what lies beside its window by zero",
+     [("shaders/conv2d_single.comp", "v = mask_padding(v, VALID(k, kernel_x));", "")],
+     "", "tests/ops/test_spreading.py -k texel"),
+    ("an index beyond a tensor is taken",
+     [("vkrt/method/instances.py", "if low < indices.low or high > indices.high:", "if False:")],
+     "", "tests/test_ids.py"),
     ("a streaming thread ends where the device cannot be let go",
      [("vkrt/runtime/streaming.pyx", "        except BaseException:\n            self.stranded",
        "        except ZeroDivisionError:\n            self.stranded")],

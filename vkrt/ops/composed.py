@@ -89,7 +89,7 @@ def clamp_sizes(x, *bounds):
 
 
 @op("aten.clamp.Tensor", "self:T min:T? max:T?", sizes=clamp_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.Tensor_out")
+    kernels="aten::{}.Tensor_out", broadcasts="self min max")
 def _clamp(cx, node, x, low, high):
     """Where the bounds cross the upper one wins."""
     out = node.outs[0]

@@ -262,7 +262,8 @@ def _limited_sizes(x, y, *bounds):
 # executorch 1.0 writes an activation of arithmetic so; binary_add_.. is without alpha.
 @op("et_vk.binary_add_with_clamp.default et_vk.binary_sub_with_clamp.default "
     "et_vk.binary_mul_with_clamp.default et_vk.binary_div_with_clamp.default",
-    "input:T other:T output_min:f? output_max:f?", sizes=_limited_sizes, dtypes=ONE_FLOAT)
+    "input:T other:T output_min:f? output_max:f?", sizes=_limited_sizes, dtypes=ONE_FLOAT,
+    broadcasts="input other")
 def _limited(cx, node, x, y, low, high):
     function = node.name.split("_")[1]
     binary(cx, node.outs[0], "ADD" if function == "sub" else function.upper(), x, y,
@@ -279,7 +280,7 @@ def div_mode_sizes(x, y, mode):
 
 
 @op("aten.div.Tensor_mode", "self:T other:T rounding_mode:s?", sizes=div_mode_sizes,
-    dtypes=QUOTIENT, kernels="aten::div.out_mode")
+    dtypes=QUOTIENT, kernels="aten::div.out_mode", broadcasts="self other")
 @op("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
     kernels="aten::{}.out")
 def _div_mode(cx, node, x, y, mode="floor"):
@@ -290,7 +291,8 @@ def _div_mode(cx, node, x, y, mode="floor"):
 
 
 @op("aten.where.self", "condition:T.bool self:T other:T",
-    sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN, kernels="aten::where.self_out")
+    sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN, kernels="aten::where.self_out",
+    broadcasts="condition self other")
 def _where(cx, node, choice, a, b):
     choose(cx, node.outs[0], choice, a, b)
 

@@ -54,7 +54,7 @@ def _add_sizes(a, b, *numbers):
 @op("et_vk.q8ta_add.default et_vk.add_q8ta_q8ta_q8to.default", "input_a:T.int8 input_b:T.int8 "
     "input_a_scale:f input_a_zero_point:i input_b_scale:f input_b_zero_point:i output_scale:f "
     "output_zero_point:i alpha:f",
-    sizes=_add_sizes, dtypes=INT8)
+    sizes=_add_sizes, dtypes=INT8, broadcasts="input_a input_b")
 def _add(cx, node, a, b, scale_a, zero_a, scale_b, zero_b, scale, zero, alpha):
     """a + alpha * b."""
     out = node.outs[0]

@@ -1,25 +1,40 @@
 """Operators that read elements at places that another tensor names.
 
-torch refuses an index outside of its dimension. Here indices are on the device, where nobody can
-refuse: a negative one counts from the end, and what is still outside becomes the first or the last
-place. Nothing is ever read outside of a tensor.
+torch refuses an index outside of its dimension, and so does vkrt where indices are an input of the
+program (`vkrt.ops.ids`). On the device nobody can refuse: a negative one counts from the end, and
+what is still outside becomes the first or the last place. Nothing is ever read outside of a tensor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
+from vkrt.hints import Any
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.copying import MAX_DIMS, Walk
 from vkrt.ops.dtypes import FIRST
-from vkrt.ops.registry import op
+from vkrt.ops.registry import Indices, op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major
+
+
+def indices_along(x: Tensor, dim: int, index: Tensor, *_others: Any) -> Iterator[Indices]:
+    """Indices along one dimension, of which a 0-d tensor has none."""
+    if x.rank:
+        yield Indices(index, x.sizes[dimension(dim, x.rank)])
+
+
+def indices_by_dimension(x: Tensor, indices: Sequence[Tensor | None], *_others: Any
+                         ) -> Iterator[Indices]:
+    """Indices of one dimension after the other; None for a dimension that is not indexed."""
+    for size, index in zip(x.sizes, indices):
+        if index is not None:
+            yield Indices(index, size, from_end=True)
 
 
 def embedding_sizes(weight, indices, *_training):
@@ -28,7 +43,8 @@ def embedding_sizes(weight, indices, *_training):
 
 
 @op("aten.embedding.default", "weight:T indices:T.int32 padding_idx:i? scale_grad:b? sparse:b?",
-    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out")
+    sizes=embedding_sizes, dtypes=FIRST, kernels="aten::{}.out",
+    indices=lambda weight, indices, *_training: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, indices, *_training):
     """Weight [V, E], indices [..]; the result is [.., E].
 
@@ -57,7 +73,7 @@ def index_select_sizes(x, dim, index):
 
 
 @op("aten.index_select.default", "self:T dim:i index:T.int32", sizes=index_select_sizes,
-    dtypes=FIRST, kernels="aten::{}.out")
+    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
 def _index_select(cx, node, x, dim, index):
     """An index of sizes [n], or 0-d."""
     if x.rank == 0:
@@ -85,7 +101,7 @@ def indexed_sizes(x, indices):
 
 @op("aten.index.Tensor", "self:T indices:[T.int32?]",
     sizes=lambda x, indices: (indexed_sizes(x, indices),), dtypes=FIRST,
-    kernels="aten::{}.Tensor_out")
+    kernels="aten::{}.Tensor_out", indices=indices_by_dimension)
 def _index(cx, node, x, indices):
     """Indices are broadcast to common sizes, which take the place of the dimensions they index (the
     first place where those are not neighbours)."""
@@ -217,7 +233,7 @@ def gather_sizes(x, dim, index, _sparse):
 
 
 @op("aten.gather.default", "self:T dim:i index:T.int32 sparse_grad:b?", sizes=gather_sizes,
-    dtypes=FIRST, kernels="aten::{}.out")
+    dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
 def _gather(cx, node, tensor, dim, index, _sparse):
     """An index of the result's sizes."""
     out = node.outs[0]

@@ -203,7 +203,7 @@ def copy_sizes(x, source):
 
 
 @op("aten.copy.default", "self:T src:T non_blocking:-", sizes=copy_sizes, dtypes=FIRST,
-    kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out")
+    kernels="aten::{}.out aten::copy_ aten::fill.Tensor_out", broadcasts="src")
 def _copy(cx, node, _x, source):
     """The second tensor, repeated to the sizes of the first."""
     source, out = cx.read(source), node.outs[0]

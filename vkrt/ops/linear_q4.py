@@ -17,7 +17,7 @@ from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.ending import addend, over
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
-from vkrt.ops.registry import known, op
+from vkrt.ops.registry import Indices, known, op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
@@ -181,7 +181,8 @@ def _embedding_sizes(weight, scales, group, indices, _low_first):
 
 @op("et_vk.embedding_q4gsw.default",
     "weight:T.uint8 weight_scales:T group_size:i indices:T.int32 is_linear_weight:b",
-    sizes=_embedding_sizes, dtypes=FLOATS_ALIKE)
+    sizes=_embedding_sizes, dtypes=FLOATS_ALIKE,
+    indices=lambda weight, _scales, _group, indices, *_others: [Indices(indices, weight.sizes[0])])
 def _embedding(cx, node, weight, scales, group, indices, low_first):
     """Weight [V, E] in groups, indices [..]; the result is [.., E]."""
     packed, factors = bytes_of(cx, weight), cx.flat(scales, (scales.numel,))

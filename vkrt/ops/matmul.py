@@ -193,7 +193,7 @@ def mm(cx, node, a, b):
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
     dtypes=ONE_FLOAT, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", broadcasts="self")
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""
     out = node.outs[0]

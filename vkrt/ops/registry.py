@@ -19,7 +19,7 @@ tools/operators.py writes, says which declares what. Names that it does not know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -33,6 +33,7 @@ from vkrt.hints import Any
 from vkrt.ops import families
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
+from vkrt.ops.sizes import together
 from vkrt.work.tensor import Tensor
 
 SizesRule = Callable[..., Sequence[Sizes]]
@@ -60,6 +61,21 @@ class LateRule:
 
 
 @dataclass(frozen=True)
+class Indices:
+    """An argument of a node that holds indices.
+
+    Attributes:
+        tensor: the argument.
+        size: of the dimension that they index.
+        from_end: whether negative ones count from its end.
+    """
+
+    tensor: Tensor
+    size: int
+    from_end: bool = False
+
+
+@dataclass(frozen=True)
 class Operator:
     """What vkrt knows of an operator.
 
@@ -78,6 +94,8 @@ class Operator:
         bounds: of that from a node's arguments, where it has some.
         takes_activation: the activations that the operator's own kernel does to its result.
         late: which of its arguments kernels may read when they run; None for none.
+        indices: gets a node's arguments, gives those that hold indices; None for operators
+            without such.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
             quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
         takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
@@ -86,6 +104,8 @@ class Operator:
             several of one row (`vkrt.ops.fusing_rows`). 0 for operators whose kernel does not.
         takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
             row. None for operators that never do.
+        broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
+            result where they have one element in a dimension.
     """
 
     name: str
@@ -100,10 +120,12 @@ class Operator:
     bounds: Callable[..., tuple[float, float]] | None = None
     takes_activation: Collection[str] = ()
     late: LateRule | None = None
+    indices: Callable[..., Iterable[Indices]] | None = None
     takes_requantization: bool = False
     takes_addend: Callable[..., bool] | None = None
     of_row: int = 0
     takes_norm: Callable[..., bool] | None = None
+    broadcasts: Collection[str] = ()
 
     def infer(self, args: Sequence[Any],
               sizes_of: Callable[[Tensor], Sizes] = attrgetter("sizes")
@@ -175,7 +197,7 @@ Adapter = Callable[[Sequence[Any]], Sequence[Any]]
 def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
        kernels: str = "", adapted: Mapping[str, Adapter] = MappingProxyType({}),
        convert: str | None = None, further: Sequence[Allowed] | None = None,
-       suits: Callable[[Sequence[Any]], bool] = anything, **others: Any
+       suits: Callable[[Sequence[Any]], bool] = anything, broadcasts: str = "", **others: Any
        ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as what lowers the operators of these names (see `Operator`).
 
@@ -188,13 +210,18 @@ def op(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
         convert: how tensors of these kernels are brought to dtypes that the operator takes (see
             `vkrt.graph.kernels.Kernel`); by default as its dtype rule says.
         suits: for which arguments the device does those kernels, where the host has them too.
+        broadcasts: see `Operator`, with blanks between; by default the first two parameters where
+            `sizes` is `together`.
     """
 
     parameters = Schema(schema)
+    repeated = (broadcasts.split() if sizes is not together
+                else [parameter.name for parameter in parameters.parameters[:2]])
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, **others))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function,
+                              broadcasts=repeated, **others))
             for kernel, adapter in {**dict.fromkeys(kernels.split(), tuple), **adapted}.items():
                 kernel = kernel.format(name.split(".")[1])
                 if kernel in _KERNELS:
@@ -212,7 +239,7 @@ def _declare(operator: Operator) -> None:
 
 
 def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
-                further: Sequence[Allowed] | None = None
+                further: Sequence[Allowed] | None = None, broadcasts: str = ""
                 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declares a function as the kernels of these names on the host.
 
@@ -224,7 +251,8 @@ def host_kernel(names: str, schema: str, *, sizes: SizesRule, dtypes: DtypeRule,
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names.split():
-            _declare(Operator(name, parameters, sizes, dtypes, further, function, True))
+            _declare(Operator(name, parameters, sizes, dtypes, further, function, True,
+                              broadcasts=broadcasts.split()))
         return function
 
     return declare

@@ -21,7 +21,6 @@ from vkrt.graph.states import State
 from vkrt.graph.symbols import Read, Symbol
 from vkrt.hints import Any
 from vkrt.ops.registry import infer, known
-from vkrt.ops.sizes import together
 from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]
@@ -135,8 +134,8 @@ class _Resolver:
         except (FormatError, UnsupportedError, ArithmeticError, LookupError, TypeError,
                 ValueError) as error:
             raise self._refused(str(node), error) from None
-        if not self.from_file and known(node.op).sizes is together:
-            self._check_alike(node, args[:2])
+        if found and not self.from_file:
+            self._check_alike(node, args, found[0])
         outs = []
         for index, out in enumerate(node.outs):
             sizes = found[index] if index < len(found) else out.sizes
@@ -150,23 +149,33 @@ class _Resolver:
             outs.append(self.now.get(out, out))
         self.nodes[node] = replace(node, args=args, outs=tuple(outs), formulas=None)
 
-    def _check_alike(self, node: Node, args: Sequence[Any]) -> None:
-        """Refuses sizes of which one is repeated in this call alone.
+    def _check_alike(self, node: Node, args: Sequence[Any], result: Sizes) -> None:
+        """Refuses a tensor that is repeated in this call alone.
 
         The exporter takes two dimensions that can change, of tensors that are added, for one size:
         what it wrote does not hold where one of them is 1 and the other is not.
+
+        Args:
+            args: the node's, at the sizes of the call.
+            result: sizes of its first result.
         """
-        if not all(isinstance(arg, Tensor) for arg in args):
-            return
-        one, other = args
-        for back in range(1, min(one.rank, other.rank) + 1):
-            sizes = one.sizes[-back], other.sizes[-back]
-            most = [(arg.bounds or arg.sizes)[-back] for arg in args]
-            if 1 in sizes and sizes[0] != sizes[1] and 1 not in most:
+        found = known(node.op)
+        tensors = [arg for parameter, arg in zip(found.schema.parameters, args)
+                   if parameter.name in found.broadcasts and isinstance(arg, Tensor)]
+        for tensor in tensors:
+            bounds = tensor.bounds or tensor.sizes
+            for back in range(1, min(tensor.rank, len(result)) + 1):
+                if tensor.sizes[-back] != 1 or bounds[-back] == 1 or result[-back] == 1:
+                    continue
+                larger = next((t for t in tensors if back <= t.rank and t.sizes[-back] != 1), None)
+                alike = [(f"dimension {t.rank - back} of {t}", t.sizes[-back])
+                         for t in tensors if t is tensor or t is larger]
+                if larger is None:
+                    alike.append((f"dimension {len(result) - back} of the result", result[-back]))
+                (one, size), (other, other_size) = alike
                 raise self._refused(str(node), ValueError(
-                    f"the program has one size for dimension {one.rank - back} of {one} and "
-                    f"dimension {other.rank - back} of {other}, got {sizes[0]} and {sizes[1]}; "
-                    "pass inputs in which they are equal"))
+                    f"the program has one size for {one} and {other}, got {size} and "
+                    f"{other_size}; pass inputs in which they are equal"))
 
     def _value(self, value: Any) -> Any:
         """An argument as it is now."""

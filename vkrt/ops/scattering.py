@@ -1,8 +1,9 @@
 """Operators that put elements to places which other tensors name.
 
 Where the same place stands twice the order is that of the list: what comes later replaces, or adds
-to, what came before. torch refuses an index outside of its dimension; here it is left out. Every
-element looks through the whole list, so long lists are left to the host.
+to, what came before. torch refuses an index outside of its dimension, and so does vkrt where it is
+an input of the program (`vkrt.ops.ids`); one that a program computes is left out. Every element
+looks through the whole list, so long lists are left to the host.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, convert_into, expanded, is_float
 from vkrt.ops.dtypes import FIRST
 from vkrt.ops.elementwise import compute_dtype
-from vkrt.ops.indexing import indexed_sizes, indexing_of
+from vkrt.ops.indexing import (
+    indexed_sizes,
+    indexing_of,
+    indices_along,
+    indices_by_dimension,
+)
 from vkrt.ops.joining import number_of
 from vkrt.ops.padding import pad
 from vkrt.ops.registry import op
@@ -46,7 +52,7 @@ def _is_short_put(args: Sequence[Any]) -> bool:
 
 @op("aten.index_put.default", "self:T indices:[T.int32?] values:T accumulate:b?",
     sizes=index_put_sizes, dtypes=FIRST, kernels="aten::{}.out aten::index_put_",
-    convert="first", suits=_is_short_put)
+    convert="first", suits=_is_short_put, indices=indices_by_dimension)
 def _index_put(cx, node, x, indices, values, accumulate):
     """Rows where dimensions are left behind the indices, else elements, see `vkrt.ops.indexing`."""
     out = node.outs[0]
@@ -107,26 +113,27 @@ def _is_short(args: Sequence[Any]) -> bool:
 
 
 @op("aten.scatter.src", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes, dtypes=FIRST,
-    kernels="aten::scatter.src_out", convert="first", suits=_is_short)
+    kernels="aten::scatter.src_out", convert="first", suits=_is_short, indices=indices_along)
 def _scatter(cx, node, x, dim, index, source):
     _put(cx, node.outs[0], x, dim, index, source)
 
 
 @op("aten.scatter.value", "self:T dim:i index:T.int32 value:n", sizes=number_sizes, dtypes=FIRST,
-    kernels="aten::scatter.value_out", convert="first", suits=_is_short)
+    kernels="aten::scatter.value_out", convert="first", suits=_is_short, indices=indices_along)
 def _scatter_number(cx, node, x, dim, index, value):
     _put(cx, node.outs[0], x, dim, index, value)
 
 
 @op("aten.scatter_add.default", "self:T dim:i index:T.int32 src:T", sizes=scatter_sizes,
-    dtypes=FIRST, kernels="aten::{}.out", convert="first", suits=_is_short)
+    dtypes=FIRST, kernels="aten::{}.out", convert="first", suits=_is_short,
+    indices=indices_along)
 def _scatter_add(cx, node, x, dim, index, source):
     _put(cx, node.outs[0], x, dim, index, source, "SUM")
 
 
 @op("aten.scatter_reduce.two",
     "self:T dim:i index:T.int32 src:T reduce:s include_self:b?", sizes=reduced_sizes, dtypes=FIRST,
-    kernels="aten::scatter_reduce.two_out", convert="first")
+    kernels="aten::scatter_reduce.two_out", convert="first", indices=indices_along)
 def _scatter_reduce(cx, node, x, dim, index, source, reduce, include_self):
     _put(cx, node.outs[0], x, dim, index, source, FUNCTIONS[reduce], include_self is not False)
 

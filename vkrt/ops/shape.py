@@ -168,7 +168,7 @@ def _lifted(cx, x: Tensor, out: Tensor) -> Operand:
 
 
 @op("aten.expand_copy.default", "self:T size:[i] implicit:b?", sizes=expand_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", broadcasts="self")
 def _expand_copy(cx, node, x, _size, _implicit):
     out = node.outs[0]
     if x.numel == out.numel:

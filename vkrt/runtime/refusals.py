@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from vkrt.digest import sha256
 from vkrt.errors import PipelineError
@@ -27,29 +27,33 @@ MAX_BYTES = 64 << 10
 # Some hundred devices
 MAX_FOLDER_BYTES = 1 << 20
 
-_refused: dict[bytes, frozenset[str]] = {}
+# The names, sorted, by the device's identity and the build of the shaders
+_refused: dict[tuple[Any, ...], tuple[str, ...]] = {}
 _lock = threading.Lock()
 
 
 def refused_by(device: Device) -> tuple[str, ...]:
     """Names of the variants that the driver of a device does not compile, as far as is known."""
-    key = _key(device)
+    place = device.info.identity, catalog().stamp
     with _lock:
-        if key not in _refused:
-            _refused[key] = frozenset(_read(device, key))
-        return tuple(sorted(_refused[key]))
+        names = _refused.get(place)
+        if names is None:
+            names = _refused[place] = tuple(sorted(_read(device)))
+        return names
 
 
 def note(device: Device, names: Iterable[str]) -> None:
     """Notes variants that the driver of a device has refused, for later loads."""
     refused_by(device)
-    key, path = _key(device), _path(device)
+    place, path = (device.info.identity, catalog().stamp), _path(device)
     with _lock:
-        if _refused[key].issuperset(names):
+        known = _refused[place]
+        refused = tuple(sorted({*known, *names}))
+        if refused == known:
             return
-        _refused[key] |= frozenset(names)
+        _refused[place] = refused
         if path is not None:
-            content = _content(key, sorted(_refused[key]))
+            content = _content(_key(device), refused)
             if len(content) <= MAX_BYTES and put(path, content):
                 prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)
 
@@ -72,7 +76,7 @@ def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
 
 
 def _key(device: Device) -> bytes:
-    """What refusals hold for: the driver and its version, and the compiled shaders."""
+    """What a file holds for: the driver and its version, the system's, and the compiled shaders."""
     return sha256(verdict_file.key_of(device.info) + repr(catalog().stamp).encode())
 
 
@@ -84,12 +88,12 @@ def _path(device: Device) -> str | None:
     return None if folder is None else os.path.join(folder, name)
 
 
-def _content(key: bytes, names: list[str]) -> bytes:
+def _content(key: bytes, names: Sequence[str]) -> bytes:
     body = MAGIC + key + "\n".join(names).encode()
     return body + sha256(body)
 
 
-def _read(device: Device, key: bytes) -> list[str]:
+def _read(device: Device) -> list[str]:
     """The names in a device's file; none where there is none of this driver and this build."""
     path = _path(device)
     if path is None:
@@ -97,6 +101,7 @@ def _read(device: Device, key: bytes) -> list[str]:
     found = read(path, MAX_BYTES)
     if found is None:
         return []
+    key = _key(device)
     start, end = len(MAGIC + key), len(found) - len(sha256(b""))
     if end < start or not found.startswith(MAGIC + key):
         return []

@@ -57,6 +57,12 @@ class DeviceInfo:
     driver_version: int = 0
     cache_uuid: str = ""
 
+    @property
+    def identity(self) -> tuple[int | str, ...]:
+        """The device and the version of its driver, as what is cached for it names them."""
+        return (self.vendor_id, self.device_id, self.name, self.driver_id, self.driver_version,
+                self.driver_info, self.cache_uuid)
+
 
 @dataclass(frozen=True)
 class Feature:

@@ -22,9 +22,8 @@ MAX_FOLDER_BYTES = 64 << 10
 
 def key_of(info: DeviceInfo) -> bytes:
     """What a verdict holds for: a digest of the device, its driver's version and the kernel's."""
-    facts = (info.vendor_id, info.device_id, info.name, info.driver_id, info.driver_version,
-             info.driver_info, info.cache_uuid, os.uname().sysname, os.uname().release)
-    return sha256(repr(facts).encode())
+    system = os.uname()
+    return sha256(repr((*info.identity, system.sysname, system.release)).encode())
 
 
 def path_of(info: DeviceInfo) -> str | None:

@@ -61,7 +61,7 @@ def scattered_sizes(x, mask, _source):
 
 
 @host_kernel("aten::masked_scatter.out", "self:T mask:T.bool source:T", sizes=scattered_sizes,
-             dtypes=ANY)
+             dtypes=ANY, broadcasts="self mask")
 def masked_scatter(x, mask, source):
     """The elements of the source, one after the other, where the mask is true."""
     sizes = np.broadcast_shapes(x.shape, mask.shape)
