@@ -30,14 +30,19 @@ def test_every_family_computes_right(device, capsys):
 def test_what_is_said(capsys):
     assert main(["doctor", "--quick", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["limits"]["maxPushConstantsSize"] >= 128 and report["row"]["file"]
+    assert report["limits"]["maxPushConstantsSize"] >= 128
+    fields = report["profile"]["fields"]
+    assert fields["storage"]["value"] == report["profile"]["storage"]
+    assert fields["measured"]["file"].endswith(".json") and not fields["lanes"]["is_the_users"]
     # The drivers that were measured are those of CPUs.
-    assert report["row"]["shares"] != report["row"]["is_measured"]
+    assert report["profile"]["shares"] != report["profile"]["is_measured"]
     assert set(report["weights"]) == {"map", "direct", "staged", "stream"}
     assert len(report["selftest"]) == 6 * len(FEW) and not report["wrong"]
     assert main(["doctor", "--quick"]) == 0
     said = capsys.readouterr().out
     assert report["device"]["name"] in said and "12 programs, none wrong" in said
+    for name, value in fields.items():
+        assert f"\nentry     {name} {json.dumps(value['value'])} ({value['file']}" in said
 
 
 def test_a_wrong_result_fails(monkeypatch, capsys):
@@ -58,4 +63,4 @@ def test_a_device_that_is_lost_ends_it(monkeypatch, capsys):
     monkeypatch.setattr(selftest, "_result", lost)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
-    assert "the test ended: DeviceLostError" in said and "ceiling" not in said
+    assert "the test ended: DeviceLostError" in said and "\nceiling " not in said

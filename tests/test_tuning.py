@@ -1,9 +1,10 @@
-"""The drivers' rows: complete, checked, and followed by kernels; the command that writes one."""
+"""Driver profiles: complete, checked, and followed by kernels; the command that writes one."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from vkrt.errors import InputError
 from vkrt.ops import tiles
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
+from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import LONG, Target
 from vkrt.work.tuning import Tuning
 
@@ -24,13 +26,15 @@ PACKAGE = sorted(Path(rows.PACKAGE).glob("*.json"))
 LAVAPIPE, SWIFTSHADER, OTHER = 13, 10, 12345
 
 
-def info(driver_id: int, name: str = "a device") -> SimpleNamespace:
-    return SimpleNamespace(driver_id=driver_id, name=name)
+def info(driver_id: int, name: str = "a device", says: str = "", vendor: int = 0,
+         number: int = 0) -> DeviceInfo:
+    return DeviceInfo(0, name, "other", vendor, 0, driver_id, "", says, "1.1.0",
+                      driver_version=number)
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Writes files of rows into the user's folder."""
+    """Writes files of entries into the user's folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     folder = Path(rows.user_folder())
     folder.mkdir(parents=True)
@@ -38,31 +42,43 @@ def own(tmp_path, monkeypatch):
     def write(name, fields):
         text = fields if isinstance(fields, str) else json.dumps(fields)
         (folder / name).write_text(text, encoding="utf-8")
-        rows.rows.cache_clear()
+        rows.entries.cache_clear()
 
-    rows.rows.cache_clear()
+    rows.entries.cache_clear()
     yield write
-    rows.rows.cache_clear()
+    rows.entries.cache_clear()
 
 
 @pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.stem)
-def test_rows_are_complete(path):
-    row = rows.read(path)
-    assert set(row.fields) | {"device", "ceiling"} == set(rows.FIELDS)
-    for name in row.fields["tiles"]:
+def test_entries_of_the_package(path):
+    """The one for all devices sets every field; the others say for which driver they are."""
+    entry = rows.read(str(path))
+    assert bool(entry.match) == (path.stem != "default")
+    if not entry.match:
+        assert set(entry.fields) | {"match", "why", "ceiling"} == set(rows.FIELDS)
+    assert entry.fields and set(entry.why) <= set(entry.fields)
+    assert "driver_id" in entry.match or not entry.match
+    # Who reads rates of tiles asks what they are the rates of.
+    assert {"tiles", "ceiling"} & set(entry.fields) <= {"ceiling"} or entry.fields["measured"]
+
+
+@pytest.mark.parametrize("driver", [LAVAPIPE, SWIFTSHADER, OTHER])
+@pytest.mark.parametrize("says", ["", "Mesa 22.3.6", "Mesa 25.0.7"])
+def test_profiles_are_complete(driver, says):
+    profile = rows.profile_of(info(driver, says=says))
+    assert set(profile.fields) | {"match", "why", "ceiling"} == set(rows.FIELDS)
+    for name in profile.fields["tiles"]:
         assert f"conv2d_{name}.texel.f32" in catalog()
         assert name == "1x4" or f"matmul_{name}.texel.f32" in catalog()
-    made = policy.policy_from(row)
-    assert len(made.tuning.tiles) == len(row.fields["tiles"])
-    if row.fields["driver_id"] is not None:
-        assert policy.policy_of(info(row.fields["driver_id"])) == made
-        assert row.fields["measured"] and made.ceiling is not None
+    made = policy.policy_of(info(driver, says=says))
+    assert len(made.tuning.tiles) == len(profile.fields["tiles"])
+    assert profile.is_measured == (driver != OTHER) == (made.ceiling is not None)
 
 
 def test_drivers_that_nobody_measured():
-    """Few pipelines, and nothing that a driver with a row needs."""
+    """Few pipelines, and nothing that a measured driver needs."""
     made = policy.policy_of(info(OTHER))
-    assert made == policy.policy_from(rows.read(Path(rows.PACKAGE) / "default.json"))
+    assert made == policy.policy_from(rows.read(f"{rows.PACKAGE}/default.json"))
     assert not made.specialize and not made.maps_files and not made.winograd
     assert made.loop_limit is made.max_texels is made.ceiling is None
     # In a GPU's shape, with all that the device has.
@@ -78,19 +94,17 @@ def build_features():
 
 
 def test_features_are_those_that_are_there(own):
-    """And switched on, and wanted by the row; CPU drivers' rows want none."""
+    """And switched on, and wanted by the profile; those of CPU drivers want none."""
     has = dict.fromkeys(["subgroup_basic", "subgroup_arithmetic", "float16"], True)
-    device = info(OTHER)
-    device.features, device.driver_info = {**has, "storage8": False}, ""
-    device.limits = limits_of_a_device()
+    device = replace(info(OTHER), features={**has, "storage8": False},
+                     limits=limits_of_a_device())
     assert policy.target_of(device).features == {"subgroups", "float16"}
     assert policy.target_of(device, enabled={"float16", "subgroup_basic"}).features == {"float16"}
     assert policy.target_of(device, enabled=set()).features == frozenset()
-    own("mine.json", {"driver_id": OTHER, "features": ["float16", "dot"]})
+    own("mine.json", {"match": {"driver_id": OTHER}, "features": ["float16", "dot"]})
     assert policy.target_of(device).features == {"float16"}
     for driver in (LAVAPIPE, SWIFTSHADER):
-        device.driver_id = driver
-        target = policy.target_of(device)
+        target = policy.target_of(replace(device, driver_id=driver))
         assert not target.features and not target.tuning.shares
     assert (target.max_invocations, target.max_shared) == (256, 32768)
 
@@ -109,49 +123,85 @@ def test_work_is_spread_over_groups():
     assert Target(max_groups=4).spread(5) == (4, 2, 1)
 
 
-def test_rows_of_the_user_s_win(own):
-    own("mine.json", {"driver_id": LAVAPIPE, "specialize": {"conv2d": ["X"]}})
+def test_entries_of_the_user_s_win(own):
+    own("mine.json", {"match": {"driver_id": LAVAPIPE}, "specialize": {"conv2d": ["X"]}})
     mine, package = (policy.policy_of(info(number)) for number in (LAVAPIPE, SWIFTSHADER))
     assert mine.specialize == {"conv2d": ["X"]} != package.specialize
-    # What a file leaves out is that of the package's row.
+    # What a file leaves out is what the package's entries say.
     assert mine.loop_limit == 60000 and mine.winograd and mine.tuning.lanes == 64
-    own("new.json", {"driver_id": OTHER, "lanes": 7})
+    own("new.json", {"match": {"driver_id": OTHER}, "lanes": 7})
     assert policy.policy_of(info(OTHER)).tuning.lanes == 7
     assert policy.policy_of(info(OTHER + 1)).tuning.lanes == 4096
+    # A person who chose a number has measured nothing.
+    assert not rows.profile_of(info(OTHER)).is_measured
+    # For all drivers, but not before the one for lavapipe that the user wrote
+    own("mine.json", {"match": {"driver_id": LAVAPIPE}, "min_groups": 5})
+    own("all.json", {"lanes": 8, "min_groups": 6})
+    made = policy.policy_of(info(LAVAPIPE, says="Mesa 25.0.7")).tuning
+    assert (made.lanes, made.min_groups) == (8, 5)
 
 
-def test_a_device_s_row_comes_first(own):
-    own("a.json", {"driver_id": OTHER, "lanes": 1})
-    own("b.json", {"driver_id": OTHER, "device": "^Large .*", "lanes": 2})
-    own("c.json", {"device": "small", "lanes": 3})
-    own("d.json", {"lanes": 4})
-    lanes = [policy.policy_of(info(*device)).tuning.lanes for device in (
-        (OTHER, "a device"), (OTHER, "Large device"), (OTHER, "small one"), (1, "small one"),
-        (1, "a device"), (LAVAPIPE, "llvmpipe"))]
-    assert lanes == [1, 2, 3, 3, 4, 64]
+def test_entries_add_up(own):
+    """A later and more exact one over another, field by field, with its reason."""
+    own("a.json", {"match": {"driver_id": OTHER}, "lanes": 1, "min_groups": 1,
+                   "why": {"lanes": "few", "min_groups": "small"}})
+    own("b.json", {"match": {"driver_id": OTHER, "device": "^Large .*"}, "lanes": 2})
+    own("c.json", {"match": {"device": "small"}, "lanes": 3, "why": {"lanes": "small"}})
+    own("d.json", {"lanes": 4, "min_groups": 4})
+    own("e.json", {"match": {"vendor_id": 7}, "lanes": 5})
+    found = [policy.policy_of(info(number, name, vendor=vendor)).tuning
+             for number, name, vendor in (
+        (OTHER, "a device", 0), (OTHER, "Large device", 0), (OTHER, "small one", 7),
+        (1, "small one", 7), (1, "a device", 7), (1, "a device", 8))]
+    assert [made.lanes for made in found] == [1, 2, 3, 3, 5, 4]
+    assert [made.min_groups for made in found] == [1, 1, 1, 4, 4, 4]
+    profile = rows.profile_of(info(OTHER, "small one"))
+    assert {name: (Path(profile.entries[name].path).name, profile.entries[name].why.get(name))
+            for name in ("lanes", "min_groups", "reads_ahead")} == {
+        "lanes": ("c.json", "small"), "min_groups": ("a.json", "small"),
+        "reads_ahead": ("default.json", None)}
+
+
+@pytest.mark.parametrize(("says", "number", "lanes"), [
+    ("Mesa 22.3.6 (LLVM 15.0.6)", 1, 1), ("Mesa 23.0 (LLVM 15.0.6)", 1, 2), ("9.9.9", 1, 1),
+    ("Mesa 24.0.0", 1, 3), ("Mesa 24.3.4-1ubuntu1", 1, 3), ("Mesa 25.0.7-2~bpo12+1", 1, 4),
+    ("Mesa 25.2.1", 1, 4), ("535.104.05", 1, 4), ("no version 7", 24 << 22 | 1 << 12 | 2, 3),
+    ("", 0, 1)])
+def test_entries_of_versions(own, says, number, lanes):
+    """By what the driver says of itself, else by its number; the one from a later version on
+    comes after the one from an earlier one on, whatever their files are called."""
+    own("d.json", {"match": {"driver_id": OTHER}, "lanes": 1})
+    own("c.json", {"match": {"driver_id": OTHER, "from": "23.0", "below": "24"}, "lanes": 2})
+    own("b.json", {"match": {"driver_id": OTHER, "from": "24.0"}, "lanes": 3})
+    own("a.json", {"match": {"driver_id": OTHER, "from": "25.0.7"}, "lanes": 4})
+    assert policy.policy_of(info(OTHER, says=says, number=number)).tuning.lanes == lanes
 
 
 @pytest.mark.parametrize(("fields", "words"), [
     ("{", "not JSON: Expecting property"),
     ([], "the file is no object"),
-    ({"driverid": 3}, "unknown field 'driverid'; there are driver_id, device"),
-    ({"driver_id": "13"}, 'driver_id is "13", expected a whole number from 0 on or null'),
+    ({"driver_id": 3}, "unknown field 'driver_id'; there are match, storage"),
+    ({"match": {"version": "3"}}, "unknown field 'match.version'; there are vendor_id, driver_id"),
+    ({"match": {"driver_id": "13"}}, 'match.driver_id is "13", expected a whole number from 0 on'),
+    ({"match": 13}, "match is no object"),
+    ({"match": {"from": "new"}}, 'match.from is "new", expected a version such as "25.0"'),
+    ({"match": {"below": "²"}}, "match.below is .*expected a version"),
+    ({"match": {"from": "25."}}, "match.from is .*expected a version"),
     ({"storage": ["texel"]}, r"storage is \[.*expected one of texel, buffer, texture3d"),
     ({"specialize": True}, "specialize is true, expected an object of shaders and lists"),
     ({"specialize": {"copy": [1]}}, r'specialize is {"copy": \[1\]}, expected an object of'),
     ({"features": ["wings"]}, r'features is \["wings"\], expected a list of subgroups, float16'),
     ({"shares": 1}, "shares is 1, expected true or false"),
     ({"winograd": 1}, "winograd is 1, expected true or false"),
-    ({"device": "("}, r'device is "\(", expected a regular expression'),
+    ({"match": {"device": "("}}, r'match.device is "\(", expected a regular expression'),
     ({"tiles": {"9x9": 2.0}}, "tiles lacks 8x8, "),
     ({"tiles": {**dict.fromkeys(rows.TILES, 2.0), "9x9": 2.0}}, "unknown field 'tiles.9x9'"),
     ({"tiles": dict.fromkeys(rows.TILES, 0)}, "tiles.8x8 is 0, expected a number above 0"),
     ({"speed": {"bytes": 1e9}}, "speed lacks multiply_adds, dispatch, reads"),
     ({"ceiling": 1e9}, "ceiling is no object"),
-    ({"unlimited_from": "new"}, 'unlimited_from is "new", expected a version'),
     ({"why": {"tiles": 1}}, 'why is {"tiles": 1}, expected an object of texts'),
 ])
-def test_damaged_rows_are_refused(own, fields, words):
+def test_damaged_entries_are_refused(own, fields, words):
     """With the names of the file and the field, whatever the driver is."""
     own("mine.json", fields)
     with pytest.raises(InputError, match=rf"vkrt/drivers/mine\.json: {words}"):
@@ -230,20 +280,26 @@ def few(monkeypatch):
 
 @pytest.mark.driver
 def test_command(device, few, own, capsys, tmp_path):
-    """The row measured on this device is printed, written, and in use from then on."""
+    """The entry measured on this device is printed, written, and in use from then on."""
     before = policy.policy_of(device.info)
+    own("all.json", {"loop_limit": 12345, "why": {"loop_limit": "a guess"}})
     copy = tmp_path / "copies" / "row.json"
     assert cli.main(["tune", "--runs", "1", "--write", "--output", str(copy), "--json"]) == 0
     fields = json.loads(capsys.readouterr().out)
     written = Path(rows.user_folder()) / tune.file_name(device.info)
-    assert rows.read(written).fields == rows.read(copy).fields == fields
-    assert fields["driver_id"] == device.info.driver_id and device.info.name in fields["measured"]
-    assert fields["tiles"]["1x4"] == 8.0 and before.storage == "texel"
-    after = policy.policy_of(device.info)
-    assert after == policy.policy_from(rows.read(written)) and after.storage == "buffer"
-    # What is not measured is kept.
-    assert (after.loop_limit, after.speed) == (before.loop_limit, before.speed)
-    rows.rows.cache_clear()
+    assert json.loads(written.read_text()) == json.loads(copy.read_text()) == fields
+    entry = rows.read(str(written))
+    assert entry.matches(device.info) and entry.match["driver_id"] == device.info.driver_id
+    assert not entry.matches(replace(device.info, driver_info="", driver_version=0))
+    assert entry.fields["tiles"]["1x4"] == 8.0 and before.storage == "texel"
+    assert device.info.name in entry.fields["measured"]
+    profile, after = rows.profile_of(device.info), policy.policy_of(device.info)
+    assert {name for name, by in profile.entries.items() if by == entry} == set(entry.fields)
+    assert profile.is_measured and after.storage == "buffer"
+    # What is not measured is kept, the user's own values in the file too, which may replace theirs.
+    assert (after.loop_limit, entry.why["loop_limit"]) == (12345, "a guess")
+    assert after.speed == before.speed and not {"speed", "lanes"} & set(entry.fields)
+    rows.entries.cache_clear()
 
 
 @pytest.mark.driver
@@ -252,20 +308,23 @@ def test_users_files_are_not_written_over(few, capsys, tmp_path):
     path = tmp_path / "row.json"
     path.write_text('{"settings": 1}')
     assert cli.main(["tune", "--runs", "1", "--output", str(path)]) == 2
-    assert "row.json: a file is there that is not a row of a driver" in capsys.readouterr().err
+    assert "row.json: a file is there that is not an entry of a driver" in capsys.readouterr().err
     with pytest.raises(InputError, match="not written over"):
-        rows.write(str(path), rows.row_of(0, "").fields)
+        rows.write(str(path), {"lanes": 1})
     assert path.read_text() == '{"settings": 1}'
 
 
 @pytest.mark.driver
-def test_the_first_row_of_a_driver(device, few, monkeypatch):
-    """Its speed is made of what was measured; nothing else of default.json's reasons is its own."""
-    default = rows.read(Path(rows.PACKAGE) / "default.json")
-    monkeypatch.setattr(tune, "row_of", lambda *device: default)
-    row = tune.tune(tune.Bench(device, 1))
-    assert set(row) | {"device"} == set(rows.FIELDS)
-    assert row["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
-    assert set(row["why"]) == {"tiles", "shares", "wide_depthwise", "storage", "specialize",
-                               "ceiling"}
-    assert policy.policy_of(device.info) != policy.policy_from(default)  # as it was
+def test_the_first_entry_of_a_driver(device, few, own, monkeypatch):
+    """Its speed is made of what was measured, and is kept when it is measured again."""
+    device_info = replace(device.info, driver_id=OTHER)
+    bench = tune.Bench(device, 1)
+    bench.kept = rows.profile_of(device_info)
+    entry = tune.tune(bench)
+    assert entry["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
+    measured = {"tiles", "shares", "wide_depthwise", "storage", "specialize", "ceiling"}
+    assert set(entry) == measured | {"match", "speed", "measured", "why"}
+    assert set(entry["why"]) == measured
+    own("new.json", {**entry, "match": {"driver_id": OTHER}})
+    bench.kept = rows.profile_of(device_info)
+    assert bench.kept.is_measured and tune.tune(bench)["speed"] == entry["speed"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +10,7 @@ from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.lowering import lower
+from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -91,8 +91,8 @@ def test_long_rows_are_split_only_where_the_driver_ends_loops(op, args):
     (13, "Mesa 25.0.7-2 (LLVM 15.0.6)", None), (13, "", 60000), (10, "", None),
     (3, "Mesa 22.3", None)])
 def test_the_loop_limit_is_lavapipe_s(driver, version, limit):
-    info = SimpleNamespace(driver_id=driver, name="any")
-    assert policy_of(info).loop_limit_of(version) == limit
+    info = DeviceInfo(0, "any", "cpu", 0, 0, driver, "", version, "1.3.0", driver_version=1)
+    assert policy_of(info).loop_limit == limit
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 
@@ -10,7 +11,7 @@ from vkrt.cli import common, selftest
 from vkrt.cli.tune import Bench, tune_ceiling
 from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
-from vkrt.device.rows import PACKAGE, row_of
+from vkrt.device.rows import Profile, profile_of
 from vkrt.errors import VkrtError
 from vkrt.hints import Any
 from vkrt.runtime.map_trial import reads_files
@@ -44,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def examine(device: Device, measures: bool) -> dict[str, Any]:
     """What is known, tried and measured of a device, for JSON."""
-    info, row = device.info, row_of(device.info.driver_id, device.info.name)
+    info, profile = device.info, profile_of(device.info)
     target = target_of(info, enabled=device.features)
     findings, lost = [], ""
     try:
@@ -57,11 +58,9 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         "device": {name: getattr(info, name) for name in (
             "name", "type", "driver_name", "driver_info", "api_version", "vendor_id", "device_id",
             "driver_id", "driver_version")},
-        "row": {"file": os.path.basename(row.path),
-                "is_the_users": os.path.dirname(row.path) != PACKAGE,
-                "is_measured": row.fields["driver_id"] is not None,
-                "storage": target.storage, "shares": target.tuning.shares,
-                "uses": sorted(target.features)},
+        "profile": {"is_measured": profile.is_measured, "storage": target.storage,
+                    "shares": target.tuning.shares, "uses": sorted(target.features),
+                    "fields": _fields(profile)},
         "limits": {name: info.limits[name] for name in LIMITS if name in info.limits},
         "features": info.features,
         "heaps": info.heaps,
@@ -76,6 +75,14 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         ceiling, why = tune_ceiling(Bench(device, 3))
         report["ceiling"] = {**ceiling, "why": why}
     return report
+
+
+def _fields(profile: Profile) -> dict[str, dict[str, Any]]:
+    """Every value of a profile, with the file of the entry that sets it and its reason."""
+    return {name: {"value": value, "file": os.path.basename(profile.entries[name].path),
+                   "is_the_users": profile.entries[name].is_the_users,
+                   "why": profile.entries[name].why.get(name, "")}
+            for name, value in profile.fields.items()}
 
 
 def _ways(device: Device, lost: str) -> dict[str, str]:
@@ -95,15 +102,19 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    device, row = report["device"], report["row"]
+    device, profile = report["device"], report["profile"]
     lines = [f"vkrt      {report['vkrt']}, Python {sys.version.split()[0]}",
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
              f"driver    {device['driver_name']} {device['driver_info']}".rstrip(),
-             f"row       {row['file']}{' of the user' if row['is_the_users'] else ''}, storage "
-             f"{row['storage']}, kernels in a {'GPU' if row['shares'] else 'CPU'}'s shape"
-             + "".join(f", {name}" for name in row["uses"])]
-    if not row["is_measured"]:
+             f"profile   storage {profile['storage']}, kernels in a "
+             f"{'GPU' if profile['shares'] else 'CPU'}'s shape"
+             + "".join(f", {name}" for name in profile["uses"])]
+    if not profile["is_measured"]:
         lines.append("          nobody has measured this driver: `vkrt tune --write` does")
+    for name, said in profile["fields"].items():
+        file = said["file"] + (" of the user" if said["is_the_users"] else "")
+        lines.append(f"entry     {name} {json.dumps(said['value'])} ({file}"
+                     f"{': ' if said['why'] else ''}{said['why']})")
     lines += [f"weights   {name}: {said}" for name, said in report["weights"].items()]
     lines += [f"refuses   {name}: the driver does not compile it, smaller kernels are used"
               for name in report["refused"]]

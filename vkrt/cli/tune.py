@@ -1,9 +1,9 @@
-"""`vkrt tune`: measures a driver's row, by which kernels are chosen (`vkrt.device.rows`).
+"""`vkrt tune`: measures an entry for a driver, by which kernels are chosen (`vkrt.device.rows`).
 
 Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
 drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
 the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, `features`, the limits
-of loops, `maps_files` and, where the driver has a row, `speed` are not measured but kept.
+of loops, `maps_files` and, where the driver has been measured before, `speed` stay what they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ import numpy as np
 from vkrt.cli.common import add_device, add_json, device_of, show
 from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_from
-from vkrt.device.rows import STORAGES, Row, check_writable, row_of, user_folder, write
+from vkrt.device.rows import (
+    STORAGES,
+    Profile,
+    check_writable,
+    profile_of,
+    user_folder,
+    version_of,
+    write,
+)
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.hints import Any
@@ -61,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     add_device(parser)
     parser.add_argument("--write", action="store_true",
-                        help="put the row into the user's folder of rows, "
+                        help="put the entry into the user's folder of entries, "
                              "$XDG_CONFIG_HOME/vkrt/drivers (default: only print it)")
     parser.add_argument("--output", metavar="FILE",
-                        help="put the row into this file (default: only print it)")
+                        help="put the entry into this file (default: only print it)")
     parser.add_argument("--runs", type=int, default=7,
                         help="how many of each program are timed (default: 7, some minutes)")
     add_json(parser)
@@ -79,21 +87,21 @@ def execute(options: argparse.Namespace) -> int:
         if options.write:
             folder = user_folder()
             if folder is None:
-                raise InputError("there is no folder for the user's rows; choose a file with "
+                raise InputError("there is no folder for the user's entries; choose a file with "
                                  "--output")
             outputs.append(os.path.join(folder, file_name(device.info)))
         for output in outputs:
             check_writable(output)
-        row = tune(Bench(device, options.runs))
+        entry = tune(Bench(device, options.runs))
     for output in outputs:
-        write(output, row)
-    show(options, row, "\n".join([json.dumps(row, indent=2),
+        write(output, entry)
+    show(options, entry, "\n".join([json.dumps(entry, indent=2),
                                   *(f"wrote {output}" for output in outputs)]))
     return 0
 
 
 def file_name(info: DeviceInfo) -> str:
-    """Of a device's row."""
+    """Of a device's entry."""
     name = info.driver_name if info.type == "cpu" else info.name
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".json"
 
@@ -135,13 +143,13 @@ class Bench:
     Attributes:
         device: open.
         runs: that are timed.
-        kept: the row that this one replaces.
+        kept: the device's profile, with what has been measured so far.
     """
 
     def __init__(self, device: Device, runs: int):
         self.device = device
         self.runs = runs
-        self.kept = row_of(device.info.driver_id, device.info.name)
+        self.kept = profile_of(device.info)
         self.on_cpu = device.info.type == "cpu"
         self.zeros = bytes(64 << 20)
 
@@ -150,7 +158,7 @@ class Bench:
         """Median seconds of one operator of a graph's chain, with these changes of the tuning.
 
         Args:
-            specialize: sizes that are compiled in; those of the row by default.
+            specialize: sizes that are compiled in; those of the profile by default.
         """
         own = policy_from(self.kept)
         if specialize is None:
@@ -178,28 +186,33 @@ class Bench:
 
 
 def tune(bench: Bench) -> dict[str, Any]:
-    """A device's row, with the figures behind each choice."""
-    info, kept = bench.device.info, bench.kept
-    is_new = kept.fields["driver_id"] is None
-    row = {**kept.fields, "driver_id": info.driver_id,
-           "measured": ", ".join(filter(None, (info.name, info.driver_info)))}
+    """An entry for a device and this version of its driver, and later ones, as its file has it:
+    what was measured, with the figures behind each choice."""
+    info, before = bench.device.info, bench.kept
+    match = {"driver_id": info.driver_id, "from": ".".join(map(str, version_of(info)))}
     if not bench.on_cpu:
         # One driver may have several devices; names of CPU drivers say what they were built with.
-        row["device"] = f"^{re.escape(info.name)}$"
-    why = {}
+        match["device"] = f"^{re.escape(info.name)}$"
+    found: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    for name, entry in before.entries.items():
+        if entry.is_the_users:  # a file that this one may replace
+            found[name] = before.fields[name]
+            why |= {name: entry.why[name]} if name in entry.why else {}
     for name, measure in (("tiles", tune_tiles), ("shares", tune_shares),
                           ("wide_depthwise", tune_depthwise), ("storage", tune_storage),
                           ("specialize", tune_specialize), ("ceiling", tune_ceiling)):
-        row[name], why[name] = measure(bench)
-        _say(f"{name}: {row[name]} ({why[name]})")
-        bench.kept = Row(kept.path, row)  # the next choices are measured with this one
-    if is_new:
+        found[name], why[name] = measure(bench)
+        _say(f"{name}: {found[name]} ({why[name]})")
+        # The next choices are measured with this one.
+        bench.kept = Profile({**before.fields, **found}, before.entries)
+    if not before.is_measured:
         # Ordinary steps reach about half of the best.
-        row["speed"] = {**row["speed"], "multiply_adds": row["ceiling"]["flops"] / 4,
-                        "bytes": row["ceiling"]["bytes"] / 2, "dispatch": 5e-6}
-    others = {} if is_new else {name: text for name, text in kept.fields["why"].items()
-                                if name not in why}
-    return {**row, "why": {**others, **why}}
+        found["speed"] = {**before.fields["speed"],
+                          "multiply_adds": found["ceiling"]["flops"] / 4,
+                          "bytes": found["ceiling"]["bytes"] / 2, "dispatch": 5e-6}
+    found["measured"] = ", ".join(filter(None, (info.name, info.driver_info)))
+    return {"match": match, **found, "why": why}
 
 
 def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:

@@ -1,4 +1,4 @@
-"""How vkrt uses a driver: its row in the terms of the other rooms.
+"""How vkrt uses a driver: its profile in the terms of the other rooms.
 
 `storage=` of `vkrt.load` overrides the choice of storage.
 """
@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 from vkrt.dataclass import dataclass
-from vkrt.device.rows import FEATURES, STORAGES, Row, row_of
+from vkrt.device.rows import FEATURES, STORAGES, Entry, Profile, profile_of
 from vkrt.errors import InputError
-from vkrt.late import re
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
 
@@ -85,7 +84,6 @@ class Policy:
         winograd: whether 3x3 convolutions are faster as products at points (`vkrt.ops.winograd`).
         ceiling: what profiles compare with; None where nothing was measured.
         loop_limit: iterations that an invocation may make in all its loops; None: any number.
-        unlimited_from: the first version of the driver without that limit; () where none is known.
         maps_files: whether it reads the pages of files that are imported where they are; elsewhere
             that is tried before it is relied on (`vkrt.runtime.map_trial`).
         submission_seconds: methods are submitted in parts of so much expected time, where a
@@ -102,23 +100,14 @@ class Policy:
     winograd: bool
     ceiling: Ceiling | None
     loop_limit: int | None
-    unlimited_from: tuple[int, ...]
     maps_files: bool
     submission_seconds: float | None
 
-    def loop_limit_of(self, driver_info: str) -> int | None:
-        """The loop limit of a version of the driver (`DeviceInfo.driver_info`: "Mesa 22.3.6")."""
-        if self.unlimited_from:
-            version = re.search(r"\d+(\.\d+)+", driver_info)
-            if version and tuple(map(int, version[0].split("."))) >= self.unlimited_from:
-                return None
-        return self.loop_limit
 
-
-def policy_from(row: Row) -> Policy:
-    """The policy that a row says."""
-    fields = row.fields
-    ceiling, version = fields.get("ceiling"), fields["unlimited_from"]
+def policy_from(profile: Profile | Entry) -> Policy:
+    """The policy that a driver profile says, or an entry that sets every field."""
+    fields = profile.fields
+    ceiling = fields.get("ceiling")
     tiles = tuple(((a, b), fields["tiles"][f"{a}x{b}"]) for (a, b), _ in Tuning().tiles)
     return Policy(
         storage=fields["storage"], max_texels=fields["max_texels"],
@@ -131,7 +120,6 @@ def policy_from(row: Row) -> Policy:
         ceiling=ceiling and Ceiling(
             **ceiling, why="the best of large products, measured on " + fields["measured"]),
         loop_limit=fields["loop_limit"],
-        unlimited_from=tuple(map(int, version.split("."))) if version else (),
         maps_files=fields["maps_files"],
         submission_seconds=fields["submission_seconds"])
 
@@ -141,7 +129,7 @@ _override: Policy | None = None
 
 @contextmanager
 def overridden(policy: Policy) -> Iterator[None]:
-    """While this lasts, devices are used like that, whatever their rows say; for measurements."""
+    """While this lasts, devices are used like that, whatever their profiles say; to measure."""
     global _override
     before, _override = _override, policy
     try:
@@ -154,9 +142,9 @@ def policy_of(info) -> Policy:
     """How a device (`vkrt.DeviceInfo`) is used.
 
     Raises:
-        InputError: a file in the user's folder is no row.
+        InputError: a file in the user's folder is no entry.
     """
-    return _override or policy_from(row_of(info.driver_id, info.name))
+    return _override or policy_from(profile_of(info))
 
 
 def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str = "on",
@@ -173,7 +161,7 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         refused: names of the shader variants that its driver does not compile.
 
     Raises:
-        InputError: unknown storage, or a file in the user's folder that is no row.
+        InputError: unknown storage, or a file in the user's folder that is no entry.
     """
     if storage not in ("auto", *STORAGES):
         raise InputError(f"storage={storage!r}: expected 'auto' or one of {', '.join(STORAGES)}")
@@ -193,7 +181,7 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         max_shared=limits["maxComputeSharedMemorySize"],
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
-        loop_limit=policy.loop_limit_of(info.driver_info), scratch=scratch[winograd],
+        loop_limit=policy.loop_limit, scratch=scratch[winograd],
         fuses=fusions == "on", tuning=policy.tuning,
         features=frozenset(name for name in policy.features if enabled >= set(FEATURES[name])),
         refused=frozenset(refused))

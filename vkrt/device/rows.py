@@ -1,9 +1,11 @@
-"""The drivers' rows: what was measured on each, as JSON files of the package and of the user.
+"""Driver profiles: what was measured on each, as JSON files of the package and of the user.
 
-A row is a file NAME.json in `vkrt/device/drivers`, or in the user's folder (`user_folder`), whose
-rows come first. A file of the user's may leave fields out: they are those of the package's row for
-the driver, or of default.json, which is the row of the drivers that nobody measured. `vkrt tune`
-measures and writes rows.
+A file NAME.json in `vkrt/device/drivers`, or in the user's folder (`user_folder`), is an entry: it
+says for which devices it is, by what they report, and sets some fields for them. All entries that
+match a device make its profile, a later one over an earlier one: those of the package before those
+of the user, and of each the more general ones first. default.json matches every device and sets
+every field: it is the profile of drivers that nobody measured. `vkrt tune` measures and writes
+entries.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def _is_regex(value: Any) -> bool:
 
 
 def _is_version(value: Any) -> bool:
-    return isinstance(value, str) and all(part.isdecimal() for part in value.split("."))
+    return isinstance(value, str) and all(
+        part.isascii() and part.isdecimal() for part in value.split("."))
 
 
 def _or_null(check: Check) -> Check:
@@ -64,11 +67,16 @@ COUNT: Check = ("a whole number from 0 on", _is_count)
 NUMBER: Check = ("a number above 0", _is_number)
 FLAG: Check = ("true or false", lambda value: isinstance(value, bool))
 TEXT: Check = ("a text", lambda value: isinstance(value, str))
+VERSION: Check = ("a version such as \"25.0\"", _is_version)
 
-# A table stands for an object that has these fields and no others; an inner one has them all.
+# What an entry can ask of a device, from what many devices have to what few have: an entry that
+# asks for the latter comes later.
+MATCH: dict[str, Check] = {
+    "vendor_id": COUNT, "driver_id": COUNT, "below": VERSION, "from": VERSION,
+    "device": ("a regular expression", _is_regex)}
+# A table stands for an object that has these fields and no others. One of figures has them all.
 FIELDS: dict[str, Any] = {
-    "driver_id": _or_null(COUNT),
-    "device": ("a regular expression", _is_regex),
+    "match": MATCH,
     "storage": (f"one of {', '.join(STORAGES)}",
                 lambda value: isinstance(value, str) and value in STORAGES),
     "max_texels": _or_null(COUNT),
@@ -90,7 +98,6 @@ FIELDS: dict[str, Any] = {
     "winograd": FLAG,
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},
     "loop_limit": _or_null(COUNT),
-    "unlimited_from": _or_null(("a version such as \"25.0\"", _is_version)),
     "maps_files": FLAG,
     "submission_seconds": _or_null(NUMBER),
     "measured": TEXT,
@@ -100,31 +107,82 @@ FIELDS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """A driver's row.
+class Entry:
+    """What a file says of some devices.
 
     Attributes:
-        path: its file.
-        fields: those of `vkrt.device.policy.Policy` and `vkrt.work.tuning.Tuning`. `driver_id`
-            (VkDriverId; null is any) and, if it is there, `device` (a regular expression of the
-            device's name) say whose row it is, `measured` on what it was measured, `why` the
-            figures behind a choice.
+        path: the file.
+        match: what a device has to be like, by the names of `MATCH`: PCI vendor, VkDriverId, the
+            first driver version it is for, the first one it is no longer for, and a regular
+            expression of the device's name; {} matches every device.
+        fields: what it sets, by the names of `FIELDS`; those of `vkrt.device.policy.Policy` and
+            `vkrt.work.tuning.Tuning`, and `measured`: on what.
+        why: the figures behind some of these, by field.
     """
 
     path: str
+    match: dict[str, Any]
     fields: dict[str, Any]
+    why: dict[str, str]
 
-    def is_for(self, driver_id: int, device: str) -> bool:
-        """Whether it is the row of a device."""
-        if self.fields["driver_id"] not in (None, driver_id):
+    @property
+    def is_the_users(self) -> bool:
+        """Whether the file is none of the package's."""
+        return os.path.dirname(self.path) != PACKAGE
+
+    def matches(self, info) -> bool:
+        """Whether it is for a device (`vkrt.DeviceInfo`)."""
+        match = self.match
+        if any(match.get(name, value) != value for name, value in (
+                ("driver_id", info.driver_id), ("vendor_id", info.vendor_id))):
             return False
-        if "device" not in self.fields:
-            return True
-        return re.search(self.fields["device"], device) is not None
+        if "from" in match or "below" in match:
+            version = version_of(info)
+            if (version < _numbers(match.get("from", "0"))
+                    or ("below" in match and version >= _numbers(match["below"]))):
+                return False
+        return "device" not in match or re.search(match["device"], info.name) is not None
+
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the package's before the user's, then general before exact entries."""
+        return (self.is_the_users, *(name in self.match for name in reversed(MATCH)),
+                _numbers(self.match.get("from", "0")))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What the entries that match a device say together.
+
+    Attributes:
+        fields: as in `Entry`, but all that any entry sets.
+        entries: for each field the entry whose value it is.
+    """
+
+    fields: dict[str, Any]
+    entries: dict[str, Entry]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether an entry that is not for all devices says on what its figures were measured."""
+        return bool(self.entries["measured"].match)
+
+
+def version_of(info) -> tuple[int, ...]:
+    """A driver's version: the first in what the driver says of itself ("Mesa 22.3.6 (LLVM
+    15.0.6)"); where there is none, its number in parts as Vulkan's versions have them."""
+    found = re.search(r"\d+(\.\d+)+", info.driver_info, re.ASCII)
+    if found:
+        return _numbers(found[0])
+    number = info.driver_version
+    return number >> 22, number >> 12 & 0x3FF, number & 0xFFF
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def user_folder() -> str | None:
-    """The folder of the user's own rows; None where there is no such place."""
+    """The folder of the user's own entries; None where there is no such place."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = os.path.expanduser("~/.config")
@@ -134,7 +192,7 @@ def user_folder() -> str | None:
 
 
 def _files_in(folder: str | None) -> list[str]:
-    """The rows in a folder; none where it is not there, or not readable."""
+    """The entries in a folder; none where it is not there, or not readable."""
     try:
         names = sorted(os.listdir(folder)) if folder else []
     except OSError:
@@ -143,33 +201,37 @@ def _files_in(folder: str | None) -> list[str]:
 
 
 @cache
-def rows() -> tuple[Row, ...]:
-    """All rows, the one that counts before others for the same device.
+def entries() -> tuple[Entry, ...]:
+    """All entries, a later one over an earlier one.
 
     Raises:
-        InputError: a file is no row, with its name and the field.
+        InputError: a file is no entry, with its name and the field.
         OSError: a file cannot be read.
     """
-    package = [read(path) for path in _files_in(PACKAGE)]
-    bases = {row.fields["driver_id"]: row.fields for row in package}
-    own = [read(path) for path in _files_in(user_folder())]
-    own = [Row(row.path, {**bases.get(row.fields.get("driver_id"), bases[None]), **row.fields})
-           for row in own]
-    # A device's own row before its driver's, that before the one of all drivers.
-    return tuple(sorted(own + package, key=lambda row: (
-        "device" not in row.fields, row.fields["driver_id"] is None)))
+    found = [read(path) for folder in (PACKAGE, user_folder()) for path in _files_in(folder)]
+    return tuple(sorted(found, key=Entry.rank))
 
 
-def row_of(driver_id: int, device: str) -> Row:
-    """The row of a device."""
-    return next(row for row in rows() if row.is_for(driver_id, device))
-
-
-def read(path: str) -> Row:
-    """A row as its file has it.
+def profile_of(info) -> Profile:
+    """The profile of a device (`vkrt.DeviceInfo`).
 
     Raises:
-        InputError: it is no row, with the name of the file and of the field.
+        InputError: a file in the user's folder is no entry.
+    """
+    fields: dict[str, Any] = {}
+    by: dict[str, Entry] = {}
+    for entry in entries():
+        if entry.matches(info):
+            fields |= entry.fields
+            by |= dict.fromkeys(entry.fields, entry)
+    return Profile(fields, by)
+
+
+def read(path: str) -> Entry:
+    """An entry as its file has it.
+
+    Raises:
+        InputError: it is no entry, with the name of the file and of the field.
         OSError: it cannot be read.
     """
     try:
@@ -178,7 +240,7 @@ def read(path: str) -> Row:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     _check(path, "", fields, FIELDS)
-    return Row(path, fields)
+    return Entry(path, fields.pop("match", {}), why=fields.pop("why", {}), fields=fields)
 
 
 def _check(path: str, name: str, value: Any, wanted: Any) -> None:
@@ -190,7 +252,7 @@ def _check(path: str, name: str, value: Any, wanted: Any) -> None:
         return
     if not isinstance(value, dict):
         raise InputError(f"{path}: {name or 'the file'} is no object of fields")
-    missing = [field for field in wanted if name and field not in value]
+    missing = [field for field in wanted if name not in ("", "match") and field not in value]
     if missing:
         raise InputError(f"{path}: {name} lacks {', '.join(missing)}")
     for field, inner in value.items():
@@ -201,23 +263,23 @@ def _check(path: str, name: str, value: Any, wanted: Any) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuses to write a row over another file (InputError)."""
+    """Refuses to write an entry over another file (InputError)."""
 
-    def is_row(head: bytes) -> bool:
+    def is_entry(head: bytes) -> bool:
         try:
             read(path)
         except InputError:
             return False
         return True
 
-    check_replaceable(path, is_row, "a row of a driver")
+    check_replaceable(path, is_entry, "an entry of a driver")
 
 
 def write(path: str, fields: dict[str, Any]) -> None:
-    """Writes a row; the file is there whole or not at all.
+    """Writes an entry as its file is to have it; the file is there whole or not at all.
 
     Raises:
-        InputError: another file than a row is there.
+        InputError: another file than an entry is there.
         OSError: it cannot be written.
     """
     check_writable(path)
@@ -233,4 +295,4 @@ def write(path: str, fields: dict[str, Any]) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-    rows.cache_clear()
+    entries.cache_clear()

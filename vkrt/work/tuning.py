@@ -9,7 +9,7 @@ Tile = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tuning:
-    """A driver's row (`vkrt.device.rows`), as far as operators look at it.
+    """A driver's profile (`vkrt.device.rows`), as far as operators look at it.
 
     Attributes:
         tiles: register tiles (pixels or rows, channels or columns) of the shaders conv2d_AxB and
