@@ -1,6 +1,6 @@
-// e^x rounded once: to within 0.54 units in the last place of fp32, where math.glsl's exp_ is off by up
-// to 1.7. For what is enlarged later, as the frequencies of a timestep's embedding are: an angle of
-// 1000 has a thousand times the error of its frequency.
+// e^x rounded once: to within 0.54 units in the last place of fp32, where exp_ of math.glsl is off
+// by up to 1.7. For what is enlarged later, as the frequencies of a timestep's embedding are: an
+// angle of 1000 has a thousand times the error of its frequency.
 //
 // The polynomial is a minimax fit on |r| <= 0.348.
 #include "math.glsl"

@@ -128,6 +128,8 @@ SAMPLES = [
       if name not in ("sin", "cos", "hardswish", "silu")),
     *(Sample(f"aten.{name}.default", [normal(4000, scale=2000.0)], UNARY[name], name="far",
              half=False) for name in ("sin", "cos")),
+    *(Sample(f"aten.{name}.default", [normal(999, scale=400.0)], UNARY[name], dtype="float16",
+             rtol=5e-4, name="halves of float32", half=False) for name in ("sin", "cos")),
     # Halves have few numbers near 1, and many of these ranges end beyond the largest.
     *(Sample(f"aten.{name}.default", [x], {**UNARY, **POSITIVE}[name], name=where,
              half=where == "small") for name, where, x in RANGES),
