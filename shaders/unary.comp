@@ -6,7 +6,7 @@
 #include "tensor.glsl"
 #define ONLY_TEXELS
 #include "params.glsl"
-#include "math.glsl"
+#include "exponential.glsl"
 
 ALIASED OUT(0, result)
 ALIASED IN(1, source)
@@ -64,7 +64,7 @@ vec4 apply(vec4 v) {
     case ABS: return abs(v);
     case NEG: return -v;
     case CLAMP: return limit(v, low, high);
-    case EXP: return exp_(v);
+    case EXP: return exp_rounded(v);
     case SIGMOID: return sigmoid_(v);
     case SQRT: return sqrt(v);
     case RSQRT: return 1.0 / sqrt(v);

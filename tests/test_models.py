@@ -20,7 +20,7 @@ pytestmark = pytest.mark.driver
 
 # In the repository; fp32 within 1e-5 relative L2, programs with fp16 inside 2e-3.
 SMALL = ["toy", "mlp", "mlp-fp16", "conv_mix", "conv1d", "pools", "superres_small", "elementwise",
-         "shapes", "batch2", "lstm_cell", "unet_small", "attention", "places",
+         "shapes", "batch2", "lstm_cell", "timestep-fp16", "unet_small", "attention", "places",
          "quantized_pictures", "quantized_mlp", "quantized_mlp_row", "quantized_kernels"]
 # In the folders of VKRT_MODELS.
 LARGE = ["toy-base", "mlp-base", "mlp-fp16", "dwconv-base", "superres-base", "conv1d_wav-base",

@@ -202,6 +202,20 @@ class LstmCell(nn.Module):
         return torch.sigmoid(self.head(h)), h, c
 
 
+class Timestep(nn.Module):
+    """What a diffusion model makes of its timestep: sines and cosines of large angles."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(32, 24), nn.SiLU(), nn.Linear(24, 24))
+
+    def forward(self, timestep):
+        # log(10000), as a half has it: fp16 programs hold the number so.
+        frequencies = torch.exp(-9.2109375 * torch.arange(16, dtype=torch.float32) / 16)
+        angles = timestep[:, None] * frequencies[None]
+        return self.layers(torch.cat((angles.cos(), angles.sin()), -1))
+
+
 class UNet(nn.Module):
     """A U-Net with 3 levels: what the way down makes waits long for the way up."""
 
@@ -314,6 +328,7 @@ PROGRAMS = {
     "elementwise": lambda: (Elementwise(), elementwise_inputs()),
     "shapes": lambda: (Shapes(), (torch.randn(1, 3, 6, 10), torch.randn(1, 5, 6, 10))),
     "batch2": lambda: (Batch2(), (torch.randn(2, 3, 12), torch.randn(2, 3, 8, 12))),
+    "timestep-fp16": lambda: (Timestep(), (torch.tensor([999.0, 250.0]),)),
     "unet_small": lambda: (UNet(), (torch.rand(1, 3, 48, 48),)),
     "attention": lambda: (Attention(), (torch.randn(1, 3, 12, 20),)),
     "places": lambda: (Places(), (torch.randn(1, 3, 6, 7), 2.4 * torch.rand(1, 4, 5, 2) - 1.2,

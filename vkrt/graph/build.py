@@ -9,6 +9,7 @@ from vkrt import pte
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.graph import prims
+from vkrt.graph.angles import widen_angles
 from vkrt.graph.control import ControlFlow
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Guard, Node, node_of
@@ -103,7 +104,9 @@ class Builder:
         self._mark_dynamic(outputs)
         self.graph.states = list(self.states)
         self.graph.unsupported = self.unsupported
-        return self.graph.finish()
+        self.graph.finish()
+        widen_angles(self.graph)
+        return self.graph
 
     def take(self, instruction: pte.Instruction) -> None:
         """Adds the nodes of an instruction that is no jump."""

@@ -84,6 +84,9 @@ PROMOTED = DtypeRule(_promoted, "one")
 FLOAT = DtypeRule(_floats, "one")
 # The same, or the wider one, which may have been asked for
 FLOAT_ASKED_FOR = DtypeRule(lambda args: _floats(args) | {"float32"}, "one")
+# The same, or a half of a float32
+FLOAT_OR_HALF = DtypeRule(
+    lambda args: FLOATS if "float32" in _floats(args) else _floats(args), "one")
 # The same, and of a tensor without elements its own dtype: torch looks no further then
 FLOAT_OF_ELEMENTS = DtypeRule(
     lambda args: _floats(args) | {"float32"} | {

@@ -11,7 +11,17 @@ import math
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
 from vkrt.ops.broadcast import broadcast, convert, convert_into, is_float
-from vkrt.ops.dtypes import ANY, CHOSEN, FLOAT, ONE, ONE_FLOAT, PROMOTED, QUOTIENT, WITH_NUMBERS
+from vkrt.ops.dtypes import (
+    ANY,
+    CHOSEN,
+    FLOAT,
+    FLOAT_OR_HALF,
+    ONE,
+    ONE_FLOAT,
+    PROMOTED,
+    QUOTIENT,
+    WITH_NUMBERS,
+)
 from vkrt.ops.ending import GELU, Tail, tail
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast as broadcast_sizes
@@ -37,7 +47,8 @@ def unary(cx, out: Tensor, function: str, x: Tensor, *numbers: float, shader: st
         numbers: that the function takes, up to three.
         shader: of which the function is a kind.
     """
-    dtype = compute_dtype(out.dtype)
+    # A float32 is not rounded to half before the function is done.
+    dtype = x.dtype if is_float(x.dtype) and is_float(out.dtype) else compute_dtype(out.dtype)
     source = convert(cx, cx.read(x), dtype)
     direct = out.dtype == dtype
     result = (cx.write(out, source.order, over=(source,)) if direct
@@ -67,7 +78,8 @@ def _functions(names: str, dtypes, function=_function, **others) -> None:
 
 
 _functions("exp reciprocal rsqrt sqrt", FLOAT)
-_functions("cos sin log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos atan asinh acosh "
+_functions("cos sin", FLOAT_OR_HALF, _elementary)
+_functions("log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos atan asinh acosh "
            "atanh", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")

@@ -128,9 +128,13 @@ SAMPLES = [
       if name not in ("sin", "cos", "hardswish", "silu")),
     *(Sample(f"aten.{name}.default", [normal(4000, scale=2000.0)], UNARY[name], name="far",
              half=False) for name in ("sin", "cos")),
+    *(Sample(f"aten.{name}.default", [normal(999, scale=400.0)], UNARY[name], dtype="float16",
+             rtol=5e-4, name="halves of float32", half=False) for name in ("sin", "cos")),
     # Halves have few numbers near 1, and many of these ranges end beyond the largest.
     *(Sample(f"aten.{name}.default", [x], {**UNARY, **POSITIVE}[name], name=where,
              half=where == "small") for name, where, x in RANGES),
+    # Rounded once: a timestep of 1000 makes the error of a frequency a thousand times as large.
+    Sample("aten.exp.default", [numbers(-9.25, 0)], np.exp, name="frequencies", rtol=1e-8),
     *(Sample(f"aten.{name}.default", [integers(3, 4, 5)], UNARY[name], name="int32")
       for name in ("abs", "neg", "relu")),
     Sample("aten.round.default", [integers(7)], lambda x: x, name="int32"),
