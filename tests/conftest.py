@@ -52,7 +52,8 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(config, items):
     kept = dealt(items)
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    taken = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in taken])
     items[:] = kept
 
 

@@ -1,8 +1,9 @@
 """Which tests a run takes.
 
-`tools/test` runs the tests several times: on lavapipe, on SwiftShader, under validation, and on the
-devices of `tests/hostile`. What each run takes follows from what a test is (its name and
-parameters, the kernels of a sample) and from nothing else, so that a commit has one result.
+`tools/test` runs the tests several times: on lavapipe, on a newer one, on SwiftShader, under
+validation, and on the devices of `tests/hostile`. What each run takes follows from what a test is
+(its name and parameters, the kernels of a sample) and from nothing else, so that a commit has one
+result.
 
 VKRT_TEST_DEPTH: "full" takes everything and is the default; "all" and "quick" are what
 `tools/test --all` and `tools/test` use. VKRT_TEST_RUN: one of `RUNS`.
@@ -12,6 +13,8 @@ VKRT_TEST_DEPTH: "full" takes everything and is the default; "all" and "quick" a
   half of the latter runs on SwiftShader. A profile takes one of these tests in so many as there are
   profiles.
 * Quick: a third of each test's parameters, and one at least, of what "all" takes.
+* In both the newer lavapipe takes a part of the other one's tests marked `driver` away from it, all
+  of them tests that run on that under validation, too.
 
 A test marked `dealt` deals out its parameters itself.
 """
@@ -26,12 +29,13 @@ from typing import Any
 from hostile_device import profile_names
 
 STORAGES = ("texel", "buffer", "texture3d")
-RUNS = ("lavapipe", "swiftshader", "validation", "profile")
+RUNS = ("lavapipe", "newer", "swiftshader", "validation", "profile")
+LAVAPIPES = ("lavapipe", "newer")
 
 DEPTH = os.environ.get("VKRT_TEST_DEPTH", "full")
 RUN = os.environ.get("VKRT_TEST_RUN", "lavapipe")
 # Where few tests run, those that repeat something do so less often.
-QUICK = DEPTH == "quick" or (DEPTH == "all" and RUN != "lavapipe")
+QUICK = DEPTH == "quick" or (DEPTH == "all" and RUN not in LAVAPIPES)
 
 
 def number_of(identity: Any) -> int:
@@ -43,6 +47,14 @@ def turned(identity: Any) -> tuple[str, ...]:
     """The storages, beginning with the one in which a test or a sample runs on lavapipe."""
     first = number_of(identity) % len(STORAGES)
     return STORAGES[first:] + STORAGES[:first]
+
+
+def is_of_newer(identity: Any) -> bool:
+    """Whether the newer lavapipe takes a test or a group of samples in the place of the other one.
+
+    They are few, because its compiler takes more than twice as long.
+    """
+    return number_of(identity) % 8 == 0
 
 
 def is_of_profile(identity: Any) -> bool:
@@ -60,10 +72,16 @@ def dealt(items: Sequence[Any]) -> list[Any]:
     for item in items:
         storage = _storage_of(item)
         tests.setdefault(item.nodeid.replace(storage or "\0", ""), {})[storage] = item
-    kept = {item.nodeid for name, of in tests.items() for item in _taken(name, of)}
-    if DEPTH == "quick":
-        kept = _third(kept)
-    return [item for item in items if "dealt" in item.keywords or item.nodeid in kept]
+    names = {item.nodeid: name for name, of in tests.items() for item in _taken(name, of)}
+    kept = _third(set(names)) if DEPTH == "quick" else set(names)
+    return [item for item in items if "dealt" in item.keywords or (
+        item.nodeid in kept and _is_this_lavapipe_s(item, names[item.nodeid]))]
+
+
+def _is_this_lavapipe_s(item: Any, name: str) -> bool:
+    """Whether this run, of one of the two, takes a test that one of them takes."""
+    newer = "driver" in item.keywords and is_of_newer(name)
+    return RUN not in LAVAPIPES or newer == (RUN == "newer")
 
 
 def _storage_of(item: Any) -> str:
@@ -73,19 +91,17 @@ def _storage_of(item: Any) -> str:
 
 def _taken(name: str, of: dict[str, Any]) -> list[Any]:
     """Of a test in some storages, or in none (""), those that this run takes."""
-    halved = number_of(name) % 2 == 0
     order = [of[storage] for storage in turned(name) if storage in of]
-    if order:
-        if RUN == "swiftshader":
-            return order[1:]
-        return order[:1] if RUN == "lavapipe" or (
-            halved if RUN == "validation" else is_of_profile(name)) else []
-    item = of[""]
-    if RUN == "lavapipe" or "driver" not in item.keywords:
-        return [item]
+    first = order[0] if order else of[""]
+    if "driver" not in first.keywords:
+        return [first]
+    if order and RUN == "swiftshader":
+        return order[1:]
+    if RUN in LAVAPIPES:
+        return [first]
     if RUN == "profile":
-        return [item] if is_of_profile(name) else []
-    return [item] if halved == (RUN == "validation") else []
+        return [first] if is_of_profile(name) else []
+    return [first] if (number_of(name) % 2 == 0) == (RUN == "validation") else []
 
 
 def _third(names: set[str]) -> set[str]:

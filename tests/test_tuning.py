@@ -85,6 +85,18 @@ def test_drivers_that_nobody_measured():
     assert made.tuning.shares and set(made.features) == set(rows.FEATURES) == set(build_features())
 
 
+def test_lavapipe_s_versions():
+    """What was measured on 25.0.7 is for 24 too, but for the loops, whose limit ends with 25."""
+    old, between, new = (policy.policy_of(info(LAVAPIPE, says=f"Mesa {version} (LLVM 15.0.6)"))
+                         for version in ("22.3.6", "24.2.8", "25.0.7-2"))
+    assert (old.loop_limit, between.loop_limit, new.loop_limit) == (60000, 60000, None)
+    assert replace(between, loop_limit=None) == new != replace(old, loop_limit=None)
+    # The larger tile is the slower one there.
+    assert tiles.choose(old.tuning, 1024, 64, 64) == (8, 8)
+    assert tiles.choose(new.tuning, 1024, 64, 64) == (4, 8)
+    assert "25.0.7" in new.ceiling.why and "22.3.6" in old.ceiling.why
+
+
 def build_features():
     """The names that shaders/build.py knows."""
     spec = importlib.util.spec_from_file_location("build", SHADERS / "build.py")

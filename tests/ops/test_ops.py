@@ -3,14 +3,15 @@
 Two ways of running them: all samples of an operator as one program whose sizes are push constants,
 and each sample as a program of its own, with its sizes compiled into the pipelines. Compiling
 kernels takes most of the time: lavapipe, which optimizes them, runs groups of samples that together
-have every kernel, and SwiftShader, which hardly does, all others.
+have every kernel, and SwiftShader, which hardly does, all others. Of some groups a newer lavapipe
+runs the samples that have the kernels, in the place of the system's, and SwiftShader the group.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from dealing import DEPTH, RUN, STORAGES, is_of_profile
+from dealing import DEPTH, RUN, STORAGES, is_of_newer, is_of_profile
 from gaps import PATTERNS, check_weights, run_over
 from harness import (
     SPREADING,
@@ -39,8 +40,9 @@ def _groups() -> dict[Group, list[Variant]]:
     """What this run takes.
 
     All: on lavapipe the groups that have samples of every kernel, on SwiftShader the others, under
-    validation samples of every interface, on profiles samples of every kernel. Quick: on both
-    drivers samples of every kernel.
+    validation samples of every interface, on profiles samples of every kernel. Quick: on lavapipe
+    and on SwiftShader samples of every kernel. In both the newer lavapipe has some of those samples
+    in the place of the other one.
     """
     samples = {(key, storage): group for key, group in grouped().items() for storage in STORAGES}
     # In other precisions and layouts, buffers show nothing new but their kernels.
@@ -53,11 +55,15 @@ def _groups() -> dict[Group, list[Variant]]:
                if (few := [v for v in group if (str(v), where[1]) in places])}
     if RUN == "profile":
         return {where: few for where, few in kernels.items() if is_of_profile(where)}
+    if RUN == "newer":
+        return {where: few for where, few in kernels.items() if is_of_newer(where)}
+    ours = {where: few for where, few in kernels.items() if not is_of_newer(where)}
+    if RUN == "lavapipe":
+        return ours if DEPTH == "quick" else {where: samples[where] for where in ours}
     if DEPTH == "quick" or RUN == "validation":
         return kernels
-    if RUN == "lavapipe":
-        return {where: samples[where] for where in kernels}
-    return {where: group for where, group in everything.items() if where not in kernels}
+    rest = everything | {where: samples[where] for where in kernels}
+    return {where: group for where, group in rest.items() if where not in ours}
 
 
 def _parameters() -> list:
