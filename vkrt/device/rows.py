@@ -168,11 +168,14 @@ class Profile:
 
 
 def version_of(info) -> tuple[int, ...]:
-    """A driver's version: the first in what the driver says of itself ("Mesa 22.3.6 (LLVM
-    15.0.6)"); where there is none, its number in parts as Vulkan's versions have them."""
-    found = re.search(r"\d+(\.\d+)+", info.driver_info, re.ASCII)
-    if found:
-        return _numbers(found[0])
+    """A driver's version: the first word of what the driver says of itself that begins with one
+    ("Mesa 22.3.6-1 (LLVM 15.0.6)"); where there is none, its number in parts as Vulkan's versions
+    have them."""
+    for word in info.driver_info.split():
+        # Every load comes here: without regular expressions, which take long to import.
+        version = word[:len(word) - len(word.lstrip("0123456789."))].strip(".")
+        if "." in version and ".." not in version:
+            return _numbers(version)
     number = info.driver_version
     return number >> 22, number >> 12 & 0x3FF, number & 0xFFF
 
