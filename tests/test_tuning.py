@@ -50,8 +50,9 @@ def test_rows_are_complete(path):
     row = rows.read(path)
     assert set(row.fields) | {"device", "ceiling"} == set(rows.FIELDS)
     for name in row.fields["tiles"]:
-        assert f"conv2d_{name}.texel.f32" in catalog()
-        assert name == "1x4" or f"matmul_{name}.texel.f32" in catalog()
+        feature = ".shuffle" if name in rows.WIDE else ""
+        assert f"conv2d_{name}.texel.f32{feature}" in catalog()
+        assert name == "1x4" or f"matmul_{name}.texel.f32{feature}" in catalog()
     made = policy.policy_from(row)
     assert len(made.tuning.tiles) == len(row.fields["tiles"])
     if row.fields["driver_id"] is not None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
 from vkrt.dataclass import replace
-from vkrt.device.policy import overridden, policy_from
+from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import STORAGES, Row, check_writable, row_of, user_folder, write
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
@@ -35,7 +35,7 @@ from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.tensor import Constant, Tensor
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import WIDE_TILES, Tile, Tuning
 
 # How often an operator is repeated in a program: what brings inputs into layout weighs little then.
 CHAIN = 4
@@ -204,7 +204,10 @@ def tune(bench: Bench) -> dict[str, Any]:
 
 def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
     """Relative rates of the tiles, the slowest one's 8, and what they are in GFLOP/s."""
-    rates: dict[tuple[int, int], list[float]] = {tile: [] for tile, _ in Tuning().tiles}
+    with overridden(policy_from(bench.kept)):
+        target = target_of(bench.device.info, enabled=bench.device.features)
+    tiles = (*(WIDE_TILES if "shuffle" in target.features else ()), *dict(Tuning().tiles))
+    rates: dict[Tile, list[float]] = {tile: [] for tile in tiles}
     for shape in CONVOLUTIONS:
         graph = convolution(*shape)
         for tile, found in rates.items():
