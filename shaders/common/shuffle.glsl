@@ -1,20 +1,19 @@
-// How invocations get the weights of a register tile: each loads all of them, or, in variants for the
-// feature shuffle, 8 lanes of a subgroup have the same columns. Each of these lanes has rows of its
-// own, loads the weights of every eighth column, and gets the others by a shuffle: a tile of 4 rows by
-// 32 columns takes 4 loads for 64 sums, where one of 8 by 8 takes 16.
+// How the invocations of a register tile get the weights that they multiply with: each loads all of
+// them; or, in variants for the feature shuffle, the 8 lanes of a part of a subgroup have the same
+// columns and rows of their own. Each loads the weights of every eighth column, and gets the others
+// by a shuffle. Of 4 rows by 16 columns that is 6 loads for 64 sums, of 8 by 8 without it are 16.
 //
-// A shuffle by a constant is one or two instructions on lavapipe, where a load is a call. (A broadcast
-// is a loop over the lanes on 22.3.) A lane that hands its weights round has to be active: none of the
-// 8 returns before the others, or goes round a loop less often.
+// On lavapipe a shuffle by a constant is one or two instructions and a load is a call (a broadcast
+// is a loop over the lanes on 22.3). A lane that hands weights round has to be active: none of the
+// 8 returns before the others, and all of them go round a loop equally often.
 //
-//   LANES                  that share columns, 1 without the feature
-//   numbered()             the invocation's number; LANES with a common number / LANES share columns
-//   OF_ALL_LANES(v, FUNCTION)   v becomes the least of all lanes' (FUNCTION is min) or the largest (max)
-//   LINES(n)               of how many lines of a matrix an invocation loads texels, of n that it needs
-//   LINE(j)                which line is number j of those
-//   TEXELS_OF(w, n, LOAD)  begins a block that uses texel c of n, LOAD(j) being number j of those
-//                          that are loaded here
-//   TEXEL_OF(w, c, LOAD)   which is this
+//   LANES                  that have the same columns; 1 without the feature
+//   numbered()             the invocation's number: those with the same number / LANES share columns
+//   OF_ALL_LANES(v, F)     v becomes the least (F is min) or the largest (max) of all lanes
+//   LINES(n), LINE(j)      how many of n lines of a matrix an invocation loads from, and which of
+//                          them is the j-th of those
+//   TEXELS_OF(w, n, LOAD)  loads what this invocation has to of n texels, by LOAD(j), into w
+//   TEXEL_OF(w, c, LOAD)   texel c of the n
 
 #ifdef FEATURE_SHUFFLE
 
@@ -29,16 +28,15 @@ int numbered() {
 }
 int lane() { return int(gl_SubgroupInvocationID) % LANES; }
 
-// What lane `from` has. Its number is a constant where a subgroup is no more than these lanes.
+// Lane `from` of the 8 in its subgroup: a constant where they are all of it.
 uint lane_of(int from) {
   return gl_SubgroupSize == LANES
     ? uint(from) : gl_SubgroupInvocationID & ~uint(LANES - 1) | uint(from);
 }
 #define HANDED(v, from) subgroupShuffle(v, lane_of(from))
 
-// Makes a variable the least or the largest (FUNCTION is min or max) of all lanes.
-#define OF_ALL_LANES(v, FUNCTION) \
-  { int own = v; [[unroll]] for (int j = 0; j < LANES; j++) v = FUNCTION(v, HANDED(own, j)); }
+#define OF_ALL_LANES(v, F) \
+  { int own = v; [[unroll]] for (int j = 0; j < LANES; j++) v = F(v, HANDED(own, j)); }
 
 #define LINES(n) ((n) / LANES)
 #define LINE(j) (LANES * (j) + lane())
@@ -51,7 +49,7 @@ uint lane_of(int from) {
 
 #define LANES 1
 int numbered() { return invocation(); }
-#define OF_ALL_LANES(v, FUNCTION)
+#define OF_ALL_LANES(v, F)
 #define LINES(n) (n)
 #define LINE(j) (j)
 #define TEXELS_OF(w, n, LOAD)

@@ -30,6 +30,9 @@ from vkrt.method.instances import Shape
 from vkrt.method.method import Method
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host
+from vkrt.ops.tiles import CONVOLUTIONS as CONVOLUTION_TILES
+from vkrt.ops.tiles import PRODUCTS as PRODUCT_TILES
+from vkrt.ops.tiles import with_wide
 from vkrt.plan.options import LoadOptions
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
@@ -211,8 +214,9 @@ def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
     for shape in CONVOLUTIONS:
         graph = convolution(*shape)
         for tile, found in rates.items():
-            if shape[2] == 1 and tile == WORST[0]:
-                continue  # there is no such kernel of products
+            if tile not in with_wide(PRODUCT_TILES if shape[2] == 1 else CONVOLUTION_TILES,
+                                     "f32"):
+                continue
             # The kernels with register tiles, also where workgroups share larger ones.
             found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),), shares=False))
             _say(f"  {shape} tile {tile}: {found[-1] / 1e9:.2f} GFLOP/s")

@@ -165,8 +165,8 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
             return
         sizes = width, conv.group_channels, rows, conv.groups
         tile = tiles.choose(cx.target.tuning, *sizes,
-                            refused=cx.refused_tiles("conv2d", reads, dtype),
-                            wide=dtype in ("f32", "f16"))
+                            allowed=tiles.with_wide(tiles.CONVOLUTIONS, dtype),
+                            refused=cx.refused_tiles("conv2d", reads, dtype))
         shader, feature = f"conv2d_{tile[0]}x{tile[1]}", tiles.feature_of(tile)
         count = tiles.invocations(tile, *sizes)
         loops += conv.taps * group_inputs
@@ -225,5 +225,6 @@ def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
     # Of several pixels one at most would meet a single one of the source under a tap.
     tile = (1, 4)
     if source.grid[0] > 1:
-        tile = tiles.choose(tuning, *sizes, refused=refused, wide=source.dtype != "int8")
+        allowed = tiles.with_wide(tiles.CONVOLUTIONS, short_name(result.dtype))
+        tile = tiles.choose(tuning, *sizes, allowed=allowed, refused=refused)
     return tile, tiles.invocations(tile, *sizes)

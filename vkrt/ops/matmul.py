@@ -91,8 +91,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         count, work, spread = tiles.invocations((1, 4), 1, columns, count=batches), 1, WIDE
         feature = ""
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, count=batches, minimum=2,
-                            allowed=allowed, wide=dtype in ("f32", "f16"),
+        tile = tiles.choose(cx.target.tuning, rows, columns, count=batches,
+                            allowed=allowed or tiles.with_wide(tiles.PRODUCTS, dtype),
                             refused=cx.refused_tiles(f"matmul{kind}", reads, dtype))
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, count=batches)

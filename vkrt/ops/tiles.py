@@ -13,6 +13,16 @@ from vkrt.work.target import GROUP
 from vkrt.work.tensor import Operand, round_up
 from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 
+# Those of matmul_AxB.comp, and of conv2d_AxB.comp and deconv2d_AxB.comp: 2 by 4 is the best one for
+# two rows of a product, and for results that are two pixels wide, which hardly any network has.
+PRODUCTS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (2, 4))
+CONVOLUTIONS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (1, 4))
+
+
+def with_wide(tiles: tuple[Tile, ...], dtype: str) -> tuple[Tile, ...]:
+    """The tiles of a family of kernels in a variant: those of floats have the wide ones too."""
+    return (*WIDE_TILES, *tiles) if dtype in ("f32", "f16") else tiles
+
 
 def invocations(tile: Tile, width: int, channels: int, rows: int = 1, count: int = 1) -> int:
     """Invocations for `count` products of `rows` rows of `width` pixels with so many channels."""
@@ -28,15 +38,12 @@ def feature_of(tile: Tile) -> str:
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,
-           minimum: int = 1, allowed: Collection[Tile] | None = None,
-           refused: Collection[Tile] = (), wide: bool = False) -> Tile:
+           allowed: Collection[Tile] | None = None, refused: Collection[Tile] = ()) -> Tile:
     """The fastest tile for `count` products of `rows` rows of `width` pixels with so many channels.
 
     Args:
         tuning: the driver's.
-        minimum: leaves out tiles of fewer pixels.
         allowed: leaves out other tiles.
-        wide: whether there are kernels of the tiles in `WIDE_TILES`.
         refused: left out, unless they are all there are: the load fails then, and says of what.
     """
 
@@ -45,9 +52,7 @@ def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int 
         work = tile[0] * tile[1] / rate
         return max(invocations(tile, width, channels, rows, count), tuning.lanes) * work
 
-    there = [entry for entry in tuning.tiles
-             if (wide if entry[0] in WIDE_TILES else entry[0][0] >= minimum)
-             and (allowed is None or entry[0] in allowed)]
+    there = [entry for entry in tuning.tiles if allowed is None or entry[0] in allowed]
     return min([entry for entry in there if entry[0] not in refused] or there, key=cost)[0]
 
 
