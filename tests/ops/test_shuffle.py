@@ -83,12 +83,16 @@ def test_samples(half, storage, device):
             with overridden(policy):
                 names = kernels(graph, target_of(device.info, storage))
                 assert are_wide(names) == (policy.tuning == WIDE and has_lanes(device))
+                if not has_lanes(device):
+                    continue  # the same kernels twice, which test_ops.py runs
                 method = Method(graph, [Source.wrap(data)], device,
                                 options=LoadOptions(storage=storage))
             try:
                 results.append(method.execute([a for case in cases for a in case.inputs]))
             finally:
                 method.close()
+        if not results:
+            continue
         same_bits(*results)
         found = iter(results[1])
         for case in cases:
