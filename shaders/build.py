@@ -11,7 +11,8 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
     //! dtypes: f32 f16 f32:i32             (a:b reads a and writes b; none: no dtype in the name)
     //! features: none subgroups float16:f16   (what a variant may use of a device beyond every
                                              device's least; none: such a line is left out, or the
-                                             plain variant; `float16:f16`: for that dtype only)
+                                             plain variant; `float16:f16`: for that dtype only;
+                                             a single one without none: all variants need it)
     //! target: vulkan1.2                   (none: vulkan1.1)
 
 `unary.comp` becomes `unary.texel.f32` and so on, `a:b` is written a_b in names. A variant is
@@ -45,7 +46,7 @@ STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
             "texture3d": "STORAGE_TEXTURE3D"}
 # What kernels may use where a device has it (`Target.features`); vkrt/device/rows.py says which of
 # the device's features each takes.
-FEATURES = ("subgroups", "float16", "dot", "storage8", "storage16")
+FEATURES = ("subgroups", "float16", "dot", "storage8", "storage16", "shuffle")
 PLAIN = "none"
 HEADER = re.compile(r"^//!\s*(\w+)\s*:\s*(.*?)\s*$", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
@@ -149,7 +150,7 @@ def variants_of(path: Path, sources: Sources) -> list[Variant]:
         if only and only not in header.get("dtypes", []):
             raise BuildError(f"{path}: feature '{feature}' is for dtype '{only}', which the file "
                              "does not have")
-    if (PLAIN, "", "") not in features:
+    if (PLAIN, "", "") not in features and len(features) > 1:
         raise BuildError(f"{path}: there is no plain variant, '{PLAIN}' among its features")
     (target,) = header.get("target", ["vulkan1.1"])
     definitions = sources.definitions(path)

@@ -68,8 +68,9 @@ def test_profiles_are_complete(driver, says):
     profile = rows.profile_of(info(driver, says=says))
     assert set(profile.fields) | {"match", "why", "ceiling"} == set(rows.FIELDS)
     for name in profile.fields["tiles"]:
-        assert f"conv2d_{name}.texel.f32" in catalog()
-        assert name == "1x4" or f"matmul_{name}.texel.f32" in catalog()
+        feature = ".shuffle" if name in rows.WIDE else ""
+        assert name == "2x4" or f"conv2d_{name}.texel.f32{feature}" in catalog()
+        assert name == "1x4" or f"matmul_{name}.texel.f32{feature}" in catalog()
     made = policy.policy_of(info(driver, says=says))
     assert len(made.tuning.tiles) == len(profile.fields["tiles"])
     assert profile.is_measured == (driver != OTHER) == (made.ceiling is not None)
@@ -227,7 +228,7 @@ def shaders(graph, **tuning):
 
 def test_tiles_follow_the_rates():
     graph = tune.convolution(16, 8, 3)
-    for tile in dict(Tuning().tiles):
+    for tile in tiles.CONVOLUTIONS:
         wanted = f"conv2d_{tile[0]}x{tile[1]}"
         assert shaders(graph, tiles=((tile, 1.0),)) == {wanted}
         # Work of one lane at a time: what counts is the rate alone.
@@ -240,7 +241,7 @@ def test_idle_lanes_cost_nothing():
     few, many = Tuning(lanes=1), Tuning(lanes=100_000)
     assert tiles.choose(few, 64, 64, 64) == (8, 8)
     assert tiles.choose(many, 64, 64, 64) == (1, 4)
-    assert tiles.choose(many, 64, 64, 64, minimum=2) == (2, 4)
+    assert tiles.choose(many, 64, 64, 64, allowed=tiles.PRODUCTS) == (2, 4)
 
 
 def test_width_of_depthwise():

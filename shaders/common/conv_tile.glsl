@@ -1,6 +1,5 @@
 // What convolutions with a register tile share: one invocation computes TILE_X pixels of a row
-// times TILE_O texels (4 channels each) of the result. The including shader defines both; beyond 64
-// sums the Mesa compilers keep them in memory (measured: 10 times slower).
+// times TILE_O texels (4 channels each) of the result. The including shader defines both.
 //
 // Weights are a matrix: row = output channel, columns = (ky, kx, texel of input channels of the
 // group), so a loaded texel is 4 input channels of one output channel.
@@ -9,6 +8,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "conv_params.glsl"
 #include "neighbours.glsl"
+#include "shuffle.glsl"
 #include "words.glsl"
 
 #if defined(STORAGE_TEXTURE3D)
@@ -21,26 +21,30 @@
 #define NEXT_COLUMN(at, columns) ((at) + (columns))
 #endif
 
-// Tiles of a row of the result, of the channels of a group, and of all rows of a group.
+// Tiles of a row of the result and of the channels of a group, and how many times LANES of them all
+// rows of a group have.
 ivec3 tile_counts() {
   int tiles = (out_X + TILE_X - 1) / TILE_X;
   int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
-  return ivec3(tiles, blocks, tiles * out_Y * blocks);
+  return ivec3(tiles, blocks, (tiles * out_Y + LANES - 1) / LANES * blocks);
 }
 
 // The tile of an invocation: its group and row, its first pixel there, and its first texel of
 // channels in the group.
 ivec4 tile_of(int i, ivec3 tiles) {
   bool is_constant = IS_CONSTANT(out_X);
-  ivec2 group_place = divided(i, tiles.z, is_constant);
-  ivec2 place = neighbours(group_place.y, tiles.x * out_Y, tiles.y, is_constant);
-  ivec2 row_tile = divided(place.x, tiles.x, is_constant);
+  ivec2 group_place = divided(i / LANES, tiles.z, is_constant);
+  int count = tiles.x * out_Y;
+  ivec2 place = neighbours(group_place.y, (count + LANES - 1) / LANES, tiles.y, is_constant);
+  // Lanes beyond the last tile do that too.
+  int number = LANES == 1 ? place.x : min(place.x * LANES + i % LANES, count - 1);
+  ivec2 row_tile = divided(number, tiles.x, is_constant);
   return ivec4(group_place.x, row_tile.x, row_tile.y * TILE_X, place.y * TILE_O);
 }
 
 T4 sum[TILE_X * TILE_O];
-// Where the rows of the weights begin, one for each channel of the tile.
-POSITION rows[4 * TILE_O];
+// Where rows of the weights begin, each of a channel of the tile.
+POSITION rows[LINES(4 * TILE_O)];
 // The pixels that the tile meets under one tap of the kernel, and all bits where they are in the
 // image, 0 elsewhere: a mask is cheaper than a choice.
 POSITION from[TILE_X];
@@ -52,8 +56,8 @@ ivec4 masked(ivec4 v, uint mask) { return v & int(mask); }
 // Begins a tile at texel `z` of a group's channels.
 void begin_tile(int group, int z) {
   [[unroll]] for (int k = 0; k < TILE_X * TILE_O; k++) sum[k] = T4(0);
-  [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
-    rows[k] = WEIGHT_AT(group * group_channels + min(4 * z + k, group_channels - 1), 0,
+  [[unroll]] for (int k = 0; k < LINES(4 * TILE_O); k++)
+    rows[k] = WEIGHT_AT(group * group_channels + min(4 * z + LINE(k), group_channels - 1), 0,
                         kernel_y * kernel_x * group_inputs);
 }
 
@@ -65,8 +69,9 @@ void look_at(int p, int x, int y, int group) {
 
 // Adds the products of the pixels looked at with tap `tap` of the kernel.
 void add_tap(int tap) {
-  POSITION line[4 * TILE_O];
-  [[unroll]] for (int k = 0; k < 4 * TILE_O; k++) line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
+  POSITION line[LINES(4 * TILE_O)];
+  [[unroll]] for (int k = 0; k < LINES(4 * TILE_O); k++)
+    line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
   int texels = has_one_texel != 0 ? 1 : group_inputs;
   for (int c = 0; c < texels; c++) {
 #if defined(DTYPE_i32)
@@ -80,9 +85,11 @@ void add_tap(int tap) {
     T4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)
       v[p] = masked(source_of(LOAD(source, STEP_Z(from[p], c))), inside[p]);
+#define TEXEL_OF_LINE(k) LOAD_WEIGHT(weight, NEXT_COLUMN(line[k], c))
+    TEXELS_OF(texel, 4 * TILE_O, TEXEL_OF_LINE)
     [[unroll]] for (int o = 0; o < TILE_O; o++) {
       [[unroll]] for (int k = 0; k < 4; k++) {
-        T4 w = LOAD_WEIGHT(weight, NEXT_COLUMN(line[4 * o + k], c));
+        T4 w = TEXEL_OF(texel, 4 * o + k, TEXEL_OF_LINE);
         [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p * TILE_O + o][k] += product(v[p], w);
       }
     }

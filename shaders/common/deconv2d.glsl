@@ -6,7 +6,7 @@
 #include "taps.glsl"
 
 void main() {
-  int i = invocation();
+  int i = numbered();
   int phases_x = min(stride_x, out_X), phases_y = min(stride_y, out_H);
   // Pixels and rows of a phase, where it has most of them.
   int tiles = (EXACT_QUOTIENT(out_X + stride_x - 1, stride_x) + TILE_X - 1) / TILE_X;
@@ -14,35 +14,45 @@ void main() {
   int phase_rows = QUOTIENT(out_Y, out_H) * phase_H;
   int blocks = (group_channels + 4 * TILE_O - 1) / (4 * TILE_O);
   int groups = QUOTIENT(channels, group_channels);
-  int each = tiles * phase_rows * blocks;
-  if (i >= each * phases_x * phases_y * groups) return;
+  // Of LANES invocations each.
+  int places = (tiles * phase_rows + LANES - 1) / LANES;
+  int each = places * blocks;
+  if (i >= LANES * each * phases_x * phases_y * groups) return;
   // Invocations that run together are of one phase.
   bool is_constant = IS_CONSTANT(out_X);
-  ivec2 outer = divided(i, each, is_constant);
+  ivec2 outer = divided(i / LANES, each, is_constant);
   ivec2 group_phase = divided(outer.x, phases_x * phases_y, is_constant);
   ivec2 phase = divided(group_phase.y, phases_x, is_constant);
   int phase_x = phase.y, phase_y = phase.x;
   int group = group_phase.x;
-  ivec2 place = neighbours(outer.y, tiles * phase_rows, blocks, is_constant);
-  ivec2 row_tile = divided(place.x, tiles, is_constant);
+  ivec2 place = neighbours(outer.y, places, blocks, is_constant);
+  // Lanes beyond the last tile do that too.
+  int number =
+    LANES == 1 ? place.x : min(place.x * LANES + i % LANES, tiles * phase_rows - 1);
+  ivec2 row_tile = divided(number, tiles, is_constant);
   int first = row_tile.y * TILE_X;
   int z = place.y * TILE_O;
   ivec2 image_row = divided(row_tile.x, phase_H, is_constant);
   int image = image_row.x, below = image_row.y;
-  if (phase_y + below * stride_y >= out_H) return;
+  bool is_row = phase_y + below * stride_y < out_H;
+  if (LANES == 1 && !is_row) return;
 
   Taps along_x = TAPS(phase_x + padding_x, x), along_y = TAPS(phase_y + padding_y, y);
   begin_tile(group, z);
   int y = below + along_y.from;
   for (int ky = along_y.first; ky < kernel_y; ky += tap_step_y, y -= along_y.step) {
-    if (uint(y) >= uint(H)) continue;
+    bool is_met = uint(y) < uint(H);
+    if (LANES == 1 && !is_met) continue;
     int x = first + along_x.from;
     for (int kx = along_x.first; kx < kernel_x; kx += tap_step_x, x -= along_x.step) {
-      if (x + TILE_X <= 0 || x >= X) continue;
-      [[unroll]] for (int p = 0; p < TILE_X; p++) look_at(p, x + p, image * H + y, group);
+      if (LANES == 1 && (x + TILE_X <= 0 || x >= X)) continue;
+      // Where a row is met by other lanes only, every pixel counts as outside.
+      [[unroll]] for (int p = 0; p < TILE_X; p++)
+        look_at(p, is_met ? x + p : -1, image * H + (LANES == 1 ? y : clamp(y, 0, H - 1)), group);
       add_tap(ky * kernel_x + kx);
     }
   }
+  if (!is_row) return;
   store_tile(phase_x + first * stride_x, stride_x, image * out_H + phase_y + below * stride_y,
              group, z);
 }

@@ -7,6 +7,7 @@
 #include "product.glsl"
 #include "places.glsl"
 #include "neighbours.glsl"
+#include "shuffle.glsl"
 
 #ifdef GEMV
 #define TILE_M 1
@@ -14,15 +15,16 @@
 #endif
 
 void main() {
-  int i = invocation();
-  int tiles = (rows + TILE_M - 1) / TILE_M;
+  int i = numbered();
+  // Of LANES invocations each.
+  int tiles = (rows + LANES * TILE_M - 1) / (LANES * TILE_M);
   int blocks = (columns + 4 * TILE_N - 1) / (4 * TILE_N);
-  if (i >= tiles * blocks * batches) return;
+  if (i >= LANES * tiles * blocks * batches) return;
   bool is_constant = IS_CONSTANT(rows);
-  ivec2 batch_place = divided(i, tiles * blocks, is_constant);
+  ivec2 batch_place = divided(i / LANES, tiles * blocks, is_constant);
   int batch = batch_place.x;
   ivec2 place = neighbours(batch_place.y, tiles, blocks, is_constant);
-  int first = place.x * TILE_M;
+  int first = (place.x * LANES + i % LANES) * TILE_M;
   int z = place.y * TILE_N;
 
   ivec2 parts = batch_parts(batch);
@@ -30,10 +32,10 @@ void main() {
   POSITION from[TILE_M];
   [[unroll]] for (int m = 0; m < TILE_M; m++)
     from[m] = source_at(batch, parts, min(first + m, rows - 1));
-  POSITION line[4 * TILE_N];
+  POSITION line[LINES(4 * TILE_N)];
   if (lies < ACROSS) {
-    [[unroll]] for (int n = 0; n < 4 * TILE_N; n++)
-      line[n] = line_at(batch, parts, min(4 * z + n, columns - 1));
+    [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
+      line[j] = line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
   }
 
   T4 sum[TILE_M * TILE_N];
@@ -67,17 +69,23 @@ void main() {
     T4 v[TILE_M];
     [[unroll]] for (int m = 0; m < TILE_M; m++) v[m] = source_of(LOAD(source, NEXT(from[m], k)));
     if (lies >= ACROSS) {
+      // Texels of row 4 k, of the next row and so on.
+#define TEXEL_ACROSS(j) \
+  across(parts, 4 * k + LINE(j) / TILE_N, min(z + LINE(j) % TILE_N, result_texels - 1))
+      TEXELS_OF(texel, 4 * TILE_N, TEXEL_ACROSS)
       [[unroll]] for (int c = 0; c < 4; c++) {
         [[unroll]] for (int n = 0; n < TILE_N; n++) {
-          T4 w = across(parts, 4 * k + c, min(z + n, result_texels - 1));
+          T4 w = TEXEL_OF(texel, c * TILE_N + n, TEXEL_ACROSS);
           [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n] += v[m][c] * w;
         }
       }
       continue;
     }
+#define TEXEL_ALONG(j) LOAD_MATRIX(MATRIX_NEXT(line[j], k))
+    TEXELS_OF(texel, 4 * TILE_N, TEXEL_ALONG)
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
-        T4 w = LOAD_MATRIX(MATRIX_NEXT(line[4 * n + c], k));
+        T4 w = TEXEL_OF(texel, 4 * n + c, TEXEL_ALONG);
         [[unroll]] for (int m = 0; m < TILE_M; m++) sum[m * TILE_N + n][c] += product(v[m], w);
       }
     }
@@ -85,6 +93,8 @@ void main() {
   }
 #endif
 
+  // Lanes that only had weights to hand round.
+  if (LANES > 1 && first >= rows) return;
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_texels) break;
     ENDING ending = ending_at(z + n);

@@ -24,6 +24,7 @@ from vkrt.shader import catalog, spirv
 from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch, WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Storage, Tensor
+from vkrt.work.tuning import WIDE_TILES, Tuning
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")
@@ -32,6 +33,7 @@ STORAGES = ("texel", "buffer", "texture3d")
 OF_RUNTIME = {LOCAL_SIZE: "params.glsl", IS_SMALL: "division.glsl", IS_WHOLE: "tensor.glsl",
               HAS_FEW_TEXELS: "division.glsl"}
 SHARING = policy_from(read(f"{PACKAGE}/default.json")).tuning
+WIDE = replace(Tuning(), tiles=(*((tile, 1e6) for tile in WIDE_TILES), *Tuning().tiles))
 # The size of a result's packed dimension, by which kernels tell where its padding begins
 PACKED_SIZES = "size", "channels"
 
@@ -92,6 +94,10 @@ def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
             few = replace(SHARING, lanes=1)
             work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
             result.append((f"{sample}-{storage}-few-lanes", work))
+        # With weights that lanes hand round, wherever a kernel does it
+        work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))
+        if any(".shuffle" in getattr(step, "shader", "") for step in work.steps):
+            result.append((f"{sample}-{storage}-wide", work))
     return result
 
 

@@ -216,7 +216,7 @@ def test_no_shaders_make_an_empty_catalog(workshop):
     ("//! dtypes", "//! types", "unknown header line '//! types:'"),
     ("//! dtypes: f32 f32:i32", "//! storages: texel", "'//! storages:' is given twice"),
     ("//! dtypes", "//! features: none wings\n//! dtypes", "unknown feature 'wings'; one of none"),
-    ("//! dtypes", "//! features: dot\n//! dtypes", "there is no plain variant, 'none'"),
+    ("//! dtypes", "//! features: dot subgroups\n//! dtypes", "there is no plain variant, 'none'"),
     ("//! dtypes", "//! features: none dot:f16\n//! dtypes", "is for dtype 'f16', which the file"),
     ("* FACTOR", "* NOTHING", "'NOTHING' : undeclared identifier"),
     ("binding = 0)", "binding = 0, set = 1)", "'result' is not in descriptor set 0"),

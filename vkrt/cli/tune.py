@@ -20,7 +20,7 @@ import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
 from vkrt.dataclass import replace
-from vkrt.device.policy import overridden, policy_from
+from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import (
     STORAGES,
     Profile,
@@ -38,12 +38,15 @@ from vkrt.method.instances import Shape
 from vkrt.method.method import Method
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host
+from vkrt.ops.tiles import CONVOLUTIONS as CONVOLUTION_TILES
+from vkrt.ops.tiles import PRODUCTS as PRODUCT_TILES
+from vkrt.ops.tiles import with_wide
 from vkrt.plan.options import LoadOptions
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.tensor import Constant, Tensor
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import WIDE_TILES, Tile, Tuning
 
 # How often an operator is repeated in a program: what brings inputs into layout weighs little then.
 CHAIN = 4
@@ -217,12 +220,16 @@ def tune(bench: Bench) -> dict[str, Any]:
 
 def tune_tiles(bench: Bench) -> tuple[dict[str, float], str]:
     """Relative rates of the tiles, the slowest one's 8, and what they are in GFLOP/s."""
-    rates: dict[tuple[int, int], list[float]] = {tile: [] for tile, _ in Tuning().tiles}
+    with overridden(policy_from(bench.kept)):
+        target = target_of(bench.device.info, enabled=bench.device.features)
+    tiles = (*(WIDE_TILES if "shuffle" in target.features else ()), *dict(Tuning().tiles))
+    rates: dict[Tile, list[float]] = {tile: [] for tile in tiles}
     for shape in CONVOLUTIONS:
         graph = convolution(*shape)
         for tile, found in rates.items():
-            if shape[2] == 1 and tile == WORST[0]:
-                continue  # there is no such kernel of products
+            if tile not in with_wide(PRODUCT_TILES if shape[2] == 1 else CONVOLUTION_TILES,
+                                     "f32"):
+                continue
             # The kernels with register tiles, also where workgroups share larger ones.
             found.append(flops(graph) / bench.seconds(graph, tiles=((tile, 1.0),), shares=False))
             _say(f"  {shape} tile {tile}: {found[-1] / 1e9:.2f} GFLOP/s")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.device.rows import FEATURES, STORAGES, Entry, Profile, profile_of
 from vkrt.errors import InputError
 from vkrt.work.target import Target
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import LANES, WIDE_TILES, Tuning
 
 WINOGRAD = ("auto", "off", "always")
 FUSIONS = ("on", "off")
@@ -108,7 +108,8 @@ def policy_from(profile: Profile | Entry) -> Policy:
     """The policy that a driver profile says, or an entry that sets every field."""
     fields = profile.fields
     ceiling = fields.get("ceiling")
-    tiles = tuple(((a, b), fields["tiles"][f"{a}x{b}"]) for (a, b), _ in Tuning().tiles)
+    tiles = tuple((tile, rate) for tile in (*dict(Tuning().tiles), *WIDE_TILES)
+                  if (rate := fields["tiles"].get(f"{tile[0]}x{tile[1]}")))
     return Policy(
         storage=fields["storage"], max_texels=fields["max_texels"],
         specialize=fields["specialize"], odd_sizes=fields["odd_sizes"],
@@ -170,6 +171,13 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
     limits = info.limits
     if enabled is None:
         enabled = {name for name, has in info.features.items() if has}
+    features = {name for name in policy.features if enabled >= set(FEATURES[name])}
+    tuning = policy.tuning
+    if "shuffle" in features and limits["subgroupSize"] < LANES:
+        features.remove("shuffle")
+    if "shuffle" not in features:
+        tuning = replace(tuning, tiles=tuple(entry for entry in tuning.tiles
+                                             if entry[0] not in WIDE_TILES))
     return Target(
         storage=policy.storage if storage == "auto" else storage,
         max_texels=policy.max_texels or limits["maxTexelBufferElements"],
@@ -182,6 +190,5 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit, scratch=scratch[winograd],
-        fuses=fusions == "on", tuning=policy.tuning,
-        features=frozenset(name for name in policy.features if enabled >= set(FEATURES[name])),
+        fuses=fusions == "on", tuning=tuning, features=frozenset(features),
         refused=frozenset(refused))

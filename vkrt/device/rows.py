@@ -21,7 +21,7 @@ from vkrt.hints import Any
 from vkrt.jsontext import loads
 from vkrt.late import json, re
 from vkrt.replaceable import check_replaceable
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import WIDE_TILES, Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
 # What kernels may use beyond what every device has (shaders/build.py) -> the features of a device
@@ -32,9 +32,13 @@ FEATURES = {
     "dot": ("integer_dot_product",),
     "storage8": ("storage8",),
     "storage16": ("storage16",),
+    # And subgroups of `LANES` or more
+    "shuffle": ("subgroup_basic", "subgroup_shuffle"),
 }
 PACKAGE = os.path.join(os.path.dirname(__file__), "drivers")
 TILES = tuple(f"{a}x{b}" for (a, b), _ in Tuning().tiles)
+# Rows may lack these.
+WIDE = tuple(f"{a}x{b}" for a, b in WIDE_TILES)
 
 
 def _is_count(value: Any) -> bool:
@@ -85,7 +89,7 @@ FIELDS: dict[str, Any] = {
             isinstance(names, list) and all(isinstance(name, str) for name in names)
             for names in value.values()))),
     "odd_sizes": FLAG,
-    "tiles": dict.fromkeys(TILES, NUMBER),
+    "tiles": dict.fromkeys((*TILES, *WIDE), NUMBER),
     "lanes": COUNT,
     "wide_depthwise": COUNT,
     "min_groups": COUNT,
@@ -255,7 +259,8 @@ def _check(path: str, name: str, value: Any, wanted: Any) -> None:
         return
     if not isinstance(value, dict):
         raise InputError(f"{path}: {name or 'the file'} is no object of fields")
-    missing = [field for field in wanted if name not in ("", "match") and field not in value]
+    missing = [field for field in wanted
+               if name not in ("", "match") and field not in (*value, *WIDE)]
     if missing:
         raise InputError(f"{path}: {name} lacks {', '.join(missing)}")
     for field, inner in value.items():

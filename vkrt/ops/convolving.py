@@ -149,7 +149,7 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
     # Channels in a texel of the source: 4, or 16 where it is words of 4.
     each = 16 if source.dtype == "int32" else 4
     group_inputs, loops = -(-conv.group_inputs // each), conv.taps * 2
-    tile = 1, 1
+    tile, feature = (1, 1), ""
     width, rows, texels = result.grid
     reads, dtype = [source, matrix, *ending.vectors], variant(source.dtype, result.dtype)
     if conv.has_whole_texels:
@@ -163,17 +163,19 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
                      [result], reads, tiles.shared_groups(side, *product),
                      loops=conv.taps * group_inputs, features=features, dtype=dtype)
             return
-        tile = tiles.choose(cx.target.tuning, width, conv.group_channels, rows * conv.groups,
+        sizes = width, conv.group_channels, rows, conv.groups
+        tile = tiles.choose(cx.target.tuning, *sizes,
+                            allowed=tiles.with_wide(tiles.CONVOLUTIONS, dtype),
                             refused=cx.refused_tiles("conv2d", reads, dtype))
-        shader = f"conv2d_{tile[0]}x{tile[1]}"
-        count = tiles.invocations(tile, width, conv.group_channels, rows * conv.groups)
+        shader, feature = f"conv2d_{tile[0]}x{tile[1]}", tiles.feature_of(tile)
+        count = tiles.invocations(tile, *sizes)
         loops += conv.taps * group_inputs
     else:
         shader, count = "conv2d_grouped", width * rows * texels
         group_inputs = conv.group_inputs
         loops = 4 * (loops + conv.taps * group_inputs)
     cx.dispatch(shader, conv.params(source, result, group_inputs, ending), [result], reads, count,
-                loops=loops, work=math.prod(tile), dtype=dtype)
+                loops=loops, work=math.prod(tile), dtype=dtype, feature=feature)
 
 
 def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,
@@ -190,7 +192,7 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: 
                   for stride, dilation in zip(conv.stride, conv.dilation))
     taps = [-(-kernel // step) for kernel, step in zip(conv.kernel, steps)]
     group_inputs, loops = conv.group_inputs, sum(steps) + taps[0]
-    tile = 1, 1
+    tile, feature = (1, 1), ""
     if is_depthwise:
         shader, count = "deconv2d_depthwise", width * rows * texels
         loops += math.prod(taps)
@@ -199,14 +201,14 @@ def transposed(cx, conv: Convolution, source: Operand, matrix: Operand, ending: 
         refused = cx.refused_tiles("deconv2d", [source, matrix, *ending.vectors],
                                    short_name(result.dtype))
         tile, count = _phases(cx.target.tuning, conv, source, result, refused)
-        shader = f"deconv2d_{tile[0]}x{tile[1]}"
+        shader, feature = f"deconv2d_{tile[0]}x{tile[1]}", tiles.feature_of(tile)
         loops += math.prod(taps) * (1 + group_inputs)
     else:
         shader, count = "deconv2d_grouped", width * rows * texels
         loops += math.prod(taps) * (1 + 4 * (1 + group_inputs))
     params = conv.params(source, result, group_inputs, ending, (steps[0], steps[1]))
     cx.dispatch(shader, params, [result], [source, matrix, *ending.vectors], count, loops=loops,
-                work=math.prod(tile))
+                work=math.prod(tile), feature=feature)
 
 
 def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
@@ -219,9 +221,10 @@ def _phases(tuning: Tuning, conv: Convolution, source: Operand, result: Operand,
     height, (stride_y, stride_x) = height_of(conv.out), conv.stride
     phase_rows = rows // height * -(-height // stride_y)
     phases = min(stride_y, height) * min(stride_x, width)
-    sizes = -(-width // stride_x), conv.group_channels, phase_rows * phases * conv.groups
+    sizes = -(-width // stride_x), conv.group_channels, phase_rows, phases * conv.groups
     # Of several pixels one at most would meet a single one of the source under a tap.
     tile = (1, 4)
     if source.grid[0] > 1:
-        tile = tiles.choose(tuning, *sizes, refused=refused)
+        allowed = tiles.with_wide(tiles.CONVOLUTIONS, short_name(result.dtype))
+        tile = tiles.choose(tuning, *sizes, allowed=allowed, refused=refused)
     return tile, tiles.invocations(tile, *sizes)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
+from vkrt.ops.tiles import feature_of
 from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target
@@ -50,7 +51,7 @@ class Emitter:
 
     def dispatch(self, shader: str, params, writes, reads, invocations: int, *,
                  dtype: str | None = None, storage: str | None = None, loops: int = 0,
-                 work: int = 1, spread: int = 1) -> None:
+                 work: int = 1, spread: int = 1, feature: str = "") -> None:
         """Adds a dispatch of `shader` (file name without .comp).
 
         Args:
@@ -62,11 +63,12 @@ class Emitter:
             loops: iterations of all loops of one invocation together.
             work: products of texels in an iteration.
             spread: see `Target.cover`.
+            feature: of which the variant is, which the target has to allow.
         """
         if invocations > 0:
             local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
             self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
-                      local_size, groups)
+                      local_size, groups, feature and f".{feature}")
 
     def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
               features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
@@ -106,8 +108,11 @@ class Emitter:
         if not self.target.refused:
             return set()
         tiles = [tile for tile, _ in self.target.tuning.tiles]
+        storage = self.variant(reads)
         least = min((a * b for a, b in tiles
-                     if self.compiled(f"{shader}_{a}x{b}", reads, dtype) is None), default=None)
+                     if ".".join(filter(None, (f"{shader}_{a}x{b}", storage, dtype,
+                                               feature_of((a, b))))) in self.target.refused),
+                    default=None)
         return {(a, b) for a, b in tiles if least is not None and a * b >= least}
 
     def notes(self) -> tuple[str, ...]:

@@ -88,15 +88,17 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
         # Networks have such layers of all lengths and widths, and groups of another size are
         # another pipeline.
-        count, work, spread = tiles.invocations((1, 4), 1, columns, batches), 1, WIDE
+        count, work, spread = tiles.invocations((1, 4), 1, columns, count=batches), 1, WIDE
+        feature = ""
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, batches, minimum=2, allowed=allowed,
+        tile = tiles.choose(cx.target.tuning, rows, columns, count=batches,
+                            allowed=allowed or tiles.with_wide(tiles.PRODUCTS, dtype),
                             refused=cx.refused_tiles(f"matmul{kind}", reads, dtype))
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
-        count, work = tiles.invocations(tile, rows, columns, batches), math.prod(tile)
-        spread = 1
+        count = tiles.invocations(tile, rows, columns, count=batches)
+        work, spread, feature = math.prod(tile), 1, tiles.feature_of(tile)
     cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work, spread=spread,
-                dtype=dtype)
+                dtype=dtype, feature=feature)
 
 
 def _matrix(cx, tensor: Tensor, order: tuple[int, ...]) -> Operand:

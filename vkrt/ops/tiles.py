@@ -10,22 +10,39 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from vkrt.work.target import GROUP
-from vkrt.work.tensor import Operand
-from vkrt.work.tuning import Tile, Tuning
+from vkrt.work.tensor import Operand, round_up
+from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
+
+# Those of matmul_AxB.comp, and of conv2d_AxB.comp and deconv2d_AxB.comp: 2 by 4 is the best one for
+# two rows of a product, and for results that are two pixels wide, which hardly any network has.
+PRODUCTS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (2, 4))
+CONVOLUTIONS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (1, 4))
 
 
-def invocations(tile: Tile, width: int, channels: int, count: int = 1) -> int:
-    """Invocations for `count` rows of `width` pixels with so many channels."""
-    return -(-width // tile[0]) * -(-channels // tile[1]) * count
+def with_wide(tiles: tuple[Tile, ...], dtype: str) -> tuple[Tile, ...]:
+    """The tiles of a family of kernels in a variant: those of floats have the wide ones too."""
+    return (*WIDE_TILES, *tiles) if dtype in ("f32", "f16") else tiles
 
 
-def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: int = 1,
+def invocations(tile: Tile, width: int, channels: int, rows: int = 1, count: int = 1) -> int:
+    """Invocations for `count` products of `rows` rows of `width` pixels with so many channels."""
+    tiles = -(-width // tile[0]) * rows
+    if tile in WIDE_TILES:
+        tiles = round_up(tiles, LANES)
+    return tiles * -(-channels // tile[1]) * count
+
+
+def feature_of(tile: Tile) -> str:
+    """What kernels with a tile need of a device, "" for nothing."""
+    return "shuffle" if tile in WIDE_TILES else ""
+
+
+def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,
            allowed: Collection[Tile] | None = None, refused: Collection[Tile] = ()) -> Tile:
-    """The fastest tile for `count` rows of `width` pixels with so many channels.
+    """The fastest tile for `count` products of `rows` rows of `width` pixels with so many channels.
 
     Args:
         tuning: the driver's.
-        minimum: leaves out tiles of fewer pixels.
         allowed: leaves out other tiles.
         refused: left out, unless they are all there are: the load fails then, and says of what.
     """
@@ -33,10 +50,9 @@ def choose(tuning: Tuning, width: int, channels: int, count: int = 1, minimum: i
     def cost(entry: tuple[Tile, float]) -> float:
         tile, rate = entry
         work = tile[0] * tile[1] / rate
-        return max(invocations(tile, width, channels, count), tuning.lanes) * work
+        return max(invocations(tile, width, channels, rows, count), tuning.lanes) * work
 
-    there = [entry for entry in tuning.tiles if entry[0][0] >= minimum
-             and (allowed is None or entry[0] in allowed)]
+    there = [entry for entry in tuning.tiles if allowed is None or entry[0] in allowed]
     return min([entry for entry in there if entry[0] not in refused] or there, key=cost)[0]
 
 
@@ -67,7 +83,7 @@ def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: in
 
 def shared_groups(side: int, width: int, channels: int, count: int = 1) -> int:
     """Workgroups for `count` products with tiles that have this side."""
-    return invocations((side, side), width, channels, count)
+    return invocations((side, side), width, channels, count=count)
 
 
 def shared_features(source: Operand) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from vkrt.ops import matmul, tiles
 from vkrt.ops.ending import Ending, plain
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, round_up, row_major
-from vkrt.work.tuning import Tuning
+from vkrt.work.tuning import Tile, Tuning
 
 TILE, POINTS = 4, 36
 TEXEL_BYTES = 16
@@ -86,13 +86,14 @@ class Layer:
 
     def direct_time(self, tuning: Tuning) -> float:
         """What the direct sum takes."""
-        return 9 * self.input_texels * _time(tuning, self.width, self.channels,
-                                             self.height * self.images)
+        return 9 * self.input_texels * _time(tuning, tiles.CONVOLUTIONS, self.width,
+                                             self.channels, rows=self.height * self.images)
 
     def time(self, tuning: Tuning, strip: int) -> float:
         """What it takes by strips of so many rows of tiles."""
         count = strip * self.tiles_x
-        each = (self.input_texels * _time(tuning, count, self.channels, POINTS, minimum=2)
+        each = (self.input_texels * _time(tuning, tiles.PRODUCTS, count, self.channels,
+                                           count=POINTS)
                 + POINTS_TIME * count * (self.input_texels + self.texels) + 3 * DISPATCH_TIME)
         return (WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
                 + each * -(-self.rows // strip))
@@ -104,10 +105,12 @@ def _bytes(texels: int, target: Target | None = None) -> int:
     return round_up(nbytes, target.offset_alignment) if target else nbytes
 
 
-def _time(tuning: Tuning, width: int, channels: int, count: int, minimum: int = 1) -> float:
-    """The time of the tiles for one texel of the summed dimension."""
-    tile = tiles.choose(tuning, width, channels, count, minimum)
-    invocations = max(tiles.invocations(tile, width, channels, count), tuning.lanes)
+def _time(tuning: Tuning, family: tuple[Tile, ...], width: int, channels: int, rows: int = 1,
+          count: int = 1) -> float:
+    """The time of a family's tiles for one texel of the summed dimension."""
+    sizes = width, channels, rows, count
+    tile = tiles.choose(tuning, *sizes, allowed=tiles.with_wide(family, "f32"))
+    invocations = max(tiles.invocations(tile, *sizes), tuning.lanes)
     return invocations * tile[0] * tile[1] / dict(tuning.tiles)[tile]
 
 

@@ -6,6 +6,11 @@ from vkrt.dataclass import dataclass
 
 Tile = tuple[int, int]
 
+# Lanes of a subgroup that hand weights round in kernels for the feature shuffle
+# (shaders/common/shuffle.glsl), and the tiles of these
+LANES = 8
+WIDE_TILES: tuple[Tile, ...] = ((4, 16),)
+
 
 @dataclass(frozen=True)
 class Tuning:
@@ -13,7 +18,8 @@ class Tuning:
 
     Attributes:
         tiles: register tiles (pixels or rows, channels or columns) of the shaders conv2d_AxB and
-            matmul_AxB, and how many multiply-adds per time each does on full tiles, relative.
+            matmul_AxB, and how many multiply-adds per time each does on full tiles, relative. What
+            is in `WIDE_TILES` may be missing.
         lanes: below this number of invocations lanes of the device are idle, and one more costs
             nothing.
         wide_depthwise: from this width on depthwise convolutions compute 8 pixels an invocation,

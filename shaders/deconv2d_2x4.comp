@@ -1,8 +1,0 @@
-#version 450
-//! storages: texel buffer texture3d
-//! dtypes: f32 f16 i8
-#extension GL_GOOGLE_include_directive : require
-// Transposed convolution, 2 pixels along x times 4 channels an invocation.
-#define TILE_X 2
-#define TILE_O 1
-#include "deconv2d.glsl"

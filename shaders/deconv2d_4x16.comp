@@ -1,0 +1,9 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+//! features: shuffle
+#extension GL_GOOGLE_include_directive : require
+// Transposed convolution, 4 pixels along x times 16 channels an invocation.
+#define TILE_X 4
+#define TILE_O 4
+#include "deconv2d.glsl"
