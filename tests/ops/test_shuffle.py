@@ -28,7 +28,8 @@ PLAIN = Tuning()
 # A driver on which they are faster by so much that they are taken wherever there are any
 WIDE = replace(PLAIN, tiles=(*((tile, 1e6) for tile in WIDE_TILES), *PLAIN.tiles))
 OPS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default",
-       "aten.convolution.default", "et_vk.conv_with_clamp.default")
+       "aten.convolution.default", "et_vk.conv_with_clamp.default",
+       "et_vk.linear_q4gsw.default", "et_vk.linear_qcs4w.default")
 
 
 def kernels(graph, target: Target) -> set[str]:

@@ -22,7 +22,7 @@ from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
 # The tiles (rows, columns) of linear_q4_AxB.comp
-TILES = (4, 8), (8, 8)
+TILES = (4, 8), (8, 8), (4, 16)
 
 
 def always(*_args) -> bool:
@@ -103,11 +103,11 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                           other is not None)
     else:
         reads = [source, words_of(packed), *further]
-        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, refused=(
+        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, wide=True, refused=(
             cx.refused_tiles("linear_q4", reads, short_name(result.dtype))))
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
                     [*params, layer.texels, layer.group // TEXEL], [result], reads,
-                    tiles.invocations(tile, rows, columns),
+                    tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
                     loops=5 * layer.texels, work=2 * math.prod(tile))
 
 
