@@ -103,7 +103,7 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                           other is not None)
     else:
         reads = [source, words_of(packed), *further]
-        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, wide=True, refused=(
+        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, refused=(
             cx.refused_tiles("linear_q4", reads, short_name(result.dtype))))
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
                     [*params, layer.texels, layer.group // TEXEL], [result], reads,
