@@ -10,7 +10,7 @@ cimport cython
 from libc.string cimport memset
 
 from vkrt.memory.system cimport (
-    atomic_add, atomic_change, atomic_store, map_memory, unmap_memory,
+    atomic_add, atomic_change, atomic_load, atomic_store, map_memory, unmap_memory,
 )
 
 
@@ -29,7 +29,7 @@ cdef class ScratchPool:
         cdef int i
         cdef char* data = NULL
         cdef Scratch* scratch
-        cdef uint64_t held
+        cdef uint64_t held, peak
         slot[0] = -1
         for i in range(SCRATCHES):
             scratch = &self.scratches[i]
@@ -49,8 +49,9 @@ cdef class ScratchPool:
             if data == NULL:
                 atomic_store(&scratch.busy, 0)
         held = atomic_add(&self.held, nbytes) + nbytes
-        # Two threads at once may lose the larger figure; it is a report.
-        self.peak = max(self.peak, held)
+        peak = atomic_load(&self.peak)
+        while held > peak and not atomic_change(&self.peak, peak, held):
+            peak = atomic_load(&self.peak)
         return data
 
     cdef void release(self, char* data, size_t nbytes, int slot) noexcept nogil:
