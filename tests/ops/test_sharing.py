@@ -53,7 +53,9 @@ def groups() -> dict[tuple[str, bool], list[Variant]]:
 
 def offered(device) -> list[tuple[str, ...]]:
     """No feature, each that a device has, and all of them."""
-    found = [name for name, needs in FEATURES.items() if device.features >= set(needs)]
+    with overridden(sharing(policy_of(device.info), FEATURES)):
+        has = target_of(device.info, enabled=device.features).features
+    found = [name for name in FEATURES if name in has]
     return [(), *((name,) for name in found), *([tuple(found)] * (len(found) > 1))]
 
 
