@@ -37,7 +37,7 @@ FEATURES = {
 }
 PACKAGE = os.path.join(os.path.dirname(__file__), "drivers")
 TILES = tuple(f"{a}x{b}" for (a, b), _ in Tuning().tiles)
-# Rows may lack these.
+# Entries may lack these.
 WIDE = tuple(f"{a}x{b}" for a, b in WIDE_TILES)
 
 

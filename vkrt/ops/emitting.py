@@ -68,7 +68,7 @@ class Emitter:
         if invocations > 0:
             local_size, groups = self.target.cover(invocations, invocations * loops * work, spread)
             self._add(shader, params, writes, reads, dtype, storage, loops, invocations,
-                      local_size, groups, feature and f".{feature}")
+                      local_size, groups, feature)
 
     def share(self, shader: str, params, writes, reads, groups: int, *, size: int = GROUP,
               features: Sequence[str] = (), dtype: str | None = None, storage: str | None = None,
@@ -91,15 +91,16 @@ class Emitter:
     def compiled(self, shader: str, reads, dtype: str, features: Sequence[str] = (),
                  storage: str | None = None) -> tuple[str, str] | None:
         """The best variant of a shader that the target allows and the driver compiles, as its name
-        and what of that is the feature's; None where the driver refuses all of them.
+        and the feature ("" for none); None where the driver refuses all of them.
 
         Args:
             features, dtype, storage: as in `share`.
         """
-        name = f"{shader}.{storage or self.variant(reads)}.{dtype}"
-        for feature in (*(f".{each}" for each in features if each in self.target.features), ""):
-            if name + feature not in self.target.refused:
-                return name + feature, feature
+        storage = storage or self.variant(reads)
+        for feature in (*(each for each in features if each in self.target.features), ""):
+            name = _name_of(shader, storage, dtype, feature)
+            if name not in self.target.refused:
+                return name, feature
         return None
 
     def refused_tiles(self, shader: str, reads, dtype: str) -> set[Tile]:
@@ -110,9 +111,8 @@ class Emitter:
         tiles = [tile for tile, _ in self.target.tuning.tiles]
         storage = self.variant(reads)
         least = min((a * b for a, b in tiles
-                     if ".".join(filter(None, (f"{shader}_{a}x{b}", storage, dtype,
-                                               feature_of((a, b))))) in self.target.refused),
-                    default=None)
+                     if _name_of(f"{shader}_{a}x{b}", storage, dtype, feature_of((a, b)))
+                     in self.target.refused), default=None)
         return {(a, b) for a, b in tiles if least is not None and a * b >= least}
 
     def notes(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class Emitter:
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
                                    f"32 bits: {list(values)}")
         self.steps.append(Dispatch(
-            node=self.node, shader=f"{shader}.{storage}.{dtype}{feature}", params=values,
+            node=self.node, shader=_name_of(shader, storage, dtype, feature), params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
 
@@ -159,6 +159,11 @@ class Emitter:
                 f"{operand.texels:,} texels; this device sees at most {self.target.max_texels:,} "
                 "at once (maxTexelBufferElements)")
         return operand
+
+
+def _name_of(shader: str, storage: str, dtype: str, feature: str) -> str:
+    """The name of a variant (shaders/build.py); feature "" is the plain one."""
+    return f"{shader}.{storage}.{dtype}" + (f".{feature}" if feature else "")
 
 
 def _family(shader: str) -> tuple[str, str]:

@@ -21,8 +21,8 @@ from vkrt.ops.registry import Indices, known, op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 
-# The tiles (rows, columns) of linear_q4_AxB.comp
-TILES = (4, 8), (8, 8), (4, 16)
+# The tiles (rows, columns) of linear_q4_AxB.comp, but for the wide ones
+TILES = (4, 8), (8, 8)
 
 
 def always(*_args) -> bool:
@@ -103,8 +103,10 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                           other is not None)
     else:
         reads = [source, words_of(packed), *further]
-        tile = tiles.choose(cx.target.tuning, rows, columns, allowed=TILES, refused=(
-            cx.refused_tiles("linear_q4", reads, short_name(result.dtype))))
+        dtype = short_name(result.dtype)
+        tile = tiles.choose(cx.target.tuning, rows, columns,
+                            allowed=tiles.with_wide(TILES, dtype),
+                            refused=cx.refused_tiles("linear_q4", reads, dtype))
         cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
                     [*params, layer.texels, layer.group // TEXEL], [result], reads,
                     tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),

@@ -1,4 +1,4 @@
-"""Teams: how invocations of a workgroup share rows, where the driver's row says that they do.
+"""Teams: how invocations of a workgroup share rows, where the driver profile says that they do.
 
 See shaders/common/team.glsl. On CPU drivers each invocation does a row of its own.
 """

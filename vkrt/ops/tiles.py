@@ -65,7 +65,7 @@ def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: in
     """The tile in which workgroups share what they read (shaders/common/shared_tile.glsl), for
     `count` products of `width` rows with so many columns; 0 where register tiles are better.
 
-    None where the driver's row says so, or where half of the smallest tile would be empty. The
+    None where the driver profile says so, or where half of the smallest tile would be empty. The
     larger one, with twice the products for each texel read, where it leaves no lanes idle.
 
     Args:

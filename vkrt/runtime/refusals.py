@@ -34,7 +34,7 @@ _lock = threading.Lock()
 
 def refused_by(device: Device) -> tuple[str, ...]:
     """Names of the variants that the driver of a device does not compile, as far as is known."""
-    place = device.info.identity, catalog().stamp
+    place = _place(device)
     with _lock:
         names = _refused.get(place)
         if names is None:
@@ -45,7 +45,7 @@ def refused_by(device: Device) -> tuple[str, ...]:
 def note(device: Device, names: Iterable[str]) -> None:
     """Notes variants that the driver of a device has refused, for later loads."""
     refused_by(device)
-    place, path = (device.info.identity, catalog().stamp), _path(device)
+    place, path = _place(device), _path(device)
     with _lock:
         known = _refused[place]
         refused = tuple(sorted({*known, *names}))
@@ -73,6 +73,11 @@ def with_smaller(device: Device, load: Callable[[], Any]) -> Any:
             if known.issuperset(error.shaders):
                 raise
             note(device, error.shaders)
+
+
+def _place(device: Device) -> tuple[Any, ...]:
+    """Where `_refused` has the names of a device."""
+    return device.info.identity, catalog().stamp
 
 
 def _key(device: Device) -> bytes:
