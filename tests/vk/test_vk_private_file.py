@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 
 import pytest
 
@@ -122,6 +123,18 @@ def test_files_of_other_kinds_stay(folder):
     os.mkfifo(path)
     assert not private_file.put(path, b"magic", magic=b"magic") and path.is_fifo()
     assert is_replaceable(path, bytes.isdigit, renames=False)
+
+
+def test_what_was_not_finished_goes(folder):
+    """A file of this name whose writer has gone; no other name, no writer that is alive."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    stay = [f".a-{os.getpid()}-1", f".b-{ended.pid}-1", f"a-{ended.pid}-1", f".a-{10 ** 30}-1",
+            ".a-\u00b2-1", ".a-x-1", ".a-1"]
+    for name in [*stay, f".a-{ended.pid}-1"]:
+        (folder / name).write_bytes(b"half")
+    assert private_file.put(folder / "a", b"whole")
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*stay, "a"])
 
 
 def test_all_caches_are_private(folder, monkeypatch):

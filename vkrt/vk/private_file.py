@@ -45,6 +45,8 @@ def read(path: str | os.PathLike[str], limit: int) -> bytes | None:
 def put(path: str | os.PathLike[str], *parts: bytes, magic: bytes = b"") -> bool:
     """Makes a private file of these bytes, in the place of one that is there, whole or not at all.
 
+    What earlier writers of this file were killed over goes, too.
+
     Args:
         magic: what a file that is there has to begin with, unless it is empty.
 
@@ -52,13 +54,15 @@ def put(path: str | os.PathLike[str], *parts: bytes, magic: bytes = b"") -> bool
         Whether it could. The folder is made if it is not there.
     """
     folder, name = os.path.split(os.fspath(path))
-    temporary = f".{name[:100]}-{os.getpid()}-{threading.get_ident()}"
+    start = f".{name[:100]}"
+    temporary = f"{start}-{os.getpid()}-{threading.get_ident()}"
     try:
         os.makedirs(folder or os.curdir, mode=0o700, exist_ok=True)
         directory = _open_folder(folder)
         try:
             if magic and not is_replaceable(path, lambda head: head.startswith(magic)):
                 return False
+            _sweep(folder, start)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC,
                                  0o600, dir_fd=directory)
             try:
@@ -95,18 +99,19 @@ def prune(folder: str | os.PathLike[str], keep: str, suffix: str, max_bytes: int
         return
 
 
-def _sweep(folder: str | os.PathLike[str], suffix: str) -> None:
-    """Removes what processes that were killed had not finished writing."""
+def _sweep(folder: str | os.PathLike[str], part: str) -> None:
+    """Removes what processes that were killed had not finished writing: files of the names that
+    `put` makes, with `part` before the number of the process."""
     for name in os.listdir(folder or os.curdir):
-        writer = name.startswith(".") and name.rpartition("-")[0].rpartition(f"{suffix}-")[2]
-        if writer and writer.isdigit():
+        writer = name.rpartition("-")[0].rpartition(f"{part}-")[2]
+        if name.startswith(".") and writer.isdecimal():
             try:
                 os.kill(int(writer), 0)
             except ProcessLookupError:
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(folder, name))
-            except OSError:
-                pass  # somebody else's
+            except (OSError, OverflowError):
+                pass  # somebody else's, or the number of no process
 
 
 def _open_folder(path: str) -> int:
