@@ -9,6 +9,8 @@ import numpy as np
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
+from vkrt.plan.weight_reads import strided_copy
+from vkrt.work.records import Prepack
 
 
 def pack_bytes(params: Any, itemsize: int, data: Any, rows: int = 1) -> bytes:
@@ -19,3 +21,9 @@ def pack_bytes(params: Any, itemsize: int, data: Any, rows: int = 1) -> bytes:
     with Reader([Source.wrap(data)]) as reader:
         reader.run([Transfer(0, 0, memoryview(data).nbytes, target.ctypes.data, packing)])
     return target.tobytes()
+
+
+def packing_of(record: Prepack) -> Packing:
+    """How the host packs a constant."""
+    copy = strided_copy(record)
+    return Packing(copy.params, copy.itemsize, copy.rows)

@@ -67,11 +67,11 @@ def test_it_grows_and_never_shrinks(arena):
     assert arena._allocator.peak == 641
 
 
-def test_blocks_by_index(arena):
+def test_blocks_of_a_plan(arena):
     some = plan(64, host=32, spill=16)
     arena.reserve(some)
     blocks = arena.blocks(some)
-    assert {index: block.size for index, block in blocks.items()} == {1: 64, 2: 32, 3: 16}
+    assert [(places, block.size) for places, block in blocks] == [((), 64), ((), 32), ((), 16)]
     assert arena.nbytes == 96 and arena._spilled.nbytes == 16
 
 

@@ -103,11 +103,11 @@ def test_kernels_in_the_making_are_counted(device, monkeypatch, end):
     """Those of a load, until they are there or nobody wants them any more."""
     monkeypatch.setattr("vkrt.runtime.pipelines.usable_cores", lambda: 1)  # no thread begins
     with vkrt.load(MLP, device) as program:
-        work = program.load_method("forward").work
+        kernels = program.load_method("forward").prepared.execution.kernels
         wanted = live_objects()["pipeline"]
     pipelines = Pipelines(device)
     try:
-        pipelines.begin(work)
+        pipelines.begin(kernels)
         assert in_the_making() == wanted > 1
         getattr(pipelines, end)()
         assert in_the_making() == 0

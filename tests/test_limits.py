@@ -7,8 +7,8 @@ import pytest
 from support import MODELS, as_input
 
 import vkrt
+from vkrt.executable.formats import check_descriptors
 from vkrt.runtime import resources
-from vkrt.runtime.formats import check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import pretend

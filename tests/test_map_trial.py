@@ -17,8 +17,8 @@ import pytest
 from support import MODELS
 
 import vkrt
+from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.runtime import map_trial
-from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk import verdict_file
 from vkrt.vk.device import Device
 from vkrt.vk.imported import HostImport, import_alignment, is_importable

@@ -75,7 +75,7 @@ def test_layers_that_differ_in_sizes_share_pipelines(device, specialize):
 def test_shaders_of_many_sizes_have_them_pushed(device, monkeypatch):
     """Also where all sizes are to be compiled in."""
     specialized, _ = count_and_results(device, specialize="all")
-    monkeypatch.setattr("vkrt.runtime.pipelines.MAX_SPECIALIZED", 0)
+    monkeypatch.setattr("vkrt.plan.kernels.MAX_SPECIALIZED", 0)
     assert count_and_results(device, specialize="all")[0] < specialized
 
 

@@ -8,6 +8,7 @@ from support import MODELS, STORAGES, need_model
 
 import vkrt
 from vkrt.description import Description
+from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.memory.reader import fail_read_after
@@ -15,7 +16,6 @@ from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.plan.plan import plan
-from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
 from vkrt.vk.resource import buffer_requirements

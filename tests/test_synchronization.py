@@ -18,7 +18,7 @@ from support import MODELS, run_python
 
 import vkrt
 import vkrt.method.method
-import vkrt.runtime.compute_graph as compute_graph
+import vkrt.plan.commands
 from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph
 from vkrt.memory.source import Source
@@ -110,7 +110,7 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
         part: of the planned peak, as the budget of a device with memory of its own, where it is
             not "".
     """
-    original = compute_graph.barriers
+    original = vkrt.plan.commands.barriers
     needed: list[bool] = []
     left_out = -1
     kinds = []
@@ -130,7 +130,7 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
         clear_validation_messages()
         return peak, messages
 
-    compute_graph.barriers = some_barriers
+    vkrt.plan.commands.barriers = some_barriers
     treat_as_discrete(bool(part))
     # No imports: SwiftShader reads them, and tells newer layers that it does not.
     options: dict = {"weights": "copy"}

@@ -44,7 +44,7 @@ IMPORTS = """
     import vkrt
     from hostile.programs import said_by_the_layer
     from support import MODELS
-    from vkrt.runtime.formats import BUFFER_USAGE
+    from vkrt.executable.formats import BUFFER_USAGE
     from vkrt.vk.device import Device
     from vkrt.vk.imported import HostImport, import_alignment
 

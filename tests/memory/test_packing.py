@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from host_packing import pack_bytes
+from host_packing import pack_bytes, packing_of
 from memory_samples import DTYPES, NAMES, random_bytes, reference, weight
 
 from vkrt.errors import InputError, UnsupportedError
@@ -18,7 +18,7 @@ from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, row_major
 
 def check(record, itemsize):
     data = random_bytes(record.constant.nbytes)
-    packing = Packing.of(record)
+    packing = packing_of(record)
     assert packing.source_bytes == len(data)
     assert packing.target_bytes == record.target.nbytes
     expected = reference(record.params, itemsize, data)
@@ -53,7 +53,7 @@ def test_random_permutations(seed):
     itemsize = int(random.choice(list(DTYPES)))
     record = weight(sizes.tolist(), order.tolist(), itemsize)
     check(record, itemsize)
-    packing = Packing.of(record)
+    packing = packing_of(record)
     assert packing.rows == record.rows
     assert packing.row_bytes * record.rows == record.constant.nbytes
 
@@ -86,10 +86,10 @@ def test_nothing_to_pack():
 
 
 def test_is_copy():
-    assert Packing.of(weight((5, 8), (0, 1), 4)).is_copy
-    assert Packing.of(weight((5, 8, 1, 1), (0, 2, 3, 1), 2)).is_copy
-    assert not Packing.of(weight((5, 7), (0, 1), 4)).is_copy
-    assert not Packing.of(weight((8, 8), (1, 0), 4)).is_copy
+    assert packing_of(weight((5, 8), (0, 1), 4)).is_copy
+    assert packing_of(weight((5, 8, 1, 1), (0, 2, 3, 1), 2)).is_copy
+    assert not packing_of(weight((5, 7), (0, 1), 4)).is_copy
+    assert not packing_of(weight((8, 8), (1, 0), 4)).is_copy
 
 
 def test_parameters_that_are_no_walk():
@@ -114,7 +114,7 @@ def test_other_dtypes_and_images_are_refused():
     record = weight((4, 4), (0, 1), 4)
     half = Constant(0, 32, "float16")
     with pytest.raises(UnsupportedError, match="float16 as float32"):
-        Packing.of(Prepack(half, record.target, record.shader, record.params, 8, 4, "w"))
+        packing_of(Prepack(half, record.target, record.shader, record.params, 8, 4, "w"))
     image = Operand(Storage(0, "weight", 64, "float32", (4, 1, 1)), (4, 4), "float32", (0, 1))
     with pytest.raises(UnsupportedError, match="an image"):
-        Packing.of(Prepack(record.constant, image, record.shader, record.params, 16, 4, "w"))
+        packing_of(Prepack(record.constant, image, record.shader, record.params, 16, 4, "w"))

@@ -9,10 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from host_packing import pack_bytes
+from host_packing import pack_bytes, packing_of
 from memory_samples import STRATEGIES, WAYS, Target, read_bytes, weight
 
-from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 
@@ -88,7 +87,7 @@ def test_same_packed_bytes(name, options, itemsize, source, data):
             record = weight(sizes, order, itemsize)
             nbytes = record.constant.nbytes
             assert offset + nbytes < len(data)
-            packing = Packing.of(record)
+            packing = packing_of(record)
             target = Target(packing.target_bytes)
             transfers.append(Transfer(0, offset, nbytes, target.address, packing, name="w"))
             targets.append(target)
@@ -108,7 +107,7 @@ def test_same_packed_bytes(name, options, itemsize, source, data):
 def test_rows_apart(itemsize, source, data):
     """Slices of a weight in any order; the texels of other rows are not touched."""
     record = weight((50, 6, 3, 3), (0, 2, 3, 1), itemsize)
-    packing = Packing.of(record)
+    packing = packing_of(record)
     expected = pack_bytes(record.params, itemsize, data[11:11 + record.constant.nbytes],
                           record.rows)
     target = Target(packing.target_bytes)
@@ -135,14 +134,14 @@ def test_scratch_memory_is_a_piece_per_thread(source):
                              ((300, 130, 3, 3), (1, 2, 3, 0))):
             record = weight(sizes, order, 4)
             reader.run([Transfer(0, 1, record.constant.nbytes, target.address,
-                                 Packing.of(record))])
+                                 packing_of(record))])
         assert 0 < reader.statistics()["scratch_bytes"] <= 2 * MiB
         record = weight((2, 300_001), (0, 1), 4)
-        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))])
+        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, packing_of(record))])
         assert 300_001 * 4 <= reader.statistics()["scratch_bytes"] <= 2 * 300_001 * 4
         assert reader.statistics()["pack_seconds"] > 0
     with Reader([source], "none") as reader:
-        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))])
+        reader.run([Transfer(0, 1, record.constant.nbytes, target.address, packing_of(record))])
         assert reader.statistics()["scratch_bytes"] == 0
 
 
@@ -151,7 +150,7 @@ def test_scratch_memory_is_given_back(source):
     """50 runs in 1.2 MB of scratch memory each leave no more address space mapped than one."""
     target = Target(4 * MiB)
     record = weight((2, 300_001), (0, 1), 4)
-    transfer = Transfer(0, 1, record.constant.nbytes, target.address, Packing.of(record))
+    transfer = Transfer(0, 1, record.constant.nbytes, target.address, packing_of(record))
 
     def mapped() -> int:
         status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -169,7 +168,7 @@ def test_scratch_memory_is_given_back(source):
 def test_threads_share_a_reader(name, source, data):
     """Single reads by more threads than there are kept pieces of scratch memory, beside a run."""
     record = weight((50, 60, 3, 3), (0, 2, 3, 1), 4)
-    packing, nbytes = Packing.of(record), record.constant.nbytes
+    packing, nbytes = packing_of(record), record.constant.nbytes
     failed = []
 
     def work(number, reader):

@@ -8,10 +8,10 @@ import re
 import signal
 
 import pytest
+from host_packing import packing_of
 from memory_samples import STRATEGIES, WAYS, Target, read_bytes, weight
 
 from vkrt.errors import FormatError, InputError
-from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer, fail_read_after
 from vkrt.memory.source import Source
 
@@ -77,7 +77,7 @@ def test_read_error(name, options, path, source, data):
 
 def test_read_error_of_a_packed_weight(source):
     record = weight((500, 600), (1, 0), 4)
-    packing = Packing.of(record)
+    packing = packing_of(record)
     target = Target(packing.target_bytes)
     with Reader([source]) as reader:
         fail_read_after(2)
@@ -156,7 +156,7 @@ def test_arguments_of_a_reader(source):
 
 
 def test_arguments_of_a_transfer():
-    packing = Packing.of(weight((10, 6, 3, 3), (0, 2, 3, 1), 4))
+    packing = packing_of(weight((10, 6, 3, 3), (0, 2, 3, 1), 4))
     with pytest.raises(InputError, match="a transfer: 8 bytes to nowhere"):
         Transfer(0, 0, 8, 0)
     with pytest.raises(InputError, match="w: rows 8 to 11 of 10"):

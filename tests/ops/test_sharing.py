@@ -52,11 +52,13 @@ def groups() -> dict[tuple[str, bool], list[Variant]]:
 
 
 def offered(device) -> list[tuple[str, ...]]:
-    """No feature, each that a device has, and all of them."""
+    """No feature, each that a device has unless tests are to be quick, and all of them."""
     with overridden(sharing(policy_of(device.info), FEATURES)):
         has = target_of(device.info, enabled=device.features).features
     found = [name for name in FEATURES if name in has]
-    return [(), *((name,) for name in found), *([tuple(found)] * (len(found) > 1))]
+    if len(found) < 2:
+        return [(), *((name,) for name in found)]
+    return [(), *((name,) for name in found if DEPTH != "quick"), tuple(found)]
 
 
 @pytest.mark.driver

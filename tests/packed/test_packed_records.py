@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from host_packing import pack_bytes
+from host_packing import pack_bytes, packing_of
 from packed_samples import packed_without_a_device, works_of
 
 from vkrt.description import Description
-from vkrt.memory.packing import Packing
 from vkrt.ops import copying
 from vkrt.packed import format as vkpack
 from vkrt.packed import writer
@@ -98,7 +97,7 @@ def test_saved_weights_lie_as_they_are_read(sizes, order, rows, itemsize, dtype)
     weight, = WorkList((storage,), (saved,)).catalog
     assert (weight.layout, weight.tail, weight.source, weight.offset) == ("file", 0, 1, 512)
     assert weight.nbytes == storage.nbytes == saved.target.nbytes
-    packing = Packing.of(saved)
+    packing = packing_of(saved)
     assert packing.is_copy and packing.target_bytes == storage.nbytes
     assert saved.rows * saved.row_bytes == storage.nbytes
     assert saved.shader == record.shader

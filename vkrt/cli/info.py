@@ -15,7 +15,9 @@ from vkrt.files import verify
 from vkrt.graph.wording import counted
 from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
+from vkrt.method.specialization import specialization_of
 from vkrt.ops.registry import operator
+from vkrt.plan.kernels import kernels_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.runtime.pipelines import Pipelines
@@ -133,12 +135,13 @@ def _crossings(work: WorkList) -> dict[str, int]:
 def _pipelines(device: Device, work: WorkList, options: LoadOptions,
                compiles: bool) -> dict[str, Any]:
     """How many pipelines the dispatches have, and the milliseconds that creating them takes."""
-    pipelines = Pipelines(device, options.specialize)
+    pipelines = Pipelines(device)
+    kernels = kernels_of(work, specialization_of(device.info, options))
     try:
-        figures: dict[str, float] = {"pipelines": len(pipelines.missing(work))}
+        figures: dict[str, float] = {"pipelines": len(pipelines.missing(kernels))}
         if compiles:
             wall, cpu = time.perf_counter(), time.process_time()
-            pipelines.begin(work)
+            pipelines.begin(kernels)
             pipelines.finish()
             figures |= {"compile_ms": (time.perf_counter() - wall) * 1e3,
                         "compile_cpu_ms": (time.process_time() - cpu) * 1e3}

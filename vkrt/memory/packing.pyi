@@ -1,10 +1,7 @@
 from collections.abc import Sequence
-from typing import Any
 
 class Packing:
     def __init__(self, params: Sequence[int], itemsize: int, rows: int = 1) -> None: ...
-    @staticmethod
-    def of(record: Any) -> Packing: ...
     @property
     def source_bytes(self) -> int: ...
     @property

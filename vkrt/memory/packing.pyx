@@ -12,7 +12,7 @@ import math
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import InputError
 
 # ids of the copy shaders' parameters
 cdef enum:
@@ -24,8 +24,6 @@ cdef enum:
     OFFSET = 10
     BASE = 11
     WALK = 15
-
-ITEMSIZES = {"float32": 4, "int32": 4, "float16": 2, "int8": 1, "uint8": 1, "bool": 1}
 
 cdef enum:
     # of a cache
@@ -128,21 +126,6 @@ cdef class Packing:
         walk.part_extent = highest + 1
         self.source_bytes = parts_bytes(walk, walk.parts)
         self.target_bytes = params[COUNT] * 4 * itemsize
-
-    @staticmethod
-    def of(record):
-        """The packing of a `Prepack`.
-
-        Raises:
-            UnsupportedError: its elements change their type on the way, or it is into an image.
-        """
-        source, target = record.constant.dtype, record.target.dtype
-        same = source == target or {source, target} == {"bool", "uint8"}
-        if not same or target not in ITEMSIZES or record.target.storage.is_image:
-            kind = "an image" if record.target.storage.is_image else "a buffer"
-            raise UnsupportedError(f"{record.name}: {source} as {target} in {kind} is not packed "
-                                   "on the host")
-        return Packing(record.params, ITEMSIZES[target], record.rows)
 
     def bytes_of(self, size_t rows):
         """Bytes of the source that some rows take."""

@@ -34,6 +34,7 @@ from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import IndexLimit, Limit, Read, Symbol
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
+from vkrt.method.specialization import specialization_of
 from vkrt.plan import consistency
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
@@ -132,7 +133,8 @@ class Kept:
             mapper.close()
             raise
         return Prepared(self.graph, self.work, self.work, self.plan, tuple(sources), mapper,
-                        limits=self.limits, index_limits=self.index_limits)
+                        limits=self.limits, index_limits=self.index_limits,
+                        specialization=specialization_of(device.info, options))
 
     def check(self) -> None:
         """Checks that work list, plan, inputs and outputs fit together (FormatError)."""

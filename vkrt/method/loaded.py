@@ -19,7 +19,10 @@ from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
 from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
+from vkrt.method.specialization import specialization_of
 from vkrt.method.states import is_zero
+from vkrt.ops.prepacking import weight_plan
+from vkrt.plan.kernels import kernels_of
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
@@ -74,11 +77,11 @@ class Loaded:
         # At other sizes than those it was loaded for, which stay
         self._other_sizes: LruCache[Shape, Prepared] = LruCache(MAX_PREPARED_BYTES)
         try:
-            self._pipelines = self._own(Pipelines(device, options.specialize))
+            self._pipelines = self._own(Pipelines(device))
             if prepared is None:
                 prepared = self._prepare(sources, packed, store)
             else:
-                self._pipelines.begin(prepared.work)
+                self._pipelines.begin(prepared.execution.kernels)
             self.prepared = self._prepared = prepared
             self.allocator = allocator or self._own(Allocator(device))
             self._load(store)
@@ -106,14 +109,14 @@ class Loaded:
         """Begins with pipelines: threads create them while the memory is planned."""
         self.report.stopwatch.mark("lower")
         self.report.growth.took("program")
-        self._pipelines.begin(work)
+        self._pipelines.begin(kernels_of(work, specialization_of(self._device.info, self.options)))
 
     def _load(self, store: WeightStore | None) -> None:
         prepared, report = self.prepared, self.report
         work, plan = prepared.work, prepared.plan
         arena = Arena(self.allocator, self._own(Allocator(self._device)))
-        weights = Weights(self._device, self.allocator, self._pipelines, work, plan,
-                          prepared.mapper, prepared.shared.places)
+        weights = Weights(self._device, self.allocator, self._pipelines, weight_plan(work, plan),
+                          plan, prepared.mapper, prepared.shared.places)
         self._weights.append(weights)
         # Bytes of activations that the report expects
         self._expected = kept = plan.activation_bytes + plan.host_bytes
@@ -246,7 +249,7 @@ class Loaded:
     def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory,
                   lent: Lent) -> Instance:
         """A new instance, its pipelines created."""
-        compute = ComputeGraph(self._device, self._pipelines, prepared.work, prepared.plan)
+        compute = ComputeGraph(self._device, self._pipelines, prepared.execution)
         compute.prepare()
         self._pipelines.drop_modules()
         lending = Lending()
@@ -307,8 +310,8 @@ class Loaded:
             if budget is not None and used + needed > budget:
                 raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights "
                                  f"in another layout, {needed:,} bytes beside {used:,}")
-            weights = Weights(self._device, self.allocator, self._pipelines, found.work, found.plan,
-                              found.mapper)
+            weights = Weights(self._device, self.allocator, self._pipelines,
+                              weight_plan(found.work, found.plan), found.plan, found.mapper)
             with self._new_reader() as reader:
                 weights.prepare()
                 weights.allocate_early()

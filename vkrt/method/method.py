@@ -406,7 +406,9 @@ class Method:
                 host's and weights are streamed.
             VulkanError: the device failed; ForkedError as for `execute`.
         """
-        from vkrt.method.profile import summarize, takes_timestamps  # what few ask for
+        # What few ask for
+        from vkrt.method.profile import summarize, takes_timestamps
+        from vkrt.plan.commands import profiled_plan
 
         self._device.check_process()
         if repeat < 1:
@@ -423,7 +425,9 @@ class Method:
                 write_inputs(compute, arrays, operands)
                 compute.copy_in()
 
-            runs = compute.profile(write, _run_kernel, timestamps, repeat + 1)
+            prepared = instance.prepared
+            plan = profiled_plan(prepared.work, prepared.plan, prepared.specialization, timestamps)
+            runs = compute.profile(plan, write, _run_kernel, timestamps, repeat + 1)
         graph = instance.prepared.graph if self._graph.is_dynamic else self.graph
         return summarize(graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")

@@ -15,6 +15,7 @@ from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
+from vkrt.method.specialization import specialization_of
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.ids import index_limits
 from vkrt.ops.late import limits
@@ -79,7 +80,7 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
         shared.close()
         raise
     return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared,
-                    limits(graph), index_limits(graph))
+                    limits(graph), index_limits(graph), specialization_of(device.info, options))
 
 
 def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, options: LoadOptions,
@@ -102,7 +103,7 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
         result = replace(result, stream=base.plan.stream, sections=sections_at(
             base.plan.stream, base.plan.placements, base.work, work))
     return Prepared(graph, lowered, work, result, base.sources, limits=limits(graph),
-                    index_limits=index_limits(graph))
+                    index_limits=index_limits(graph), specialization=base.specialization)
 
 
 def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], base: Prepared,

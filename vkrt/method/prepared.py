@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from vkrt.dataclass import dataclass
+from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import IndexLimit, Limit
 from vkrt.hints import Any
+from vkrt.plan.commands import execution_plan
+from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights
@@ -30,6 +35,7 @@ class Prepared:
         shared: the weights that other methods of the program have brought to the device.
         limits: what elements of inputs may hold where kernels go by it.
         index_limits: what inputs may hold that are indices.
+        specialization: which sizes are compiled into pipelines.
     """
 
     graph: Graph
@@ -41,6 +47,12 @@ class Prepared:
     shared: SharedWeights = SharedWeights()
     limits: tuple[Limit, ...] = ()
     index_limits: tuple[IndexLimit, ...] = ()
+    specialization: Specialization = Specialization()
+
+    @cached_property
+    def execution(self) -> ExecutionPlan:
+        """The commands of a run."""
+        return execution_plan(self.work, self.plan, self.specialization)
 
     @property
     def nbytes(self) -> int:

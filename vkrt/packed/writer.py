@@ -18,6 +18,7 @@ from vkrt.ops.copying import LAYOUT_VERSION
 from vkrt.packed.format import Entry, Header, header_bytes, places_of
 from vkrt.packed.records import can_be_saved, key_of
 from vkrt.packed.sidecar import identity_of
+from vkrt.plan.weight_reads import host_read
 from vkrt.runtime.mapping import not_in_place
 from vkrt.runtime.transfers import transfer_of
 from vkrt.version import __version__
@@ -83,7 +84,7 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         for job, entry in zip(jobs, header.entries):
             packed = memory[:job.nbytes]
             packed[:] = 0
-            reader.run([transfer_of(job.work, job.weight, memory.ctypes.data)])
+            reader.run([transfer_of(host_read(job.work, job.weight), memory.ctypes.data)])
             file.seek(start + entry.offset)
             file.write(packed.data)
             entries.append(replace(entry, crc32=zlib.crc32(packed.data)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from vkrt.dataclass import dataclass
+from vkrt.executable.weights import UploadPiece
 from vkrt.plan.memory_plan import STAGING_ALIGNMENT
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import round_up
@@ -18,40 +18,22 @@ from vkrt.work.weights import Weight
 PIECE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A part of a weight that is copied at once.
-
-    Attributes:
-        first_row, rows: of its prepack (`Prepack.rows`).
-        offset, nbytes: in the file.
-        target: where it goes in the weight's memory, in bytes.
-        target_bytes: how many it has there.
-    """
-
-    first_row: int
-    rows: int
-    offset: int
-    nbytes: int
-    target: int
-    target_bytes: int
-
-
-def pieces_of(work: WorkList, weight: Weight) -> tuple[Piece, ...]:
+def pieces_of(work: WorkList, weight: Weight) -> tuple[UploadPiece, ...]:
     """The pieces of a weight, in the order of the file."""
     record = work.prepacks[weight.prepack]
     size = record.target.nbytes
     if weight.layout == "file" and not weight.tail:
-        starts = range(0, weight.nbytes, PIECE_BYTES)
-        return tuple(Piece(0, 0, weight.offset + start, min(PIECE_BYTES, weight.nbytes - start),
-                           start, min(PIECE_BYTES, weight.nbytes - start)) for start in starts)
+        cuts = [(start, min(PIECE_BYTES, weight.nbytes - start))
+                for start in range(0, weight.nbytes, PIECE_BYTES)]
+        return tuple(UploadPiece(0, 0, weight.offset + start, nbytes, start, nbytes)
+                     for start, nbytes in cuts)
     row_bytes = size // record.rows
     step = max(PIECE_BYTES // row_bytes, 1)
     pieces = []
     for first in range(0, record.rows, step):
         rows = min(step, record.rows - first)
         start = first * record.row_bytes
-        pieces.append(Piece(first, rows, weight.offset + start,
+        pieces.append(UploadPiece(first, rows, weight.offset + start,
                             min(rows * record.row_bytes, weight.nbytes - start),
                             first * row_bytes, rows * row_bytes))
     return tuple(pieces)

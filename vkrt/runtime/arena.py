@@ -7,7 +7,7 @@ ones are run.
 from __future__ import annotations
 
 from vkrt.hints import Any
-from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.memory_plan import MemoryPlan, Place
 from vkrt.vk.memory import MemoryKind
 
 # Kinds of blocks that are the arena's
@@ -70,10 +70,10 @@ class Arena:
             self.release()
             raise
 
-    def blocks(self, plan: MemoryPlan) -> dict[int, Any]:
-        """The block of memory for each of a plan's blocks of activations, by its index."""
-        return {index: self._blocks[planned.kind, planned.type_bits]
-                for index, planned in enumerate(plan.blocks) if planned.kind in KINDS}
+    def blocks(self, plan: MemoryPlan) -> list[tuple[tuple[Place, ...], Any]]:
+        """(places, memory) of each of a plan's blocks of activations."""
+        return [(planned.places, self._blocks[planned.kind, planned.type_bits])
+                for planned in plan.blocks if planned.kind in KINDS]
 
     def release(self) -> None:
         """Frees everything; the arena can be used again. Interrupted, it has what is not freed."""

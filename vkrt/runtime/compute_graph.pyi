@@ -1,27 +1,28 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.executable.records import ExecutionPlan
+from vkrt.plan.memory_plan import Place
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weights import Weights
 from vkrt.vk.device import Device
 from vkrt.work.lending import Lending, Semaphore
-from vkrt.work.records import WorkList
 
 class ComputeGraph:
     bound: bool
     unfinished: bool
-    def __init__(self, device: Device, pipelines: Pipelines, work: WorkList,
-                 plan: MemoryPlan) -> None: ...
+    def __init__(self, device: Device, pipelines: Pipelines,
+                 plan: ExecutionPlan) -> None: ...
     def prepare(self) -> None: ...
     @property
     def is_one_submission(self) -> bool: ...
     @property
     def is_on_device(self) -> bool: ...
-    def bind(self, weights: Sequence[Weights], state: StateMemory, blocks: Mapping[int, Any],
+    def bind(self, weights: Sequence[Weights], state: StateMemory,
+             blocks: Iterable[tuple[tuple[Place, ...], Any]],
              lending: Lending = ...) -> None: ...
     def settle(self) -> None: ...
     def is_done(self) -> bool: ...
@@ -34,7 +35,7 @@ class ComputeGraph:
     def run(self, run_kernel: Callable[[str, tuple[Any, ...], tuple[Any, ...]], bool],
             waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> None: ...
     def start(self, waits: Sequence[Semaphore], signals: Sequence[Semaphore]) -> None: ...
-    def profile(self, write_inputs: Callable[[], None],
+    def profile(self, plan: ExecutionPlan, write_inputs: Callable[[], None],
                 run_kernel: Callable[[str, tuple[Any, ...], tuple[Any, ...]], bool],
                 on_device: bool, repeat: int,
                 ) -> list[tuple[float, float, list[tuple[float, float]]]]: ...

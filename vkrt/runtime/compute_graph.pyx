@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""ComputeGraph: the activations and commands of a work list on a device.
+"""ComputeGraph: the activations and commands of an execution plan on a device.
 
     prepare                  pipelines
-    bind                     activations in the arena, descriptor sets, command buffers, one per
-                             section
+    bind                     activations in the arena, descriptor sets, command buffers, one for
+                             each submission
     run                      submit, wait; the only part that repeats
     settle                   waits for a run that a signal has interrupted
     unbind                   gives up what `bind` made, so that the arena can be another
@@ -19,16 +19,13 @@ from libc.stdint cimport uint32_t
 
 from vkrt.errors import DeviceLostError, UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
-from vkrt.plan.barriers import barriers, transitions
 from vkrt.work.lending import Lending
-from vkrt.work.records import Dispatch, HostCall, Move
-from vkrt.shader import catalog
 
 from vkrt.runtime.handover cimport Handover
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.profiling cimport HostClock, device_times, on_one_line
-from vkrt.runtime.recording cimport Scope, open_section, record_dispatch, scope_of, write_set
+from vkrt.runtime.recording cimport record_commands, sets_of
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.state_memory cimport StateMemory
 from vkrt.runtime.streaming cimport Streamer
@@ -37,38 +34,32 @@ from vkrt.runtime.weights cimport Weights
 from vkrt.vk.batch cimport SemaphoreList, submit_batch
 from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence
 from vkrt.vk.device cimport Device
-from vkrt.vk.resource cimport Buffer
-from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+from vkrt.vk.pipeline cimport DescriptorPool
 from vkrt.vk.timestamps cimport TimestampQueries
 
 
 @cython.no_gc_clear
 cdef class ComputeGraph:
-    """What runs a work list: handles of its activations, pipelines and commands.
+    """What runs an execution plan: handles of its activations, pipelines and commands.
 
     Args:
         device: an open device.
         pipelines: of the method, in which some may be in the making.
-        work, plan: a work list and its `MemoryPlan`.
+        plan: an `ExecutionPlan`.
     """
 
     cdef Device device
     cdef Resources resources
     cdef Pipelines pipelines
-    cdef object work
     cdef object plan
-    cdef list steps
-    # For each step whether a barrier comes before it; the images that are used from there on
-    cdef tuple needed
-    cdef dict new_images
+    # By the number of the kernel
+    cdef list kernels
     cdef DescriptorPool sets
     cdef CommandPool pool
     cdef Submission submission
     cdef Handover handover
-    cdef list sections
-    # Whether a branch that is not taken can be left out: what waits in the host's memory comes and
-    # goes there too
-    cdef bint skips
+    # (command buffer, host step or None) of each submission
+    cdef list recorded
     cdef Streamer streamer
     # Hold what the device reads in a run that was interrupted
     cdef tuple weights
@@ -80,14 +71,12 @@ cdef class ComputeGraph:
     cdef readonly bint unfinished
     cdef readonly bint bound
 
-    def __cinit__(self, Device device, Pipelines pipelines not None, work, plan):
+    def __cinit__(self, Device device, Pipelines pipelines not None, plan):
         self.device = device
         self.pipelines = pipelines
-        self.work = work
         self.plan = plan
-        self.steps = []
-        self.skips = not any(isinstance(step, Move) for step in work.steps)
-        self.sections = []
+        self.kernels = []
+        self.recorded = []
         self.leftovers = []
         # A handler of signals may close what its own thread waits for.
         self.settling = threading.RLock()
@@ -95,24 +84,15 @@ cdef class ComputeGraph:
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
         sweep()
-        self.needed = barriers(self.work, self.plan)
-        self.new_images = transitions(self.work, self.plan, self.needed)
-        shaders = catalog()
-        for step in self.work.steps:
-            if isinstance(step, Dispatch):
-                shader = shaders.get(step.shader)
-                self.steps.append((step, shader, self.pipelines.get(
-                    shader, step.params, step.constants, False)))
-            else:
-                self.steps.append((step, None, None))
+        self.kernels = self.pipelines.get_all(self.plan.kernels)
 
     def bind(self, weights, StateMemory state not None, blocks, lending=Lending()):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
-            weights: the `Weights` that have the storages of this work list's weights.
+            weights: the `Weights` that have the storages of the plan's weights.
             state: what it keeps from run to run.
-            blocks: the memory of the plan's blocks of activations, by their index.
+            blocks: (places, memory) of the blocks of activations.
             lending: the host's buffers that stand for inputs and outputs.
 
         Raises:
@@ -121,14 +101,13 @@ cdef class ComputeGraph:
         cdef Weights some
         try:
             self.weights = tuple(weights)
-            self.resources = Resources(self.device, self.work.storages)
+            self.resources = Resources(self.device, self.plan.storages)
             for some in weights:
                 self.resources.share(some.resources, some.storages)
                 self.streamer = some.streamer if some.streamer is not None else self.streamer
             self.state = state
             self.resources.share(state.resources, state.storages)
-            for index, block in blocks.items():
-                places = self.plan.blocks[index].places
+            for places, block in blocks:
                 self.resources.create([place.storage for place in places])
                 self.resources.bind(places, block)
             self.handover = Handover(self.device, lending)
@@ -190,12 +169,12 @@ cdef class ComputeGraph:
             release(self)
             self._close_leftovers()
         self.bound = False
-        commands = [commands for commands, _ in self.sections]
+        commands = [commands for commands, _ in self.recorded]
         for thing in (*commands, self.handover, self.pool, self.submission, self.sets,
                       self.resources):
             if thing is not None:
                 thing.close()
-        self.sections = []
+        self.recorded = []
         self.pool = self.submission = self.sets = self.resources = self.streamer = None
         self.handover = None
         self.weights = self.state = None
@@ -204,100 +183,69 @@ cdef class ComputeGraph:
         """Releases everything; idempotent. Whoever still holds the graph, such as the traceback of
         a run that failed, holds nothing of the device then."""
         self.unbind()
-        self.steps = []
+        self.kernels = []
 
     @property
     def is_one_submission(self):
         """Whether the device finishes a run that the host does not wait for to its end."""
-        return len(self.sections) <= 1 and self.streamer is None
+        return len(self.recorded) <= 1 and self.streamer is None
 
     @property
     def is_on_device(self):
         """Whether a run needs the host for nothing but submitting it, however often."""
-        return self.streamer is None and not any(host for _, host in self.sections)
+        return self.streamer is None and not any(host for _, host in self.recorded)
 
     def _encode(self):
-        """Writes the descriptor sets and records one command buffer per stretch of dispatches."""
-        cdef uint32_t index = 0
-        dispatches = [s for s in self.steps if s[1] is not None]
+        """Writes the descriptor sets and records a command buffer for each submission."""
         self.pool = CommandPool(self.device)
         self.submission = Submission(self.device)
-        if dispatches:
-            self.sets = DescriptorPool(self.device, [(<Pipeline>s[2]).layout for s in dispatches])
-        for step, shader, _ in dispatches:
-            write_set(self.sets, index, shader, (*step.writes, *step.reads), self.resources)
-            index += 1
-        self._record(self.plan.sections, self.sections, None)
+        commands = [c for submission in self.plan.submissions for c in submission.commands]
+        self.sets = sets_of(self.device, commands, self.kernels, self.resources)
+        self._record(self.plan.submissions, self.recorded, None)
         self.handover.record(self.pool, self.resources)
 
-    def _record(self, bounds, list sections, TimestampQueries queries):
-        """Records the steps into command buffers.
+    def _record(self, submissions, list recorded, TimestampQueries queries):
+        """Records submissions into command buffers.
 
         Args:
-            bounds: (first, end) step of each section, together all steps in order.
-            sections: takes (command buffer, host step or None) for each.
-            queries: takes the times before (2 i) and after (2 i + 1) every step i on the device,
-                which then runs alone.
+            recorded: takes (command buffer, host step or None) for each.
+            queries: takes the times before (2 i) and after (2 i + 1) every step i on the device; a
+                kernel of the host is a step, too.
         """
         cdef CommandBuffer commands
-        cdef uint32_t index = 0
-        cdef Scope scope
-        for first, end in bounds:
-            scope = scope_of(self.work.steps[first:end])
+        cdef uint32_t dispatches = 0
+        cdef uint32_t step = 0
+        for submission in submissions:
             commands = CommandBuffer(self.pool)
-            host_step = None
             # Closed with the others, whatever happens while it is recorded.
-            sections.append((commands, None))
-            open_section(commands, scope, self._handles(self.new_images.get(first, ())))
-            if queries is not None and first == 0:
+            recorded.append((commands, None))
+            commands.begin(False)
+            if queries is not None and step == 0:
                 commands.reset_timestamps(queries.handle, queries.size)
-            for number in range(first, end):
-                step, _, pipeline = self.steps[number]
-                if isinstance(step, HostCall):
-                    host_step = HostStep(step, self.resources)
-                    continue
-                # The section's own barrier was the one of its first step, with the images.
-                images = self.new_images.get(number, ()) if number > first else ()
-                if images or number > first and (self.needed[number] or queries is not None):
-                    commands.barrier_with_images(
-                        scope.stages, scope.writes, scope.stages, scope.reads | scope.writes,
-                        self._handles(images))
-                if queries is not None:
-                    commands.write_timestamp(queries.handle, 2 * number)
-                if isinstance(step, Move):
-                    self._move(commands, step)
-                else:
-                    record_dispatch(commands, pipeline, self.sets, index, step.params, step.groups)
-                    index += 1
-                if queries is not None:
-                    commands.write_timestamp(queries.handle, 2 * number + 1)
-            commands.device_to_host()
+            dispatches += record_commands(commands, submission.commands, self.kernels, self.sets,
+                                          dispatches, self.resources, queries, step)
             commands.end()
-            sections[-1] = (commands, host_step)
-
-    def _handles(self, ids):
-        return [self.resources.handles[storage] for storage in ids]
-
-    def _move(self, CommandBuffer commands, step):
-        cdef Buffer source = self.resources.handles[step.reads[0].storage.id]
-        cdef Buffer target = self.resources.handles[step.writes[0].storage.id]
-        commands.copy_buffer(source.handle, 0, target.handle, 0, step.reads[0].nbytes)
+            host_step = None
+            if submission.host is not None:
+                host_step = HostStep(submission.host, self.resources)
+            recorded[-1] = (commands, host_step)
+            step += submission.steps
 
     def write_input(self, int index, array):
         """Copies a contiguous array of the staging dtype to an input's memory."""
-        operand = self.work.inputs[index]
-        if operand is not None:
-            self.resources.copy_in(operand, array)
+        place = self.plan.inputs[index]
+        if place is not None:
+            self.resources.copy_in(place.range, array)
 
     def read_output(self, int index, array):
         """Copies an output's memory to a contiguous, writable array of the staging dtype."""
-        self.resources.copy_out(self.work.outputs[index], array)
+        self.resources.copy_out(self.plan.outputs[index].range, array)
 
     def run(self, run_kernel, waits=(), signals=()):
-        """Runs every section once; `run_kernel(name, args, outs)` runs the host kernels.
+        """Runs every submission once; `run_kernel(name, args, outs)` runs the host kernels.
 
-        A signal's handler that raises (Ctrl-C) ends it at once. The device goes on with the section
-        it is at: `settle` comes before inputs are written again.
+        A signal's handler that raises (Ctrl-C) ends it at once. The device goes on with the
+        submission it is at: `settle` comes before inputs are written again.
 
         Args:
             waits, signals: `vkrt.work.lending.Semaphore`s. Whatever happens, the latter are
@@ -307,7 +255,7 @@ cdef class ComputeGraph:
         cdef SemaphoreList after = self._semaphores(signals)
         try:
             self.handover.begin(before)
-            self._run(self.sections, run_kernel, self.skips)
+            self._run(self.recorded, run_kernel, self.plan.skips_branches)
             if after is not None or self.handover.copy_out is not None:
                 self._hand_back(after)
                 after = None
@@ -326,7 +274,7 @@ cdef class ComputeGraph:
         cdef CommandBuffer commands
         try:
             self.handover.begin(before)
-            for commands, _ in self.sections:
+            for commands, _ in self.recorded:
                 with nogil:
                     submit_batch(self.device, commands, None, None, None)
             self._hand_back(after)
@@ -371,15 +319,15 @@ cdef class ComputeGraph:
         if self.handover.copy_in is not None:
             self.submission.run(self.handover.copy_in)
 
-    def _run(self, sections, run_kernel, bint skips):
+    def _run(self, recorded, run_kernel, bint skips):
         """Args:
             skips: whether the device skips branches that are not taken.
         """
         cdef bint skipping = False
         if self.streamer is not None:
-            self.streamer.run(sections, run_kernel)
+            self.streamer.run(recorded, run_kernel)
             return
-        for commands, host_step in sections:
+        for commands, host_step in recorded:
             if not (skipping and skips):
                 self.submission.run(commands)
             if host_step is not None:
@@ -400,14 +348,15 @@ cdef class ComputeGraph:
             keep(self)
         return 0
 
-    def profile(self, write_inputs, run_kernel, bint on_device, int repeat):
+    def profile(self, plan, write_inputs, run_kernel, bint on_device, int repeat):
         """Runs timed, from a recording that is made for this and dropped again.
 
         Args:
+            plan: an `ExecutionPlan` of the same dispatches in which every step runs alone.
             write_inputs: called before each run, because a run may write over its inputs.
             run_kernel: see `run`.
-            on_device: times are the device's timestamps, around steps that each run alone;
-                otherwise every step is a submission and the host takes the time until it is done.
+            on_device: times are the device's timestamps around every step; otherwise every step of
+                the plan is a submission, and the host takes the time until it is done.
             repeat: how many runs.
 
         Returns:
@@ -421,34 +370,36 @@ cdef class ComputeGraph:
         """
         cdef TimestampQueries queries = None
         cdef HostClock clock = HostClock(run_kernel)
-        cdef list sections = []
+        cdef list recorded = []
         cdef list runs = []
         if not on_device and self.streamer is not None:
             raise UnsupportedError("steps cannot be submitted one by one for the host's clock "
                                    "while weights are streamed; profile without a memory budget")
-        on_host = [isinstance(step, HostCall) for step, _, _ in self.steps]
-        bounds = self.plan.sections if on_device else [(i, i + 1) for i in range(len(on_host))]
+        on_host = []
+        for submission in plan.submissions:
+            on_host += [False] * (submission.steps - (submission.host is not None))
+            on_host += [True] * (submission.host is not None)
         try:
             if on_device:
                 queries = TimestampQueries(self.device, max(2 * len(on_host), 1))
-            self._record(bounds, sections, queries)
+            self._record(plan.submissions, recorded, queries)
             for _ in range(repeat):
                 clock.calls.clear()
                 write_inputs()
                 start = perf_counter()
                 if on_device:
                     # Every step has its timestamps, also those nobody needs.
-                    self._run(sections, clock, False)
+                    self._run(recorded, clock, False)
                     end = perf_counter()
                     times = on_one_line(start, clock.calls,
                                         device_times(self.device, queries, on_host))
                 else:
-                    times = clock.submit_each(self.submission, sections)
+                    times = clock.submit_each(self.submission, recorded)
                     end = perf_counter()
                 runs.append((start, end, times))
         finally:
             self._keep()
-            self.leftovers = [commands for commands, _ in sections]
+            self.leftovers = [commands for commands, _ in recorded]
             if queries is not None:
                 self.leftovers.append(queries)
             if not self.unfinished:

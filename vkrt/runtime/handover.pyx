@@ -8,7 +8,8 @@ signaled all that was submitted before (Vulkan, "Semaphore Signaling" and "Waiti
 submissions between need none.
 """
 
-from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.executable.formats import BUFFER_USAGE
+from vkrt.plan.commands import range_of
 
 from libc.stdint cimport uint64_t
 
@@ -56,7 +57,7 @@ cdef class Handover:
             _before_copies(self.copy_in, VK_ACCESS_TRANSFER_WRITE_BIT)
             for copy in self.lending.copies_in:
                 target = resources.handles[copy.operand.storage.id]
-                offset, whole = resources.range_of(copy.operand)
+                offset, whole = resources.place_of(range_of(copy.operand))
                 # Kernels take the rest of the last texel to be zero. Words are filled, and the last
                 # of them may have elements too.
                 padding = copy.nbytes & ~<uint64_t>3
@@ -66,7 +67,7 @@ cdef class Handover:
             for copy in self.lending.copies_in:
                 source = self._buffer(copy.buffer)
                 target = resources.handles[copy.operand.storage.id]
-                offset, whole = resources.range_of(copy.operand)
+                offset, whole = resources.place_of(range_of(copy.operand))
                 self.copy_in.copy_buffer(source.handle, copy.buffer.offset, target.handle, offset,
                                          copy.nbytes)
             self.copy_in.end()
@@ -78,7 +79,7 @@ cdef class Handover:
             for copy in self.lending.copies_out:
                 source = resources.handles[copy.operand.storage.id]
                 target = self._buffer(copy.buffer)
-                offset, whole = resources.range_of(copy.operand)
+                offset, whole = resources.place_of(range_of(copy.operand))
                 self.copy_out.copy_buffer(source.handle, offset, target.handle, copy.buffer.offset,
                                           copy.nbytes)
             self.copy_out.end()

@@ -1,33 +1,30 @@
 # cython: language_level=3
 """Host steps: a kernel outside of the delegates, on arrays that lie in the operands' memory."""
 
-import math
-
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
 from vkrt.late import numpy as np
 from vkrt.work.records import CHOICE, SKIPPED, ReadArgument
-from vkrt.work.tensor import itemsize
 
 from vkrt.runtime.resources cimport Resources
 
 
 cdef class HostStep:
-    """A host call with its arrays bound, see `vkrt.work.records.HostCall`."""
+    """A `vkrt.executable.records.HostKernel` with its arrays bound."""
 
     def __cinit__(self, record, Resources resources):
         self.record = record
         self.resources = resources
         self.padding = []
-        self.is_choice = record.kernel == CHOICE
-        reads = [_array(resources, o) for o in record.reads]
+        self.is_choice = record.name == CHOICE
+        reads = [_array(resources, array) for array in record.reads]
         self.args = tuple(_bind(arg, reads) for arg in record.args)
-        self.outs = tuple(_array(resources, o) for o in record.writes)
-        for operand, array in zip(record.writes, self.outs):
-            rest = operand.nbytes - array.nbytes
+        self.outs = tuple(_array(resources, array) for array in record.writes)
+        for place, array in zip(record.writes, self.outs):
+            rest = place.range.nbytes - array.nbytes
             if rest:
-                self.padding.append(_bytes_at(resources, operand, array.nbytes, rest))
+                self.padding.append(_bytes_at(resources, place.range, array.nbytes, rest))
 
     cdef bint run(self, run_kernel, bint skipping) except? True:
         """Runs the kernel, or makes the choice.
@@ -41,15 +38,15 @@ cdef class HostStep:
         if skipping and not self.is_choice:
             run_kernel(SKIPPED, (), ())
             return True
-        for operand in (*self.record.reads, *self.record.writes):
-            self.resources.invalidate(operand)
-        goes_on = run_kernel(self.record.kernel, self.args, self.outs)
+        for array in (*self.record.reads, *self.record.writes):
+            self.resources.invalidate(array.range)
+        goes_on = run_kernel(self.record.name, self.args, self.outs)
         # The rest of the last texel is padding, which kernels take to be zero; other tenants of
         # the arena may have written there.
         for padding in self.padding:
             padding[:] = bytes(len(padding))
-        for operand in self.record.writes:
-            self.resources.flush(operand)
+        for array in self.record.writes:
+            self.resources.flush(array.range)
         return not goes_on
 
 
@@ -62,16 +59,16 @@ def _bind(arg, reads):
     return arg
 
 
-cdef _array(Resources resources, operand):
-    """A numpy array over a raw operand's memory, valid as long as the resources are bound."""
-    cdef size_t nbytes = math.prod(operand.sizes) * itemsize(operand.dtype)
+cdef _array(Resources resources, place):
+    """A numpy array over the memory of a `HostArray`, valid as long as the resources are bound."""
+    cdef size_t nbytes = place.nbytes
     if not nbytes:
-        return np.empty(operand.sizes, operand.dtype)
-    return np.frombuffer(_bytes_at(resources, operand, 0, nbytes),
-                         operand.dtype).reshape(operand.sizes)
+        return np.empty(place.sizes, place.dtype)
+    return np.frombuffer(_bytes_at(resources, place.range, 0, nbytes),
+                         place.dtype).reshape(place.sizes)
 
 
-cdef _bytes_at(Resources resources, operand, size_t offset, size_t nbytes):
-    """A memoryview of an operand's memory, from an offset on."""
-    return PyMemoryView_FromMemory(<char*>resources.host_address(operand) + offset, nbytes,
+cdef _bytes_at(Resources resources, part, size_t offset, size_t nbytes):
+    """A memoryview of a part of a storage, from an offset in it on."""
+    return PyMemoryView_FromMemory(<char*>resources.host_address(part) + offset, nbytes,
                                    PyBUF_WRITE)

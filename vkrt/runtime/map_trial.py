@@ -15,9 +15,9 @@ from array import array
 from contextlib import ExitStack, suppress
 
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
+from vkrt.executable.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.hints import Any
 from vkrt.memory.source import Source
-from vkrt.runtime.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
 from vkrt.runtime.submission import UNFINISHED
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file

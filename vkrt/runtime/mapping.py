@@ -11,8 +11,8 @@ from mmap import PAGESIZE
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
+from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.hints import Any
-from vkrt.runtime.formats import BUFFER_USAGE
 from vkrt.vk.imported import HostImport, import_alignment, is_importable
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight

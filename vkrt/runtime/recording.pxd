@@ -3,22 +3,21 @@
 from libc.stdint cimport uint32_t
 
 from vkrt.runtime.resources cimport Resources
-from vkrt.vk.api cimport VkFlags
 from vkrt.vk.command cimport CommandBuffer
 from vkrt.vk.pipeline cimport DescriptorPool, Pipeline
+from vkrt.vk.timestamps cimport TimestampQueries
 
-# What steps do on the device: stages (VkPipelineStageFlags) and their accesses (VkAccessFlags)
-cdef struct Scope:
-    VkFlags stages
-    VkFlags reads
-    VkFlags writes
 
-# That of the steps; without stages when all of them are the host's
-cdef Scope scope_of(steps) except *
-# Begins a recording: what was done before is seen by a section of that scope, images are ready
-cdef int open_section(CommandBuffer commands, Scope scope, images) except -1
-# Writes which operand a dispatch reads and writes at which binding
-cdef int write_set(DescriptorPool pool, uint32_t index, shader, operands,
-                   Resources resources) except -1
-cdef int record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorPool pool,
-                         uint32_t set_index, params, groups) except -1
+# The descriptor sets of the dispatches among commands (vkrt.executable.records), in their order;
+# None where there are none. The caller closes the pool.
+cdef DescriptorPool sets_of(device, commands, list pipelines, Resources resources)
+
+# Records commands.
+#   pipelines: by the number of the kernel
+#   sets, first: of the dispatches, and which of them belongs to the first one here
+#   queries: takes the times before (2 i) and after (2 i + 1) every i-th dispatch or copy of a run
+#   step: i of the first one here
+# Returns how many dispatches there were.
+cdef uint32_t record_commands(CommandBuffer commands, records, list pipelines, DescriptorPool sets,
+                              uint32_t first, Resources resources,
+                              TimestampQueries queries=*, uint32_t step=*) except *

@@ -1,81 +1,97 @@
 # cython: language_level=3
-"""Recording: the beginning of a section, and a dispatch in it with its descriptor set."""
+"""Recording: the commands of a plan (`vkrt.executable.records`) become those of Vulkan."""
 
 from libc.stdint cimport int32_t, uint32_t
 
-from vkrt.work.records import Dispatch, Move
+from vkrt.executable.formats import DESCRIPTOR_TYPES
+from vkrt.executable.records import BarrierCommand, CopyCommand, DispatchCommand
 
 from vkrt.runtime.resources cimport Resources
-from vkrt.vk.api cimport (
-    VK_ACCESS_HOST_WRITE_BIT,
-    VK_ACCESS_SHADER_READ_BIT,
-    VK_ACCESS_SHADER_WRITE_BIT,
-    VK_ACCESS_TRANSFER_READ_BIT,
-    VK_ACCESS_TRANSFER_WRITE_BIT,
-    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-    VK_PIPELINE_STAGE_HOST_BIT,
-    VK_PIPELINE_STAGE_TRANSFER_BIT,
-)
 from vkrt.vk.command cimport CommandBuffer
 from vkrt.vk.pipeline cimport DescriptorLayout, DescriptorPool, Pipeline
-from vkrt.vk.resource cimport Buffer
+from vkrt.vk.resource cimport Buffer, check_range
+from vkrt.vk.timestamps cimport TimestampQueries
+
+cdef int STORAGE_BUFFER = DESCRIPTOR_TYPES["storage_buffer"]
+cdef int TEXEL_VIEW = DESCRIPTOR_TYPES["uniform_texel_buffer"]
 
 
-cdef Scope scope_of(steps) except *:
-    """What steps do on the device, from their kinds."""
-    cdef Scope scope
-    scope.stages = scope.reads = scope.writes = 0
-    for step in steps:
-        if isinstance(step, Dispatch):
-            scope.stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-            scope.reads |= VK_ACCESS_SHADER_READ_BIT
-            scope.writes |= VK_ACCESS_SHADER_WRITE_BIT
-        elif isinstance(step, Move):
-            scope.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT
-            scope.reads |= VK_ACCESS_TRANSFER_READ_BIT
-            scope.writes |= VK_ACCESS_TRANSFER_WRITE_BIT
-    return scope
+cdef DescriptorPool sets_of(device, commands, list pipelines, Resources resources):
+    cdef DescriptorPool pool
+    cdef uint32_t index
+    dispatches = [command for command in commands if isinstance(command, DispatchCommand)]
+    if not dispatches:
+        return None
+    pool = DescriptorPool(device, [(<Pipeline>pipelines[command.kernel]).layout
+                                   for command in dispatches])
+    try:
+        for index, command in enumerate(dispatches):
+            _write_set(pool, index, command.bindings, resources)
+    except BaseException:
+        pool.close()
+        raise
+    return pool
 
 
-cdef int open_section(CommandBuffer commands, Scope scope, images) except -1:
-    """Begins the recording of a section.
-
-    What the host wrote, and what prepack, earlier sections and earlier runs did, by whichever
-    stage, comes before all of it: a wait for a fence or a semaphore on the host's side makes
-    writes available, and only a barrier makes them visible to the section's own stages.
-    """
-    commands.begin(False)
-    if scope.stages:
-        commands.barrier_with_images(
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT
-            | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-            scope.stages, scope.reads | scope.writes, images)
-    return 0
-
-
-cdef int write_set(DescriptorPool pool, uint32_t index, shader, operands,
-                   Resources resources) except -1:
-    """Writes the operands of a dispatch, in binding order, into set `index` of the pool.
+cdef int _write_set(DescriptorPool pool, uint32_t index, bindings, Resources resources) except -1:
+    """Writes the bindings of a dispatch into set `index` of the pool.
 
     Bindings that the shader's code does not use stay unwritten.
     """
-    cdef Buffer buffer
-    for binding in shader.bindings:
-        operand = operands[binding.binding]
-        if binding.type == "storage_buffer":
-            buffer = resources.handles[operand.storage.id]
-            offset, nbytes = resources.range_of(operand)
-            pool.write_buffer(index, binding.binding, buffer, offset, nbytes)
-        elif binding.type == "uniform_texel_buffer":
-            pool.write_texel(index, binding.binding, resources.texel_view(operand))
+    cdef int kind
+    for binding in bindings:
+        kind = binding.type
+        if kind == STORAGE_BUFFER:
+            offset, nbytes = resources.place_of(binding.range)
+            pool.write_buffer(index, binding.number, resources.buffer(binding.range.storage),
+                              offset, nbytes)
+        elif kind == TEXEL_VIEW:
+            pool.write_texel(index, binding.number,
+                             resources.texel_view(binding.range, binding.format))
         else:
-            pool.write_image(index, binding.binding, resources.handles[operand.storage.id])
+            pool.write_image(index, binding.number, resources.handles[binding.range.storage])
     return 0
 
 
-cdef int record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorPool pool,
-                         uint32_t set_index, params, groups) except -1:
+cdef uint32_t record_commands(CommandBuffer commands, records, list pipelines, DescriptorPool sets,
+                              uint32_t first, Resources resources,
+                              TimestampQueries queries=None, uint32_t step=0) except *:
+    cdef uint32_t dispatches = 0
+    for record in records:
+        kind = type(record)
+        if kind is BarrierCommand:
+            commands.barrier_with_images(
+                record.source_stages, record.source_access, record.stages, record.access,
+                [resources.handles[number] for number in record.images])
+            continue
+        if queries is not None:
+            commands.write_timestamp(queries.handle, 2 * step)
+        if kind is DispatchCommand:
+            _record_dispatch(commands, pipelines[record.kernel], sets, first + dispatches, record)
+            dispatches += 1
+        elif kind is CopyCommand:
+            _record_copy(commands, record, resources)
+        else:
+            raise TypeError(f"{record} is no command")
+        if queries is not None:
+            commands.write_timestamp(queries.handle, 2 * step + 1)
+        step += 1
+    return dispatches
+
+
+cdef int _record_copy(CommandBuffer commands, record, Resources resources) except -1:
+    cdef Buffer source = resources.buffer(record.source.storage)
+    cdef Buffer target = resources.buffer(record.target.storage)
+    start, nbytes = resources.place_of(record.source)
+    offset, _ = resources.place_of(record.target)
+    check_range(source, start, nbytes)
+    check_range(target, offset, nbytes)
+    commands.copy_buffer(source.handle, start, target.handle, offset, nbytes)
+    return 0
+
+
+cdef int _record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorPool pool,
+                          uint32_t set_index, record) except -1:
     """Records one dispatch.
 
     Every parameter is pushed, also those the pipeline has as constants: it keeps what the shader
@@ -84,8 +100,10 @@ cdef int record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorPo
     cdef int32_t pushed[32]
     cdef DescriptorLayout layout = pipeline.layout
     cdef int index
+    push = record.push_constants
+    groups = record.groups
     for index in range(32):
-        pushed[index] = <int32_t>params[index] if index < len(params) else 0
+        pushed[index] = <int32_t>push[index] if index < len(push) else 0
     commands.bind_pipeline(pipeline.handle)
     commands.bind_descriptors(layout.pipeline_layout, pool.sets[set_index])
     commands.push_constants(layout.pipeline_layout, pushed, sizeof(pushed))

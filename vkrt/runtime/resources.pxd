@@ -18,14 +18,19 @@ cdef class Resources:
     cdef set shared
     cdef object storages
 
-    cdef tuple range_of(self, operand)
-    cdef BufferView texel_view(self, operand)
-    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset, uint64_t nbytes) except -1
-    cdef void* host_address(self, operand) except NULL
-    # Before the host reads a raw operand, or writes one beside what the device wrote; and after it
-    # wrote one
-    cdef int invalidate(self, operand) except -1
-    cdef int flush(self, operand) except -1
-    # Between the memory of a raw operand and a contiguous array
-    cdef int copy_in(self, operand, array) except -1
-    cdef int copy_out(self, operand, array) except -1
+    # Of weights on their way, while there is one
+    cdef Buffer staging
+
+    # Parts of storages are `vkrt.executable.records.Range`s.
+    cdef Buffer buffer(self, int storage)
+    cdef tuple place_of(self, part)
+    cdef BufferView texel_view(self, part, int format)
+    cdef bint _has_room(self, part, Buffer buffer, uint64_t offset) except -1
+    cdef void* host_address(self, part) except NULL
+    # Before the host reads a part, or writes one beside what the device wrote; and after it wrote
+    # one
+    cdef int invalidate(self, part) except -1
+    cdef int flush(self, part) except -1
+    # Between a part and a contiguous array
+    cdef int copy_in(self, part, array) except -1
+    cdef int copy_out(self, part, array) except -1

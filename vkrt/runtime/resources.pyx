@@ -2,8 +2,8 @@
 """The buffers and images behind a work list's storages, created unallocated."""
 
 from vkrt.device.policy import policy_of
-from vkrt.work.tensor import MIN_BYTES
-from vkrt.runtime.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
+from vkrt.executable.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
+from vkrt.executable.records import STAGING
 from vkrt.vk.memory_types import hidden_types
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
@@ -132,47 +132,47 @@ cdef class Resources:
             raise RuntimeError(f"storage {storage} is not host-visible")
         return <size_t>buffer.block.mapped + buffer.offset
 
-    cdef tuple range_of(self, operand):
-        """(offset, bytes) of an operand in its storage's buffer.
+    cdef Buffer buffer(self, int storage):
+        """The buffer that a storage is a part of."""
+        return self.staging if storage == STAGING else self.handles[storage]
 
-        Descriptors cannot be empty: one without elements, of which nothing is read, has the first
-        bytes of its storage, which is never smaller.
-        """
-        storage = self.storages[operand.storage.id]
+    cdef tuple place_of(self, part):
+        """(offset, bytes) of a `Range` in the buffer that its storage is a part of."""
+        cdef int storage = part.storage
+        if storage == STAGING:
+            return part.offset, part.nbytes
         # A buffer may hold more than the storage: a mapped file, the pool of streamed weights.
-        if operand.offset + operand.nbytes > storage.nbytes:
-            raise AssertionError(f"{operand} reaches beyond its storage")
-        if not operand.nbytes:
-            return self.offsets[operand.storage.id], MIN_BYTES
-        return self.offsets[operand.storage.id] + operand.offset, operand.nbytes
+        if part.offset + part.nbytes > self.storages[storage].nbytes:
+            raise AssertionError(f"{part} reaches beyond its storage")
+        return self.offsets[storage] + part.offset, part.nbytes
 
-    cdef BufferView texel_view(self, operand):
-        """A view of a buffer operand as texels of its dtype."""
+    cdef BufferView texel_view(self, part, int format):
+        """A view of a `Range` of a buffer as texels of a VkFormat."""
         cdef Buffer buffer
-        key = (operand.storage.id, operand.offset, operand.nbytes, operand.dtype)
+        key = (part, format)
         view = self.views.get(key)
         if view is None:
-            buffer = self.handles[operand.storage.id]
-            offset, nbytes = self.range_of(operand)
-            if self.odd and self._has_room(operand, buffer, offset, nbytes):
+            buffer = self.handles[part.storage]
+            offset, nbytes = self.place_of(part)
+            if self.odd and self._has_room(part, buffer, offset):
                 nbytes = _view_bytes(nbytes)
-            view = BufferView(buffer, TEXEL_FORMATS[operand.dtype], offset, nbytes)
+            view = BufferView(buffer, format, offset, nbytes)
             self.views[key] = view
         return view
 
-    cdef bint _has_room(self, operand, Buffer buffer, uint64_t offset, uint64_t nbytes) except -1:
-        """Whether nobody writes what an odd view has beyond an operand: it is the margin of the
-        operand's own buffer, or lies in an imported file, which has no block. No kernel reads it.
+    cdef bint _has_room(self, part, Buffer buffer, uint64_t offset) except -1:
+        """Whether nobody writes what an odd view has beyond a range: it is the margin of the
+        storage's own buffer, or lies in an imported file, which has no block. No kernel reads it.
         """
-        storage = self.storages[operand.storage.id]
+        storage = self.storages[part.storage]
         if buffer.block is None:
-            return offset + _view_bytes(nbytes) <= buffer.size
-        return (operand.offset + nbytes == storage.nbytes
+            return offset + _view_bytes(part.nbytes) <= buffer.size
+        return (part.offset + part.nbytes == storage.nbytes
                 and buffer.size == _buffer_bytes(storage, True))
 
-    cdef void* host_address(self, operand) except NULL:
-        """Where the host reads and writes a raw operand."""
-        return <char*><size_t>self.address_of(operand.storage.id) + <size_t>operand.offset
+    cdef void* host_address(self, part) except NULL:
+        """Where the host reads and writes a `Range`."""
+        return <char*><size_t>self.address_of(part.storage) + <size_t>part.offset
 
     # Where memory is not coherent both carry whole atoms of it, and what else is in the first and
     # the last one has to come to no harm. So the host invalidates all that it will read, and write
@@ -180,47 +180,47 @@ cdef class Resources:
     # the device leaves that memory in peace. Then nothing unflushed is dropped, and nothing stale
     # is flushed.
 
-    cdef int invalidate(self, operand) except -1:
-        cdef Buffer buffer = self.handles[operand.storage.id]
+    cdef int invalidate(self, part) except -1:
+        cdef Buffer buffer = self.handles[part.storage]
         if not buffer.block.coherent:
-            buffer.block.invalidate(buffer.offset + <uint64_t>operand.offset, operand.nbytes)
+            buffer.block.invalidate(buffer.offset + <uint64_t>part.offset, part.nbytes)
         return 0
 
-    cdef int flush(self, operand) except -1:
-        cdef Buffer buffer = self.handles[operand.storage.id]
+    cdef int flush(self, part) except -1:
+        cdef Buffer buffer = self.handles[part.storage]
         if not buffer.block.coherent:
-            buffer.block.flush(buffer.offset + <uint64_t>operand.offset, operand.nbytes)
+            buffer.block.flush(buffer.offset + <uint64_t>part.offset, part.nbytes)
         return 0
 
-    cdef int copy_in(self, operand, array) except -1:
+    cdef int copy_in(self, part, array) except -1:
         cdef Py_buffer data
-        cdef void* target = self.host_address(operand)
-        cdef size_t limit = operand.nbytes
+        cdef void* target = self.host_address(part)
+        cdef size_t limit = part.nbytes
         PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
         try:
             if <size_t>data.len > limit:
-                raise ValueError(f"{data.len} bytes for an operand of {limit}")
+                raise ValueError(f"{data.len} bytes for a range of {limit}")
             if data.len:
                 # Nothing that the device has written is alive in this memory between two runs.
                 with nogil:
                     memcpy(target, data.buf, data.len)
                 # The rest of the last texel is padding, which kernels take to be zero.
                 memset(<char*>target + data.len, 0, limit - data.len)
-                self.flush(operand)
+                self.flush(part)
         finally:
             PyBuffer_Release(&data)
         return 0
 
-    cdef int copy_out(self, operand, array) except -1:
+    cdef int copy_out(self, part, array) except -1:
         cdef Py_buffer data
-        cdef void* source = self.host_address(operand)
-        cdef size_t limit = operand.nbytes
+        cdef void* source = self.host_address(part)
+        cdef size_t limit = part.nbytes
         PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
         try:
             if <size_t>data.len > limit:
-                raise ValueError(f"{data.len} bytes of an operand of {limit}")
+                raise ValueError(f"{data.len} bytes of a range of {limit}")
             if data.len:
-                self.invalidate(operand)
+                self.invalidate(part)
                 with nogil:
                     memcpy(data.buf, source, data.len)
         finally:

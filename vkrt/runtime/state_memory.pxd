@@ -10,6 +10,8 @@ cdef class StateMemory:
     cdef Allocator allocator
     cdef object work
     cdef object plan
+    # Where each state lies
+    cdef list parts
     cdef list blocks
     cdef readonly Resources resources
     cdef readonly tuple storages
@@ -17,5 +19,4 @@ cdef class StateMemory:
     cdef public bint torn
     cdef readonly bint closed
 
-    cdef Block _block_of(self, operand)
-    cdef int _write(self, operand, const char* data, size_t nbytes) except -1
+    cdef int _write(self, part, const char* data, size_t nbytes) except -1

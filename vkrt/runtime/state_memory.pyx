@@ -10,7 +10,8 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from vkrt.memory.reader import Transfer
-from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.executable.formats import BUFFER_USAGE
+from vkrt.plan.commands import range_of
 
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.submission cimport Submission
@@ -51,6 +52,7 @@ cdef class StateMemory:
         self.plan = plan
         self.blocks = [None] * len(plan.blocks)
         self.storages = tuple(state.operand.storage for state in work.states)
+        self.parts = [range_of(state.operand) for state in work.states]
         try:
             self.resources = Resources(device, work.storages)
             self.resources.create([storage.id for storage in self.storages])
@@ -80,64 +82,64 @@ cdef class StateMemory:
         """
         cdef unsigned char[::1] view
         self.torn = True
-        others = [state for state in self.work.states if state.constant not in zeros]
-        self._clear([state.operand for state in self.work.states])
-        for state in others:
+        self._clear(self.parts)
+        for state, part in zip(self.work.states, self.parts):
+            if state.constant in zeros:
+                continue
             value = bytearray(state.constant.nbytes)
             if not value:
                 continue
             view = value
             reader.run([Transfer(state.constant.source, state.constant.offset, len(value),
                                  <size_t>&view[0], name=state.name)])
-            self._write(state.operand, <const char*>&view[0], len(value))
+            self._write(part, <const char*>&view[0], len(value))
         self.torn = False
 
     def save(self):
         """The values, a bytearray for each state; the device is not at work."""
-        return [self._read(state.operand, state.constant.nbytes) for state in self.work.states]
+        return [self._read(part, state.constant.nbytes)
+                for state, part in zip(self.work.states, self.parts)]
 
     def load(self, values):
         """Gives every state a value of `save`, of the same sizes."""
         cdef const unsigned char[::1] view
         self.torn = True
-        for state, value in zip(self.work.states, values, strict=True):
+        for state, part, value in zip(self.work.states, self.parts, values, strict=True):
             if len(value) != state.constant.nbytes:
                 raise ValueError(f"{len(value)} bytes for {state.name} of {state.constant.nbytes}")
             if len(value):
                 view = value
-                self._write(state.operand, <const char*>&view[0], len(value))
+                self._write(part, <const char*>&view[0], len(value))
         self.torn = False
 
-    cdef Block _block_of(self, operand):
-        return (<Buffer>self.resources.handles[operand.storage.id]).block
-
-    def _clear(self, operands):
+    def _clear(self, parts):
         """Zeros everywhere, padding included."""
         cdef CommandBuffer commands = None
-        for operand in operands:
-            if self._block_of(operand).mapped != NULL:
-                memset(self.resources.host_address(operand), 0, <size_t>operand.nbytes)
-                self.resources.flush(operand)
+        cdef Buffer buffer
+        for part in parts:
+            buffer = self.resources.handles[part.storage]
+            if buffer.block.mapped != NULL:
+                memset(self.resources.host_address(part), 0, <size_t>part.nbytes)
+                self.resources.flush(part)
                 continue
             if commands is None:
                 commands = self._begin()
-            commands.fill_buffer((<Buffer>self.resources.handles[operand.storage.id]).handle,
-                                 operand.offset, operand.nbytes, 0)
+            commands.fill_buffer(buffer.handle, part.offset, part.nbytes, 0)
         if commands is not None:
             self._finish(commands)
 
-    cdef int _write(self, operand, const char* data, size_t nbytes) except -1:
+    cdef int _write(self, part, const char* data, size_t nbytes) except -1:
         """Bytes from the host; those behind them, up to a multiple of 4, become zero."""
         cdef CommandBuffer commands = None
-        cdef Buffer buffer = self.resources.handles[operand.storage.id]
+        cdef Buffer buffer = self.resources.handles[part.storage]
         cdef char last[4]
         cdef size_t done = 0, size, pieces = 0, whole = nbytes // 4 * 4
-        cdef uint64_t base = operand.offset
-        if nbytes > <size_t>operand.nbytes:
-            raise ValueError(f"{nbytes} bytes for an operand of {operand.nbytes}")
+        cdef uint64_t base = part.offset
+        if nbytes > <size_t>part.nbytes:
+            raise ValueError(f"{nbytes} bytes for a part of {part.nbytes}")
         if buffer.block.mapped != NULL:
-            memcpy(self.resources.host_address(operand), data, nbytes)
-            self.resources.flush(operand)
+            memcpy(self.resources.host_address(part), data, nbytes)
+            self.resources.flush(part)
             return 0
         while done < whole:
             commands = self._begin() if commands is None else commands
@@ -157,22 +159,22 @@ cdef class StateMemory:
             self._finish(commands)
         return 0
 
-    def _read(self, operand, size_t nbytes):
+    def _read(self, part, size_t nbytes):
         """Bytes to the host, in a bytearray."""
-        cdef Buffer buffer = self.resources.handles[operand.storage.id]
+        cdef Buffer buffer = self.resources.handles[part.storage]
         cdef Buffer piece
         cdef Block block
         cdef CommandBuffer commands
         cdef size_t done = 0, size
-        cdef uint64_t base = operand.offset
+        cdef uint64_t base = part.offset
         cdef unsigned char[::1] view
         value = bytearray(nbytes)
         if not nbytes:
             return value
         view = value
         if buffer.block.mapped != NULL:
-            self.resources.invalidate(operand)
-            memcpy(&view[0], self.resources.host_address(operand), nbytes)
+            self.resources.invalidate(part)
+            memcpy(&view[0], self.resources.host_address(part), nbytes)
             return value
         piece = Buffer(self.device, PIECE, BUFFER_USAGE)
         block = None

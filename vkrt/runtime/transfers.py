@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from vkrt.executable.weights import StridedCopy, WeightRead
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Transfer
-from vkrt.work.records import WorkList
-from vkrt.work.weights import Weight
 
 
-def packing_of(work: WorkList, weight: Weight) -> Packing | None:
-    """How a weight's bytes are packed; None when its memory has the file's bytes and no others."""
-    if weight.layout == "file" and not weight.tail:
-        return None
-    return Packing.of(work.prepacks[weight.prepack])
+def packing_of(copy: StridedCopy | None) -> Packing | None:
+    """How the host packs a weight; None when its memory has the file's bytes and no others."""
+    return None if copy is None else Packing(copy.params, copy.itemsize, copy.rows)
 
 
-def transfer_of(work: WorkList, weight: Weight, address: int) -> Transfer:
+def transfer_of(read: WeightRead, address: int) -> Transfer:
     """The transfer that brings a weight from the file to its memory at `address`."""
-    return Transfer(weight.source, weight.offset, weight.nbytes, address,
-                    packing_of(work, weight), name=weight.name)
+    return Transfer(read.source, read.offset, read.nbytes, address, packing_of(read.copy),
+                    name=read.name)

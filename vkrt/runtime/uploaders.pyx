@@ -15,7 +15,7 @@ from libc.stdint cimport uint64_t
 from vkrt.errors import DeviceLostError
 from vkrt.plan.memory_plan import SLOTS
 from vkrt.memory.reader import Transfer as make_transfer
-from vkrt.runtime.formats import BUFFER_USAGE
+from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.runtime.transfers import packing_of, transfer_of
 
 from vkrt.memory.reader cimport Reader, Transfer
@@ -32,7 +32,7 @@ cdef class Uploader:
 
     Args:
         reader: of the program's sources.
-        weights: the streamed weights, in the order of the plan.
+        weights: the `StreamedWeight`s, in the order of the plan.
     """
 
     cdef Reader reader
@@ -45,8 +45,8 @@ cdef class Uploader:
 
     def prefetch(self, int number):
         """Asks the system to begin to read a weight."""
-        weight = self.weights[number]
-        self.reader.start_ahead(weight.source, weight.offset, weight.nbytes)
+        read = self.weights[number].read
+        self.reader.start_ahead(read.source, read.offset, read.nbytes)
 
 
 cdef class HostUploader(Uploader):
@@ -55,8 +55,7 @@ cdef class HostUploader(Uploader):
     Args:
         device: where.
         reader: of the program's sources.
-        work: the work list.
-        weights: the streamed weights, in the order of the plan.
+        weights: the `StreamedWeight`s, in the order of the plan.
         resources: with the pool bound.
     """
 
@@ -64,15 +63,16 @@ cdef class HostUploader(Uploader):
     cdef list transfers
     cdef list places
 
-    def __init__(self, Device device, Reader reader, work, weights, Resources resources):
+    def __init__(self, Device device, Reader reader, weights, Resources resources):
         super().__init__(reader, weights)
         self.device = device
         self.arrivals = TimelineSemaphore(device)
         self.host_signaled = True
         self.transfers, self.places = [], []
         for weight in weights:
-            self.transfers.append(transfer_of(work, weight, resources.address_of(weight.storage)))
-            buffer = <Buffer>resources.handles[weight.storage]
+            storage = weight.read.storage
+            self.transfers.append(transfer_of(weight.read, resources.address_of(storage)))
+            buffer = <Buffer>resources.handles[storage]
             self.places.append((buffer.block, buffer.offset, buffer.size))
 
     def upload(self, int number):
@@ -105,7 +105,7 @@ cdef class StagingUploader(Uploader):
     Args:
         device: where.
         allocator: of the staging buffer.
-        reader, work, weights, resources: as for `HostUploader`.
+        reader, weights, resources: as for `HostUploader`.
         slot_bytes: of each slot.
     """
 
@@ -119,7 +119,7 @@ cdef class StagingUploader(Uploader):
     cdef uint64_t slot_bytes
     cdef uint64_t submitted
 
-    def __init__(self, Device device, Allocator allocator, Reader reader, work, weights,
+    def __init__(self, Device device, Allocator allocator, Reader reader, weights,
                  Resources resources, uint64_t slot_bytes):
         cdef CommandPool pool
         super().__init__(reader, weights)
@@ -140,32 +140,31 @@ cdef class StagingUploader(Uploader):
             for _ in range(SLOTS):
                 self.slots.append([CommandBuffer(pool), 0])
                 self.owned.append(self.slots[-1][0])
-            self._plan(work, weights, resources)
+            self._plan(weights, resources)
         except BaseException:
             self.close()
             raise
 
-    def _plan(self, work, weights, Resources resources):
-        from vkrt.plan.uploads import pieces_of  # with what plans them; few methods are streamed so
-
+    def _plan(self, weights, Resources resources):
         cdef size_t base = <size_t>self.block.mapped
         slot = 0
         for weight in weights:
-            packing = packing_of(work, weight)
+            read = weight.read
+            packing = packing_of(read.copy)
             pieces = []
-            for piece in pieces_of(work, weight):
+            for piece in weight.pieces:
                 # A packed transfer counts its target from the start of the weight.
                 address = base + slot * self.slot_bytes
                 address -= piece.target if packing is not None else 0
-                transfer = make_transfer(weight.source, piece.offset, piece.nbytes,
+                transfer = make_transfer(read.source, piece.offset, piece.nbytes,
                                          address % 2**64, packing, piece.first_row,
-                                         piece.rows if packing is not None else None, weight.name)
-                check_range(resources.handles[weight.storage], piece.target, piece.target_bytes)
+                                         piece.rows if packing is not None else None, read.name)
+                check_range(resources.handles[read.storage], piece.target, piece.target_bytes)
                 check_range(self.staging, slot * self.slot_bytes, piece.target_bytes)
                 pieces.append((slot, transfer, piece.target, piece.target_bytes))
                 slot = (slot + 1) % SLOTS
             self.pieces.append(pieces)
-            self.handles.append(resources.handles[weight.storage])
+            self.handles.append(resources.handles[read.storage])
 
     def upload(self, int number):
         """Reads a weight and submits its copies. Returns the value of `arrivals` behind them."""

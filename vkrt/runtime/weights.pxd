@@ -12,8 +12,8 @@ cdef class Weights:
     cdef Pipelines pipelines
     cdef readonly Resources resources
     cdef readonly tuple storages
-    cdef object work
     cdef object plan
+    cdef object memory
     cdef object mapper
     cdef list blocks
     # Runs the sections of a plan with streamed weights; None where none are

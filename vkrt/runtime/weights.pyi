@@ -1,12 +1,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vkrt.executable.weights import WeightPlan
 from vkrt.memory.reader import Reader
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Storage
 
 class Weights:
@@ -15,8 +15,8 @@ class Weights:
     def storages(self) -> tuple[Storage, ...]: ...
     @property
     def streamer(self) -> Any: ...
-    def __init__(self, device: Device, allocator: Any, pipelines: Pipelines, work: WorkList,
-                 plan: MemoryPlan, mapper: Mapper | None,
+    def __init__(self, device: Device, allocator: Any, pipelines: Pipelines,
+                 plan: WeightPlan, memory: MemoryPlan, mapper: Mapper | None,
                  shared: Mapping[int, tuple[Weights, int]] = ...) -> None: ...
     def retain(self) -> None: ...
     def prepare(self) -> None: ...

@@ -34,34 +34,34 @@ cdef class Weights:
         device: an open device.
         allocator: whose account their memory is on.
         pipelines: of the method.
-        work, plan: a work list and its `MemoryPlan`.
+        plan: the `WeightPlan` of the method.
+        memory: its `MemoryPlan`.
         mapper: the `Mapper` that holds its mapped weights; closed with this object.
         shared: (another method's `Weights`, storage there) of those that are on the device already,
             by the id of the storage; the caller holds them for as long as this object is open.
     """
 
-    def __cinit__(self, Device device, Allocator allocator, Pipelines pipelines, work, plan,
-                  mapper, shared=()):
+    def __cinit__(self, Device device, Allocator allocator, Pipelines pipelines, plan,
+                  memory, mapper, shared=()):
         self.users = 1
         self.device = device
         self.allocator = allocator
         self.pipelines = pipelines
-        self.work = work
         self.plan = plan
+        self.memory = memory
         self.mapper = mapper
-        self.blocks = [None] * len(plan.blocks)
-        self.storages = tuple(work.storages[w.storage] for w in plan.placements.catalog)
+        self.blocks = [None] * len(memory.blocks)
+        self.storages = tuple(plan.storages[number] for number in plan.weights)
         try:
-            self.resources = Resources(device, work.storages)
-            self.resources.create([storage.id for storage in self.storages
-                                   if storage.id not in shared])
+            self.resources = Resources(device, plan.storages)
+            self.resources.create([number for number in plan.weights if number not in shared])
             for storage in shared:
                 owner, there = shared[storage]
                 self.resources.share_as(storage, (<Weights>owner).resources, there)
-            for weight in plan.placements.weights("map"):
+            for weight in plan.mapped:
                 self.resources.place(weight.storage, *mapper.place(weight))
-            for weight in plan.placements.weights("stream"):
-                self.resources.allow_uploads(weight.storage)
+            for weight in plan.streamed:
+                self.resources.allow_uploads(weight.read.storage)
         except BaseException:
             self.close()
             raise
@@ -71,7 +71,7 @@ cdef class Weights:
         self._prepacker(None).prepare()
 
     def _prepacker(self, reader):
-        return Prepacker(self.device, self.allocator, self.work, self.plan, self.pipelines,
+        return Prepacker(self.device, self.allocator, self.plan.prepack, self.pipelines,
                          self.resources, reader)
 
     def _allocate(self, index):
@@ -79,20 +79,20 @@ cdef class Weights:
         cdef Block block
         if self.blocks[index] is not None:
             return
-        planned = self.plan.blocks[index]
+        planned = self.memory.blocks[index]
         block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
                                         MEMORY_DEVICE)
         self.blocks[index] = block
         self.resources.bind(planned.places, block)
 
     def _allocate_all(self, kinds):
-        for index, planned in enumerate(self.plan.blocks):
+        for index, planned in enumerate(self.memory.blocks):
             if planned.kind in kinds:
                 self._allocate(index)
 
     def allocate_early(self):
         """For order "eager": allocates every block before anything is packed."""
-        if self.plan.order == "eager":
+        if self.memory.order == "eager":
             self._allocate_all(KINDS)
 
     def prepack(self, reader):
@@ -107,13 +107,12 @@ cdef class Weights:
     def _write_directly(self, reader):
         """Weights whose memory the host sees are read, and packed, straight into it."""
         cdef Buffer buffer
-        weights = self.plan.placements.weights("direct")
-        for index in self.plan.direct_blocks:
+        for index in self.memory.direct_blocks:
             self._allocate(index)
-        reader.run([transfer_of(self.work, weight, self.resources.address_of(weight.storage))
-                    for weight in weights])
+        reader.run([transfer_of(weight, self.resources.address_of(weight.storage))
+                    for weight in self.plan.written])
         # Nothing else has written their blocks yet, so that neighbours in an atom come to no harm.
-        for weight in weights:
+        for weight in self.plan.written:
             buffer = self.resources.handles[weight.storage]
             buffer.block.flush(buffer.offset, buffer.size)
 
@@ -123,17 +122,16 @@ cdef class Weights:
 
     def stream(self, reader):
         """Starts the reloads of a plan with streamed weights. Needs the pool."""
-        if not self.plan.streams:
+        if not self.memory.streams:
             return
-        weights = [self.plan.placements.catalog[i] for i in self.plan.stream.streamed]
-        if self.plan.upload_bytes:
-            uploader = StagingUploader(self.device, self.allocator, reader, self.work, weights,
-                                       self.resources, self.plan.upload_bytes // SLOTS)
+        if self.memory.upload_bytes:
+            uploader = StagingUploader(self.device, self.allocator, reader, self.plan.streamed,
+                                       self.resources, self.memory.upload_bytes // SLOTS)
         else:
-            uploader = HostUploader(self.device, reader, self.work, weights, self.resources)
+            uploader = HostUploader(self.device, reader, self.plan.streamed, self.resources)
         try:
-            self.streamer = Streamer(self.device, self.plan.stream, uploader,
-                                     bool(self.work.states))
+            self.streamer = Streamer(self.device, self.memory.stream, uploader,
+                                     self.plan.keeps_state)
         except BaseException:
             uploader.close()
             raise

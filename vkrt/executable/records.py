@@ -1,0 +1,184 @@
+"""The commands of a method at one shape, as the runtime records and submits them.
+
+`vkrt.plan.commands` makes them of a work list and its memory plan. They refer to nothing but
+storages by number, shaders by name and kernels of the host by name: neither to a graph nor to the
+way from there. Stages, accesses and formats are numbers of Vulkan's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from vkrt.dataclass import dataclass
+from vkrt.hints import Any
+from vkrt.work.tensor import Storage, itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A shader and what is compiled into it. Dispatches of equal kernels share a pipeline.
+
+    Attributes:
+        shader: name in the shader library.
+        constants: (id, 32-bit value) of specialization constants; the others keep their defaults.
+    """
+
+    shader: str
+    constants: tuple[tuple[int, int], ...]
+
+
+# The number of the staging buffer, in the commands of prepack
+STAGING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bytes of a storage.
+
+    Attributes:
+        storage: number of the storage, or `STAGING`.
+        offset, nbytes: in bytes, padding included.
+    """
+
+    storage: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a dispatch reads or writes at one binding of its descriptor set.
+
+    Attributes:
+        number: of the binding.
+        type: VkDescriptorType.
+        range: the bytes of a buffer; of an image always the whole.
+        format: VkFormat of a texel view, 0 of others.
+    """
+
+    number: int
+    type: int
+    range: Range
+    format: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCommand:
+    """One dispatch of a kernel.
+
+    Attributes:
+        kernel: number in the kernels of its plan.
+        bindings: those that the shader's code uses.
+        push_constants: 32-bit words.
+        groups: workgroups (x, y, z).
+    """
+
+    kernel: int
+    bindings: tuple[Binding, ...]
+    push_constants: tuple[int, ...]
+    groups: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCommand:
+    """A copy from buffer to buffer; both ranges have equally many bytes."""
+
+    source: Range
+    target: Range
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCommand:
+    """A global memory barrier, with changes of images' layouts.
+
+    Attributes:
+        source_stages, source_access: what comes before it (VkPipelineStageFlags, VkAccessFlags).
+        stages, access: what comes behind it.
+        images: numbers of the storages that become empty images in layout GENERAL.
+    """
+
+    source_stages: int
+    source_access: int
+    stages: int
+    access: int
+    images: tuple[int, ...] = ()
+
+
+Command = DispatchCommand | CopyCommand | BarrierCommand
+
+
+@dataclass(frozen=True, slots=True)
+class HostArray:
+    """A contiguous row-major array in host-visible memory.
+
+    Attributes:
+        range: where; what is behind the elements is padding, which kernels take to be zero.
+        sizes: of the array.
+        dtype: of its elements.
+    """
+
+    range: Range
+    sizes: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, without padding."""
+        return math.prod(self.sizes) * itemsize(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class HostKernel:
+    """A kernel that the host runs when the device is done with what comes before, or a branch.
+
+    Attributes:
+        name: e.g. "aten::mean.out", or `vkrt.work.records.CHOICE`.
+        args: as those of `vkrt.work.records.HostCall`.
+        reads, writes: arrays.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    reads: tuple[HostArray, ...]
+    writes: tuple[HostArray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRecord:
+    """Commands that are submitted together, and the host's part behind them.
+
+    Attributes:
+        commands: in order, barriers at both ends included.
+        host: what the host runs then, or None.
+    """
+
+    commands: tuple[Command, ...]
+    host: HostKernel | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many dispatches, copies and kernels of the host it has."""
+        return (sum(not isinstance(command, BarrierCommand) for command in self.commands)
+                + (self.host is not None))
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """Everything that a run does at one shape.
+
+    Attributes:
+        storages: by number.
+        kernels: of the dispatches, each once.
+        submissions: in order.
+        inputs: what is written before a run; None where nothing reads an input, or it is no tensor.
+        outputs: what is read after a run; None where an output is no tensor.
+        skips_branches: whether a branch that is not taken can be left out. It cannot where
+            activations wait in the host's memory: they come and go there too.
+    """
+
+    storages: tuple[Storage, ...]
+    kernels: tuple[Kernel, ...]
+    submissions: tuple[SubmissionRecord, ...]
+    inputs: tuple[HostArray | None, ...]
+    outputs: tuple[HostArray | None, ...]
+    skips_branches: bool

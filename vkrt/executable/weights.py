@@ -1,0 +1,147 @@
+"""How weights come from their files to the device, as the runtime carries it out."""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass
+from vkrt.executable.records import Command, Kernel
+from vkrt.work.tensor import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class StridedCopy:
+    """How the elements of a constant lie in the buffer of a weight (`vkrt.memory.packing`).
+
+    Attributes:
+        params: of the copy, as `vkrt.ops.copying.params` makes them.
+        itemsize: bytes of an element, on both sides.
+        rows: how many equal parts, one after the other on both sides, can be copied independently.
+    """
+
+    params: tuple[int, ...]
+    itemsize: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRead:
+    """A weight whose memory the host, or the device through an import of the file, reads whole.
+
+    Attributes:
+        storage: number of the storage.
+        source: number of the file.
+        offset, nbytes: of the constant in the file.
+        copy: how its elements are packed; None where the weight has the file's bytes and no others.
+        name: for messages.
+    """
+
+    storage: int
+    source: int
+    offset: int
+    nbytes: int
+    copy: StridedCopy | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPiece:
+    """A part of a streamed weight that passes a staging buffer at once.
+
+    Attributes:
+        first_row, rows: of its `StridedCopy`; 0 where it has none.
+        offset, nbytes: in the file.
+        target, target_bytes: where it goes in the weight's memory.
+    """
+
+    first_row: int
+    rows: int
+    offset: int
+    nbytes: int
+    target: int
+    target_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedWeight:
+    """A weight that is brought to its place in the pool in every run.
+
+    Attributes:
+        read: the whole weight.
+        pieces: what passes the staging buffer, in the order of the file; empty where the host
+            writes the pool.
+    """
+
+    read: WeightRead
+    pieces: tuple[UploadPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRead:
+    """A part of a file that is read into the staging buffer.
+
+    Attributes:
+        source: number of the file.
+        offset, nbytes: in the file.
+        staging_offset: where its first byte goes.
+        zeros: bytes behind it that become zero.
+        name: of the weight, for messages.
+    """
+
+    source: int
+    offset: int
+    nbytes: int
+    staging_offset: int
+    zeros: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrepackBatch:
+    """What passes the staging buffer at once.
+
+    Attributes:
+        blocks: numbers of the blocks of memory that are allocated before it.
+        reads: in the order of the file.
+        commands: from the staging buffer to the weights.
+    """
+
+    blocks: tuple[int, ...]
+    reads: tuple[StagedRead, ...]
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepackPlan:
+    """How weights come to the device through a staging buffer.
+
+    Attributes:
+        kernels: of the dispatches, each once.
+        batches: in order.
+        staging_bytes: of the buffer.
+    """
+
+    kernels: tuple[Kernel, ...]
+    batches: tuple[PrepackBatch, ...]
+    staging_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPlan:
+    """All weights of a method. Those that another method has on the device are none of these.
+
+    Attributes:
+        storages: of the work list, by number.
+        weights: numbers of the storages that are weights, in the order of the file.
+        mapped: the device reads the file's own bytes.
+        written: the host reads and packs them straight into their memory.
+        prepack: they pass a staging buffer, once.
+        streamed: they are brought to their places in every run, in the order of the stream.
+        keeps_state: whether runs change what is kept from run to run.
+    """
+
+    storages: tuple[Storage, ...]
+    weights: tuple[int, ...]
+    mapped: tuple[WeightRead, ...]
+    written: tuple[WeightRead, ...]
+    prepack: PrepackPlan
+    streamed: tuple[StreamedWeight, ...]
+    keeps_state: bool

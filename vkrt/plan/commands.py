@@ -1,0 +1,188 @@
+"""From a work list and its memory plan to the commands that the runtime records.
+
+    execution_plan           what runs
+    profiled_plan            the same with every step alone, for its times
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from vkrt.executable.flags import (
+    COMPUTE_STAGE,
+    HOST_READ,
+    HOST_STAGE,
+    HOST_WRITE,
+    SHADER_READ,
+    SHADER_WRITE,
+    TRANSFER_READ,
+    TRANSFER_STAGE,
+    TRANSFER_WRITE,
+)
+from vkrt.executable.formats import DESCRIPTOR_TYPES, TEXEL_FORMATS
+from vkrt.executable.records import (
+    BarrierCommand,
+    Binding,
+    Command,
+    CopyCommand,
+    DispatchCommand,
+    ExecutionPlan,
+    HostArray,
+    HostKernel,
+    Kernel,
+    Range,
+    SubmissionRecord,
+)
+from vkrt.hints import Any
+from vkrt.plan.barriers import barriers, transitions
+from vkrt.plan.kernels import KernelChooser, Specialization
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.shader import catalog
+from vkrt.work.records import Dispatch, HostCall, Move, WorkList
+from vkrt.work.tensor import MIN_BYTES, Operand
+
+Step = Dispatch | HostCall | Move
+
+# What the host, prepack, earlier submissions and earlier runs may have done
+BEFORE = (HOST_STAGE | COMPUTE_STAGE | TRANSFER_STAGE, HOST_WRITE | SHADER_WRITE | TRANSFER_WRITE)
+
+# Everything before it is seen by the host once the fence is signaled.
+TO_HOST = BarrierCommand(COMPUTE_STAGE | TRANSFER_STAGE, SHADER_WRITE | TRANSFER_WRITE,
+                         HOST_STAGE, HOST_READ)
+
+
+def execution_plan(work: WorkList, plan: MemoryPlan,
+                   specialization: Specialization) -> ExecutionPlan:
+    """What runs a work list in the memory of a plan.
+
+    Args:
+        specialization: which sizes are compiled into pipelines.
+    """
+    return _Commands(work, plan, specialization, False).plan(plan.sections)
+
+
+def profiled_plan(work: WorkList, plan: MemoryPlan, specialization: Specialization,
+                  together: bool) -> ExecutionPlan:
+    """The same with a barrier before every step, so that each runs alone.
+
+    Args:
+        together: whether steps are submitted as in any run; else each is a submission.
+    """
+    bounds = plan.sections if together else [(i, i + 1) for i in range(len(work.steps))]
+    return _Commands(work, plan, specialization, True).plan(bounds)
+
+
+class _Commands:
+    """Makes the commands of one work list.
+
+    Args:
+        alone: whether every step has a barrier before it.
+    """
+
+    def __init__(self, work: WorkList, plan: MemoryPlan, specialization: Specialization,
+                 alone: bool):
+        self.work = work
+        self.alone = alone
+        self.barriers = barriers(work, plan)
+        self.transitions = transitions(work, plan, self.barriers)
+        self.chooser = KernelChooser(work, specialization)
+        self.kernels: dict[Kernel, int] = {}
+        self.ranges: dict[tuple[int, int, int], Range] = {}
+        self.bindings: dict[tuple[int, int, Range, int], Binding] = {}
+
+    def plan(self, bounds: Iterable[tuple[int, int]]) -> ExecutionPlan:
+        """The plan; `bounds` are (first step, end) of each submission."""
+        submissions = tuple(self._submission(first, end) for first, end in bounds)
+        return ExecutionPlan(
+            self.work.storages, tuple(self.kernels), submissions,
+            inputs=tuple(self._array(value) for value in self.work.inputs),
+            outputs=tuple(self._array(value) for value in self.work.outputs),
+            skips_branches=not any(isinstance(step, Move) for step in self.work.steps))
+
+    def _submission(self, first: int, end: int) -> SubmissionRecord:
+        steps = self.work.steps[first:end]
+        host = None
+        if isinstance(steps[-1], HostCall):
+            host = self._host(steps[-1])
+        return SubmissionRecord(tuple(self._commands(first, steps)), host)
+
+    def _commands(self, first: int, steps: Sequence[Step]) -> Iterator[Command]:
+        stages, reads, writes = _scope(steps)
+        if stages:
+            # A wait for a fence or a semaphore on the host's side makes writes available, and only
+            # a barrier makes them visible to the submission's own stages.
+            yield BarrierCommand(*BEFORE, stages, reads | writes, self.transitions.get(first, ()))
+        for number, step in enumerate(steps, first):
+            if isinstance(step, HostCall):
+                continue
+            # The submission's own barrier was the one of its first step, with the images.
+            if number > first and (self.alone or self.barriers[number]
+                                   or number in self.transitions):
+                yield BarrierCommand(stages, writes, stages, reads | writes,
+                                     self.transitions.get(number, ()))
+            yield self._dispatch(step) if isinstance(step, Dispatch) else self._copy(step)
+        yield TO_HOST
+
+    def _dispatch(self, step: Dispatch) -> DispatchCommand:
+        kernel = self.kernels.setdefault(self.chooser.kernel(step), len(self.kernels))
+        operands = (*step.writes, *step.reads)
+        bindings = tuple([
+            self._binding(binding.binding, binding.type, operands[binding.binding])
+            for binding in catalog().get(step.shader).bindings])
+        return DispatchCommand(kernel, bindings, step.params, step.groups)
+
+    def _binding(self, number: int, kind: str, operand: Operand) -> Binding:
+        is_view = kind == "uniform_texel_buffer"
+        # Several dispatches read the same: one record for all of them
+        key = (number, DESCRIPTOR_TYPES[kind], self._range(operand),
+               TEXEL_FORMATS[operand.dtype] if is_view else 0)
+        found = self.bindings.get(key)
+        if found is None:
+            found = self.bindings[key] = Binding(*key)
+        return found
+
+    def _range(self, operand: Operand) -> Range:
+        """The bytes of an operand.
+
+        Descriptors cannot be empty: one without elements, of which nothing is read, has the first
+        bytes of its storage, which is never smaller.
+        """
+        nbytes = operand.nbytes
+        key = (operand.storage.id, operand.offset if nbytes else 0, nbytes or MIN_BYTES)
+        found = self.ranges.get(key)
+        if found is None:
+            found = self.ranges[key] = Range(*key)
+        return found
+
+    def _copy(self, step: Move) -> CopyCommand:
+        return CopyCommand(self._range(step.reads[0]), self._range(step.writes[0]))
+
+    def _host(self, call: HostCall) -> HostKernel:
+        reads, writes = (tuple(array_of(operand) for operand in operands)
+                         for operands in (call.reads, call.writes))
+        return HostKernel(call.kernel, call.args, reads, writes)
+
+    def _array(self, value: Any) -> HostArray | None:
+        return array_of(value) if isinstance(value, Operand) else None
+
+
+def array_of(operand: Operand) -> HostArray:
+    """A raw operand as the host reads and writes it."""
+    return HostArray(range_of(operand), operand.sizes, operand.dtype)
+
+
+def range_of(operand: Operand) -> Range:
+    """The bytes of an operand in its storage."""
+    return Range(operand.storage.id, operand.offset, operand.nbytes)
+
+
+def _scope(steps: Sequence[Step]) -> tuple[int, int, int]:
+    """What steps do on the device: (stages, accesses that read, accesses that write)."""
+    stages = reads = writes = 0
+    if any(isinstance(step, Dispatch) for step in steps):
+        stages, reads, writes = COMPUTE_STAGE, SHADER_READ, SHADER_WRITE
+    if any(isinstance(step, Move) for step in steps):
+        stages |= TRANSFER_STAGE
+        reads |= TRANSFER_READ
+        writes |= TRANSFER_WRITE
+    return stages, reads, writes

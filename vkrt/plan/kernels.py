@@ -1,0 +1,95 @@
+"""Which sizes of a dispatch are compiled into its pipeline; the others are push constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from vkrt.dataclass import dataclass, field
+from vkrt.executable.records import Kernel
+from vkrt.shader import Shader, catalog
+from vkrt.work.records import LOCAL_SIZE, Dispatch, WorkList
+
+# A shader that a work list would specialize for more dispatches than these has its sizes pushed
+# instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.
+MAX_SPECIALIZED = 96
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """Which parameters become specialization constants.
+
+    Attributes:
+        sizes: "few" (those of `few`), "all" or "none".
+        few: families of shaders -> names of parameters, from the driver's profile.
+    """
+
+    sizes: str = "few"
+    few: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class KernelChooser:
+    """Gives every dispatch of a work list its kernel.
+
+    Args:
+        work: the work list: with "all", a shader of many different dispatches is not specialized.
+        specialization: which sizes are compiled in.
+    """
+
+    def __init__(self, work: WorkList, specialization: Specialization):
+        self._specialization = specialization
+        self._ids: dict[str, tuple[int, ...]] = {}
+        self._pushed: set[str] = set()
+        if specialization.sizes == "all":
+            kinds = {(step.shader, step.params, step.local_size) for step in work.steps
+                     if isinstance(step, Dispatch)}
+            self._pushed = {name for name, count in Counter(kind[0] for kind in kinds).items()
+                            if count > MAX_SPECIALIZED}
+
+    def kernel(self, step: Dispatch) -> Kernel:
+        """The kernel of a dispatch."""
+        ids = self._ids.get(step.shader)
+        if ids is None:
+            ids = self._ids[step.shader] = self._constant_ids(catalog().get(step.shader))
+        return Kernel(step.shader, constants_of(ids, step.params, step.constants))
+
+    def _constant_ids(self, shader: Shader) -> tuple[int, ...]:
+        """Ids of what is compiled in: always what selects code, and what a dispatch is."""
+        chosen = self._specialization
+        names = chosen.few.get(_family(shader.name), ()) if chosen.sizes == "few" else ()
+        everything = chosen.sizes == "all" and shader.name not in self._pushed
+        return tuple(spec.id for spec in shader.specs
+                     if everything or not spec.may_be_pushed or spec.name in names)
+
+
+def kernels_of(work: WorkList, specialization: Specialization) -> tuple[Kernel, ...]:
+    """The kernels of a work list, each once, in the order of their first dispatches."""
+    chooser = KernelChooser(work, specialization)
+    return tuple(dict.fromkeys(chooser.kernel(step) for step in work.steps
+                               if isinstance(step, Dispatch)))
+
+
+def pushed_kernel(shader: Shader, params: Sequence[int], constants: Sequence[int]) -> Kernel:
+    """The kernel of a dispatch all of whose sizes are pushed.
+
+    Args:
+        params: one int for each parameter id.
+        constants: as `Dispatch.constants`.
+    """
+    ids = tuple(spec.id for spec in shader.specs if not spec.may_be_pushed)
+    return Kernel(shader.name, constants_of(ids, params, constants))
+
+
+def constants_of(ids: Sequence[int], params: Sequence[int],
+                 constants: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The values of specialization constants: parameters, or what a dispatch is."""
+    return tuple((number, constants[number - LOCAL_SIZE] if number >= LOCAL_SIZE
+                  else params[number]) for number in ids)
+
+
+def _family(shader: str) -> str:
+    """The family of a shader: without its variant, and without what its registers hold, as in
+    conv2d_8x8 and conv2d_depthwise_2."""
+    file = shader.partition(".")[0]
+    family, _, tile = file.rpartition("_")
+    return family if tile.replace("x", "", 1).isdecimal() else file

@@ -1,0 +1,42 @@
+"""What the host reads of a file for a weight, and how it packs that."""
+
+from __future__ import annotations
+
+from vkrt.dataclass import replace
+from vkrt.errors import UnsupportedError
+from vkrt.executable.weights import StridedCopy, WeightRead
+from vkrt.work.records import Prepack, WorkList
+from vkrt.work.tensor import itemsize
+from vkrt.work.weights import Weight
+
+# Texels of these are packed on the host.
+DTYPES = ("float32", "int32", "float16", "int8", "uint8", "bool")
+
+
+def strided_copy(record: Prepack) -> StridedCopy:
+    """How a constant is packed into the buffer of its weight.
+
+    Raises:
+        UnsupportedError: its elements change their type on the way, or it goes into an image.
+    """
+    source, target = record.constant.dtype, record.target.dtype
+    same = source == target or {source, target} == {"bool", "uint8"}
+    if not same or target not in DTYPES or record.target.storage.is_image:
+        kind = "an image" if record.target.storage.is_image else "a buffer"
+        raise UnsupportedError(f"{record.name}: {source} as {target} in {kind} is not packed on "
+                               "the host")
+    return StridedCopy(record.params, itemsize(target), record.rows)
+
+
+def host_read(work: WorkList, weight: Weight) -> WeightRead:
+    """How the host reads a weight and packs it into its memory."""
+    copy = None
+    if weight.layout != "file" or weight.tail:
+        copy = strided_copy(work.prepacks[weight.prepack])
+    return replace(mapped_read(weight), copy=copy)
+
+
+def mapped_read(weight: Weight) -> WeightRead:
+    """Where the device reads a weight in its file."""
+    return WeightRead(weight.storage, weight.source, weight.offset, weight.nbytes, None,
+                      weight.name)
