@@ -18,9 +18,9 @@ MODULES = {
     "memory": "fetched packing pieces read_batch reader scratch source strategies",
     "runtime": ("compute_graph handover host_calls pipelines prepack profiling pruning recording "
                 "resources state_memory streaming submission uploaders weights"),
-    "vk": ("batch check command device imported interruption loader memory messages physical "
-           "pipeline pipeline_batch pipeline_cache process resource table timeline_semaphore "
-           "timestamps"),
+    "vk": ("batch check command device given_up imported interruption loader memory messages "
+           "physical pipeline pipeline_batch pipeline_cache process resource table "
+           "timeline_semaphore timestamps"),
 }
 # Module -> the module after which its shared object is named
 _SHARED_OBJECTS = {f"vkrt.{room}.{name}": f"vkrt.{room}._{room}"

@@ -63,7 +63,8 @@ def test_programs_of_a_device_that_is_given_up():
 
 
 def test_a_run_that_no_fence_can_be_put_behind():
-    """Its commands were submitted, and nothing more can be: nobody can tell when they are done."""
+    """Its commands were submitted, and nothing more can be: nobody can tell when they are done. The
+    process ends well, although the driver is at work: it compiles when it runs a kernel first."""
     printed = run_python("""
         import sys
         import vkrt
@@ -78,7 +79,8 @@ def test_a_run_that_no_fence_can_be_put_behind():
             print("given up" in str(error))
         program.close()
         print(live_objects()["abandoned"] > 0)
-        """, str(MODELS / "mlp.pte"), **environment_of("intel"))
+        """, str(MODELS / "mlp.pte"), **environment_of("intel"),
+        MESA_SHADER_CACHE_DISABLE="true")
     assert printed.split() == ["True", "True"]
 
 

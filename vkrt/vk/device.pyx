@@ -20,6 +20,7 @@ from libc.string cimport memset
 
 from vkrt.vk.api cimport *
 from vkrt.vk.check cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count
+from vkrt.vk.given_up cimport watch_until_idle
 from vkrt.vk.loader cimport acquire_instance, adopt_instance
 from vkrt.vk.physical cimport (
     FeatureChain, check_family, check_version, common_version, compute_family, describe,
@@ -371,6 +372,8 @@ cdef class Device:
             self.give_up(error_of(result, call.decode()))
 
     cdef int give_up(self, reason) except -1:
+        if self.owned and not self.calls.given_up and not self.calls.inherited:
+            watch_until_idle(self.handle, self.vk.vkDeviceWaitIdle, <void*>self.queue_lock, self)
         stop_calls(&self.calls)
         raise DeviceLostError(
             f"{reason}: nobody can tell when {self.info.name} is done with what it was given, so "
