@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.executable.weights import WeightPlan
 from vkrt.method.method import Method
 from vkrt.plan.arena import ArenaLayout, Request
 from vkrt.plan.blocks import Requirements
 from vkrt.plan.memory_plan import Block, MemoryPlan
+from vkrt.runtime.arena import KINDS
 from vkrt.runtime.weights import Weights
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Storage, round_up
 
 # The least bytes of a gap. Behind a larger storage it is as large as that: a kernel that takes one
@@ -51,9 +52,9 @@ class SparseWeights(Weights):
     """Stands for `vkrt.runtime.weights.Weights`: the gaps have the first pattern before any weight
     is packed. It needs plans of `with_gaps`."""
 
-    def __init__(self, device: Any, _allocator: Any, _pipelines: Any, work: WorkList,
-                 plan: MemoryPlan, *others: Any):
-        self.places = [(place, work.storages[place.storage]) for block in plan.blocks
+    def __init__(self, device: Any, _allocator: Any, _pipelines: Any, weights: WeightPlan,
+                 memory: MemoryPlan, *others: Any):
+        self.places = [(place, weights.storages[place.storage]) for block in memory.blocks
                        if block.kind == "weight" and device.unified for place in block.places]
 
     def allocate_early(self) -> None:
@@ -86,10 +87,11 @@ def with_gaps(requirements_of: Any) -> Any:
 def memory_of(method: Method) -> Iterator[tuple[Any, Block]]:
     """(block of memory, its plan) of the activations that the host sees."""
     plan = method.plan
-    memory = method._loaded.instances.arena.blocks(plan)
-    for index, block in memory.items():
+    planned = [block for block in plan.blocks if block.kind in KINDS]
+    memory = [block for _, block in method._loaded.instances.arena.blocks(plan)]
+    for block, wanted in zip(memory, planned, strict=True):
         if block.is_mapped:
-            yield block, plan.blocks[index]
+            yield block, wanted
 
 
 def fill(method: Method, pattern: int) -> None:
