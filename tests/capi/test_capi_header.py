@@ -138,3 +138,37 @@ def test_pkg_config_says_the_same(tmp_path):
     ours = subprocess.run([sys.executable, "-m", "vkrt.capi.config", "--cflags", "--libs"],
                           text=True, capture_output=True, check=True).stdout
     assert said.split() == ours.split()
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.16)
+project(host C)
+find_package(vkrt 0.1 REQUIRED)
+add_executable(by_package host.c)
+target_link_libraries(by_package vkrt::vkrt)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(VKRT REQUIRED IMPORTED_TARGET vkrt)
+add_executable(by_pkg_config host.c)
+target_link_libraries(by_pkg_config PkgConfig::VKRT)
+"""
+
+
+@needs_compiler
+def test_cmake_links_a_host_by_package_and_by_pkg_config(tmp_path):
+    if shutil.which("cmake") is None or shutil.which("pkg-config") is None:
+        pytest.skip("no CMake, or no pkg-config")
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    (tmp_path / "host.c").write_text("""
+        #include <stdio.h>
+        #include "vkrt.h"
+        int main(void) { return puts(vkrt_version()) < 0; }
+        """)
+    around = environment(PKG_CONFIG_PATH=str(folder()), vkrt_DIR=str(folder()))
+    for command in (["cmake", "-S", tmp_path, "-B", tmp_path / "made"],
+                    ["cmake", "--build", tmp_path / "made"]):
+        done = subprocess.run(command, env=around, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for name in ("by_package", "by_pkg_config"):
+        said = subprocess.run([tmp_path / "made" / name], env=around, capture_output=True,
+                              text=True, check=True).stdout
+        assert said.strip() == vkrt.__version__

@@ -21,13 +21,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--libs", action="store_true",
                         help="for linking; the host then finds the library where it is now")
     parser.add_argument("--folder", action="store_true",
-                        help="of vkrt.h, the library and vkrt.pc, for PKG_CONFIG_PATH")
+                        help="of vkrt.h, the library, vkrt.pc (for PKG_CONFIG_PATH) and "
+                             "vkrt-config.cmake (for vkrt_DIR)")
     options = parser.parse_args(argv)
     if not (options.cflags or options.libs or options.folder):
         parser.error("expected --cflags, --libs or --folder")
     here = folder()
     words = [f"-I{here}"] if options.cflags else []
-    words += [f"-L{here}", f"-l:{LIBRARY}", f"-Wl,-rpath,{here}"] if options.libs else []
+    words += [f"-L{here}", "-lvkrt", f"-Wl,-rpath,{here}"] if options.libs else []
     print(*words, *([here] if options.folder else []))
     return 0
 
