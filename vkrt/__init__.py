@@ -11,6 +11,7 @@ from importlib import import_module
 from vkrt import extensions
 from vkrt.errors import (
     CancelledError,
+    ClosedError,
     DeviceLostError,
     DeviceMemoryError,
     ForkedError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CancelledError",
+    "ClosedError",
     "Device",
     "DeviceBuffer",
     "DeviceInfo",

@@ -36,6 +36,10 @@ class StateError(VkrtError, RuntimeError):
     reset, or loaded."""
 
 
+class ClosedError(VkrtError, ValueError):
+    """What is used was closed before: a program, a method, a device, or what belongs to one."""
+
+
 class CancelledError(VkrtError, RuntimeError):
     """Another thread has ended the run, by `cancel` of a program or a method."""
 

@@ -12,6 +12,7 @@ from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.hints import Any
+from vkrt.method.named_inputs import archive_keys, in_order, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
 from vkrt.replaceable import check_replaceable
@@ -75,7 +76,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
         outputs = program.run(*arrays, method=options.method)
         done = time.perf_counter()
         if options.output:
-            _save(options.output, outputs)
+            _save(options.output, outputs, metadata)
         data = {"device": program.device.info.name,
                 "outputs": [_summary(o) for o in outputs],
                 "load_ms": round((loaded - start) * 1e3, 2),
@@ -117,13 +118,15 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
     if not files:
         return [info.example() for info in metadata.inputs]
     arrays: list[np.ndarray] = []
+    named: dict[str, np.ndarray] = {}
     for name in files:
         suffix = Path(name).suffix.lower()
         try:
             if suffix == ".npz":
                 with np.load(name) as archive:
-                    keys = [k for k in archive.files if k.startswith("in")] or archive.files
-                    arrays += [archive[k] for k in keys]
+                    numbered, by_name = inputs_of_archive(archive, metadata)
+                    arrays += numbered
+                    named |= by_name
             elif suffix == ".npy":
                 arrays.append(np.load(name))
             else:
@@ -131,6 +134,8 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
                                        if len(arrays) < len(metadata.inputs) else None))
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
+    if named:
+        return in_order(arrays, named, metadata)
     if len(arrays) == sum(not info.fixed for info in metadata.inputs):
         # What takes one value alone need not be in a file.
         given = iter(arrays)
@@ -179,10 +184,10 @@ def _check_output(name: str) -> None:
                       renames=False)
 
 
-def _save(name: str, outputs: list[Any]) -> None:
+def _save(name: str, outputs: list[Any], metadata: Any) -> None:
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
-        np.savez(name, **{f"out{i}": o for i, o in enumerate(outputs)})
+        np.savez(name, **dict(zip(archive_keys(metadata.outputs), outputs)))
     elif suffix == ".npy":
         np.save(name, outputs[0])
     else:

@@ -92,8 +92,9 @@ cdef class Prepacker:
         return self.pipelines.get(catalog().get(record.shader), shader_params(record.params),
                                   PACKING, True)
 
-    def run(self, allocate_block):
-        """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.
+    def run(self, allocate_block, count):
+        """Packs every weight; `allocate_block(index)` allocates a weight block of the plan, and
+        `count(nbytes)` hears of the bytes that were read.
 
         Raises:
             FormatError: a constant lies beyond the end of its file.
@@ -107,6 +108,7 @@ cdef class Prepacker:
                 for index in batch.new_blocks:
                     allocate_block(index)
                 self._run_batch(batch)
+                count(sum([item.nbytes for item in batch.items]))
         finally:
             self._release()
 

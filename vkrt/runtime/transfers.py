@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Transfer
 from vkrt.work.records import WorkList
@@ -19,3 +21,17 @@ def transfer_of(work: WorkList, weight: Weight, address: int) -> Transfer:
     """The transfer that brings a weight from the file to its memory at `address`."""
     return Transfer(weight.source, weight.offset, weight.nbytes, address,
                     packing_of(work, weight), name=weight.name)
+
+
+def groups_of(transfers: Sequence[Transfer], nbytes: int) -> Iterator[list[Transfer]]:
+    """Transfers in their order, in groups of at least so many bytes, but for the last."""
+    group: list[Transfer] = []
+    left = nbytes
+    for transfer in transfers:
+        group.append(transfer)
+        left -= transfer.nbytes
+        if left <= 0:
+            yield group
+            group, left = [], nbytes
+    if group:
+        yield group
