@@ -113,12 +113,13 @@ _LAZY = {
 extensions.install()
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in _LAZY.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(module), name)
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would take every name for one of these
+    def __getattr__(name: str) -> Any:
+        for module, names in _LAZY.items():
+            if name in names:
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -174,8 +174,9 @@ class Program(DeviceBound):
         return self._description.constants
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device the program is on."""
+        assert self._device is not None
         return self._device
 
     @property
