@@ -49,14 +49,13 @@ def in_order(inputs: Any, named: Mapping[str, Any], metadata: MethodMetadata) ->
                        for info in further)]
 
 
-def inputs_of_archive(archive: Mapping[str, np.ndarray], metadata: MethodMetadata,
-                      ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """The arrays of an `.npz` archive as `in_order` takes them: those of keys in0, in1, .. (or
-    arr_0, ..) in that order, and those whose keys are names of inputs by name. Outputs, which an
-    archive may hold too, by their names or as out0, exact_out0, .., are left out.
+def inputs_of_archive(archive: Mapping[str, np.ndarray], metadata: MethodMetadata) -> list[Any]:
+    """The inputs that an `.npz` archive holds, in order: those of keys in0, in1, .. (or arr_0, ..),
+    and those whose keys are names of inputs. Outputs, which an archive may hold too, by their names
+    or as out0, exact_out0, .., are left out.
 
     Raises:
-        InputError: a key is none of these, or a number is missing.
+        InputError: a key is none of these, or one is missing: a number, or by names an input.
     """
     names = {info.name for info in metadata.inputs}
     outputs = {info.name for info in metadata.outputs}
@@ -68,7 +67,8 @@ def inputs_of_archive(archive: Mapping[str, np.ndarray], metadata: MethodMetadat
     if wanted is None:
         raise InputError(f"keys {', '.join(keys)}: expected names of the inputs "
                          f"{listed(metadata.inputs)}, or in0, in1, .. for all of them in order")
-    return [archive[key] for key in wanted], {key: archive[key] for key in keys if key in names}
+    return in_order([archive[key] for key in wanted],
+                    {key: archive[key] for key in keys if key in names}, metadata)
 
 
 def archive_keys(outputs: Sequence[TensorInfo]) -> list[str]:
