@@ -12,7 +12,7 @@ from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.hints import Any
-from vkrt.method.named_inputs import archive_keys, in_order, inputs_of_archive
+from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
 from vkrt.replaceable import check_replaceable
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
     progress.say(f"loading {options.model} ..")
     start = time.perf_counter()
     with Program(options.model, common.device_of(options), common.load_options(options),
-                 options.data_path) as program:
+                 options.data_path, progress.on_progress) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
         arrays = _inputs(options.input, metadata)
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
                 "memory": program.memory.as_dict()}
         lines = [f"{data['device']}: loaded in {data['load_ms']:.1f} ms, first run "
                  f"{data['run_ms']:.1f} ms"]
-        lines += [f"output {i}: {s}" for i, s in enumerate(data["outputs"])]
+        lines += [f"output {i}: {s}" for i, s in enumerate(map(_summary, outputs))]
         if options.output:
             lines.append(f"wrote {options.output}")
         if options.memory:
@@ -118,15 +118,12 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
     if not files:
         return [info.example() for info in metadata.inputs]
     arrays: list[np.ndarray] = []
-    named: dict[str, np.ndarray] = {}
     for name in files:
         suffix = Path(name).suffix.lower()
         try:
             if suffix == ".npz":
                 with np.load(name) as archive:
-                    numbered, by_name = inputs_of_archive(archive, metadata)
-                    arrays += numbered
-                    named |= by_name
+                    arrays += inputs_of_archive(archive, metadata)
             elif suffix == ".npy":
                 arrays.append(np.load(name))
             else:
@@ -134,8 +131,6 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
                                        if len(arrays) < len(metadata.inputs) else None))
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
-    if named:
-        return in_order(arrays, named, metadata)
     if len(arrays) == sum(not info.fixed for info in metadata.inputs):
         # What takes one value alone need not be in a file.
         given = iter(arrays)
