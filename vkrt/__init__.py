@@ -6,6 +6,7 @@
         y, = program.run(x)
 """
 
+import sys
 from importlib import import_module
 
 from vkrt import extensions
@@ -109,6 +110,11 @@ _LAZY = {
     "vkrt.vk.info": ("DeviceInfo",),
     "vkrt.work.lending": ("DeviceBuffer", "Semaphore"),
 }
+
+# From Python 3.13 on there are builds without the lock. What keeps counts here relies on it.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("vkrt needs the lock that this free-threaded Python runs without: start it "
+                      "with PYTHON_GIL=1 in the environment, or use the usual Python")
 
 extensions.install()
 
