@@ -128,7 +128,8 @@ def test_an_option_is_the_same_in_python_and_on_the_command_line(option):
 
 def test_every_option_is_documented():
     assert list(documented(vkrt.load.__doc__)) \
-        == ["source", "device", *(option.name for option in fields(vkrt.LoadOptions)), "data_path"]
+        == ["source", "device", *(option.name for option in fields(vkrt.LoadOptions)), "data_path",
+            "on_progress"]
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

@@ -6,7 +6,7 @@ import io
 import threading
 
 import pytest
-from support import MODELS
+from support import MODELS, write_tokenizer
 
 import vkrt
 from vkrt.cli import main as cli
@@ -89,6 +89,34 @@ def test_what_stays_is_written_once():
     assert bench.screen.getvalue() == written
 
 
+def test_a_bar_of_what_is_loaded():
+    bench = Bench()
+    bench.progress.say("loading ..")
+    bench.progress.on_progress("read the program", 0, 0)
+    assert bench.screen.line == "loading .."
+    for done, bar in ((3, "." * 20), (300, "#" * 15 + "." * 5)):
+        bench.progress.on_progress("weights", done * 10**6, 400 * 10**6)
+        assert bench.screen.line == f"[{bar}] weights {done} of 400 MB, loading .."
+    assert bench.after(0, 0) == bench.after(PATIENCE, 0) != "loading .."
+    assert bench.after(0, 2) and bench.after(PATIENCE, 2) == "compiling 2 kernels .."
+    assert "300 of 400 MB" in bench.after(INTERVAL, 0)
+    bench.progress.on_progress("weights", 400 * 10**6, 400 * 10**6)
+    assert bench.screen.line == "loading .."
+    bench.progress.say("")
+    assert bench.screen.line == ""
+
+
+def test_a_line_fits_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    bench = Bench()
+    bench.progress.say("loading " + "a" * 100)
+    assert bench.screen.line == "loading " + "a" * 21
+    bench.progress.on_progress("weights", 1, 10**9)
+    assert bench.screen.line == "[....................] weight"
+    bench.progress.say("")
+    assert bench.screen.line == ""
+
+
 def test_a_stream_that_nobody_reads():
     class Broken(io.StringIO):
         def write(self, text: str) -> int:
@@ -127,3 +155,101 @@ def test_the_command_line_decides(capsys, monkeypatch, wanted):
     assert on_screen(error) == "" and threading.active_count() == before
     assert cli.main(["run", MLP]) == 0
     assert capsys.readouterr().err == ""
+
+
+class Terminal(Screen):
+    """What stderr is where somebody looks."""
+
+    def isatty(self):
+        return True
+
+
+# Weights in several batches, so that there is something between their beginning and end
+COPIED = ["--weights", "copy", "--chunk", "4KiB"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize(("command", "name", "words"), [
+    ("run", "mlp", COPIED), ("bench", "mlp", [*COPIED, "--runs", "1"]),
+    ("generate", "llama", [*COPIED, "--prompt", "w1", "--max-tokens", "1"]),
+    ("pack", "conv_mix", [])])
+def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_path):
+    """On one there is a bar with every command that loads for long. It is gone before the command
+    ends, and not there where the output is for a program or stderr is a file."""
+    model = tmp_path / "model.pte"
+    model.write_bytes((MODELS / f"{name}.pte").read_bytes())
+    if command == "generate":
+        write_tokenizer(tmp_path)
+    part = "pack" if command == "pack" else "weights"
+    bars = []
+    for terminal, further in ((True, []), (True, ["--json"]), (False, [])):
+        screen = Terminal() if terminal else Screen()
+        monkeypatch.setattr("sys.stderr", screen)
+        assert cli.main([command, str(model), *words, *further]) == 0
+        written = screen.getvalue().partition("\n")[0]
+        assert on_screen(written) == ""
+        bars.append(written.count(f"] {part} "))
+    monkeypatch.undo()
+    assert bars[0] > 0 and bars[1:] == [0, 0]
+
+
+# What on_progress= hears
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("options", [{}, {"weights": "direct"}, {"weights": "copy"},
+                                     {"memory_budget": "smallest"}], ids=str)
+def test_progress_of_a_load(device, monkeypatch, options):
+    """Every part when it is done, bytes of weights as they come, and nothing after the load. The
+    weights and what is planned are those of a load that nobody follows."""
+    monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
+    heard = []
+    with vkrt.load(MLP, device) as silent:
+        names = [span.name for span in silent.memory.stopwatch.spans]
+        expected, = silent.run(x := silent.metadata().inputs[0].example())
+    options = {"chunk": 4096, **options}
+    with vkrt.load(MLP, device, **options, on_progress=lambda *words: heard.append(words)) as loud:
+        assert [name for name, done, total in heard if done == total] == names
+        between = [words for words in heard if words[1] < words[2]]
+        assert {name for name, _, _ in between} <= {"weights"}
+        counts = [done for name, done, _ in heard if name == "weights"]
+        assert counts == sorted(set(counts)) and counts[0] <= counts[-1]
+        copied = sum(record.nbytes for record in loud.memory.placements
+                     if record.placement in ("direct", "staged"))
+        assert counts[-1] == copied and all(total in (0, copied) for _, _, total in heard)
+        assert between or "weights" not in options
+        count = len(heard)
+        assert loud.run(x)[0].tobytes() == expected.tobytes() and len(heard) == count
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("weights", ["direct", "copy"])
+def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
+    monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
+    before = live_objects()
+    for last in ("read the program", "start the driver", "weights", "allocate and record"):
+
+        def stop(name, done, total, last=last):
+            if name == last:
+                raise KeyboardInterrupt(f"{name} {done}")
+
+        with pytest.raises(KeyboardInterrupt, match=last):
+            vkrt.load(MLP, device, weights=weights, chunk=4096, on_progress=stop)
+        assert live_objects() == before
+
+
+@pytest.mark.driver
+def test_progress_of_packing(device, tmp_path):
+    model, heard = tmp_path / "mlp.pte", []
+    model.write_bytes((MODELS / "mlp.pte").read_bytes())
+    packed = vkrt.pack(model, device=device, on_progress=lambda *words: heard.append(words))
+    assert [name for name, _, _ in heard] == ["pack"] * packed.weights
+    assert heard[-1] == ("pack", packed.nbytes, packed.nbytes)
+
+    def stop(name, done, total):
+        raise ValueError("enough")
+
+    (tmp_path / "mlp.pte.vkpack").unlink()
+    with pytest.raises(ValueError, match="enough"):
+        vkrt.pack(model, device=device, on_progress=stop)
+    assert [path.name for path in tmp_path.iterdir()] == ["mlp.pte"]

@@ -38,6 +38,23 @@ def test_nothing_is_imported_early():
         "vkrt.errors", "vkrt.extensions", "vkrt.hints", "vkrt.version"}
 
 
+def test_a_python_without_its_lock_is_refused():
+    """In one sentence, before an extension module is loaded; with the lock nothing is said."""
+    code = """
+        import sys
+        sys._is_gil_enabled = lambda: sys.argv[1] == "on"
+        try:
+            import vkrt
+        except ImportError as error:
+            print(error)
+        print(sorted(name for name in sys.modules if name.startswith("vkrt.vk")))
+    """
+    said, loaded = run_python(code, "off").splitlines()
+    assert said == ("vkrt needs the lock that this free-threaded Python runs without: start it "
+                    "with PYTHON_GIL=1 in the environment, or use the usual Python")
+    assert loaded == "[]" and run_python(code, "on").splitlines() == ["[]"]
+
+
 @pytest.mark.driver
 def test_a_load_brings_no_numpy():
     """A host in C, whose tensors are no arrays, does not wait for it."""

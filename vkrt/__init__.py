@@ -6,11 +6,13 @@
         y, = program.run(x)
 """
 
+import sys
 from importlib import import_module
 
 from vkrt import extensions
 from vkrt.errors import (
     CancelledError,
+    ClosedError,
     DeviceLostError,
     DeviceMemoryError,
     ForkedError,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CancelledError",
+    "ClosedError",
     "Device",
     "DeviceBuffer",
     "DeviceInfo",
@@ -108,15 +111,21 @@ _LAZY = {
     "vkrt.work.lending": ("DeviceBuffer", "Semaphore"),
 }
 
+# From Python 3.13 on there are builds without the lock. What keeps counts here relies on it.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError("vkrt needs the lock that this free-threaded Python runs without: start it "
+                      "with PYTHON_GIL=1 in the environment, or use the usual Python")
+
 extensions.install()
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in _LAZY.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(module), name)
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # which would take every name for one of these
+    def __getattr__(name: str) -> Any:
+        for module, names in _LAZY.items():
+            if name in names:
+                value = globals()[name] = getattr(import_module(module), name)
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

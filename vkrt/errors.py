@@ -36,6 +36,10 @@ class StateError(VkrtError, RuntimeError):
     reset, or loaded."""
 
 
+class ClosedError(VkrtError, ValueError):
+    """What is used was closed before: a program, a method, a device, or what belongs to one."""
+
+
 class CancelledError(VkrtError, RuntimeError):
     """Another thread has ended the run, by `cancel` of a program or a method."""
 
@@ -49,7 +53,7 @@ class VulkanError(VkrtError, RuntimeError):
         node: which node of the program was being prepared or run, or None.
     """
 
-    def __init__(self, message, result=0, call="", node=None):
+    def __init__(self, message: str, result: int = 0, call: str = "", node: str | None = None):
         super().__init__(message)
         self.result = result
         self.call = call
@@ -67,8 +71,9 @@ class DeviceMemoryError(VulkanError, MemoryError):
         breakdown: the memory plan as a dict of bytes, where one exists.
     """
 
-    def __init__(self, message, result=0, call="", node=None, *, asked=0, heap=0, budget=0,
-                 in_use=0, breakdown=None):
+    def __init__(self, message: str, result: int = 0, call: str = "", node: str | None = None, *,
+                 asked: int = 0, heap: int = 0, budget: int = 0, in_use: int = 0,
+                 breakdown: dict[str, int] | None = None):
         super().__init__(message, result, call, node)
         self.asked = asked
         self.heap = heap
@@ -84,7 +89,8 @@ class PipelineError(VulkanError):
         shaders: names of the variants that it refused, the one that the message names first.
     """
 
-    def __init__(self, message, result=0, call="", node=None, *, shaders=()):
+    def __init__(self, message: str, result: int = 0, call: str = "", node: str | None = None, *,
+                 shaders: tuple[str, ...] = ()):
         super().__init__(message, result, call, node)
         self.shaders = tuple(shaders)
 

@@ -18,6 +18,7 @@ from vkrt.packed.format import MAGIC
 from vkrt.packed.sidecar import Sidecar
 from vkrt.packed.writer import jobs_of, write
 from vkrt.replaceable import check_replaceable
+from vkrt.report.stopwatch import OnProgress
 from vkrt.vk.device import Device
 from vkrt.work.records import WorkList
 
@@ -45,7 +46,8 @@ class Packed:
 
 
 def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *,
-         device: Any = None, storage: str = "auto", data_path: Any = None) -> Packed:
+         device: Any = None, storage: str = "auto", data_path: Any = None,
+         on_progress: OnProgress | None = None) -> Packed:
     """Saves packed weights in a file that `vkrt.load` finds, checks and uses.
 
     They are those of all methods that the kernels read in another layout than the program has, and
@@ -61,6 +63,8 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
             alike, as all with the same storage do.
         data_path: of the program's external data, see `vkrt.load`. The file of packed weights
             belongs to the program together with these.
+        on_progress: called with "pack", the bytes of weights that are packed, and all of them; what
+            it raises ends the call, and nothing is written.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -80,7 +84,7 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
         owned = not isinstance(device, Device)
         opened = Device.open(device) if owned else device
         try:
-            return _pack(description, name, opened.info, storage)
+            return _pack(description, name, opened.info, storage, on_progress)
         finally:
             if owned:
                 opened.close()
@@ -88,7 +92,8 @@ def pack(source: str | os.PathLike[str], output: str | os.PathLike[str] | None =
         description.close()
 
 
-def _pack(description: Description, output: str, info: Any, storage: str) -> Packed:
+def _pack(description: Description, output: str, info: Any, storage: str,
+          on_progress: OnProgress | None) -> Packed:
     target = target_of(info, storage)
     works: list[WorkList] = []
     skipped: dict[str, str] = {}
@@ -105,7 +110,8 @@ def _pack(description: Description, output: str, info: Any, storage: str) -> Pac
     jobs = jobs_of(works, sources)
     if not jobs:
         return Packed(None, info.name, target.storage, 0, 0, 0, skipped)
-    header = write(output, jobs, sources, device=info.name, storage=target.storage)
+    header = write(output, jobs, sources, device=info.name, storage=target.storage,
+                   on_progress=on_progress)
     return Packed(output, info.name, target.storage, len(header.entries),
                   sum(entry.nbytes for entry in header.entries), os.path.getsize(output), skipped)
 

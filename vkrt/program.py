@@ -9,20 +9,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 
 from vkrt.description import Description
-from vkrt.errors import PipelineError
+from vkrt.errors import ClosedError, InputError, PipelineError
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
+from vkrt.method.device_bound import DeviceBound
 from vkrt.method.kept import Kept, PlanFiles
 from vkrt.method.method import Method
+from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
 from vkrt.method.states import State
 from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
+from vkrt.report.stopwatch import OnProgress
 from vkrt.runtime.refusals import note
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from vkrt.method.profile import Profile
 
 
-class Program:
+class Program(DeviceBound):
     """A program loaded on a device. Made by `vkrt.load`; a context manager.
 
     Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
@@ -45,9 +49,9 @@ class Program:
     """
 
     def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
-                 data_path: Any = None, told: Callable[[str], object] | None = None):
+                 data_path: Any = None, on_progress: OnProgress | None = None):
         self._report = MemoryReport()
-        self._report.stopwatch.told = told
+        self._report.stopwatch.on_progress = on_progress
         self._options = options or LoadOptions()
         self._lock = threading.Lock()
         self._methods: dict[str, Method] = {}
@@ -80,7 +84,7 @@ class Program:
             self.close()
             raise
         finally:
-            self._report.stopwatch.told = None
+            self._report.stopwatch.on_progress = None
 
     def _load_first(self, plans: PlanFiles) -> None:
         """Loads the method that is loaded at once, by its kept plan if there is one."""
@@ -126,6 +130,38 @@ class Program:
             report=self._report, store=store, allocator=self._allocator, **further)
         self._report.file_plan += graph.file_arena
 
+    def __repr__(self):
+        name = self._description.source.name
+        if self._closed:
+            return f"<vkrt.Program {name}, closed>"
+        methods = ", ".join(repr(self._methods[name].metadata) if name in self._methods else name
+                            for name in self.method_names)
+        return (f"<vkrt.Program {name} on {self._device.info.name if self._device else '?'}: "
+                f"{methods}; {self._report.measured_peak:,} bytes at most>")
+
+    def _repr_html_(self) -> str:
+        """Inputs, outputs, bytes and placements as a table, for notebooks."""
+        from html import escape  # for notebooks, which have it
+
+        rows = [("program", self._description.source.name),
+                ("device", self._device.info.name if self._device else "")]
+        for method in self._methods.values():
+            for kind, infos in (("input", method.metadata.inputs),
+                                ("output", method.metadata.outputs)):
+                rows += [(f"{kind} {info.name} of {method.metadata.name}", str(info))
+                         for info in infos]
+        memory = self._report
+        rows += [(name, f"{nbytes:,} B") for name, nbytes in (
+            ("weights", memory.weights), ("activations", memory.activations),
+            ("state", memory.state), ("planned peak", memory.planned_peak),
+            ("measured peak", memory.measured_peak))]
+        kinds = sorted({record.placement for record in memory.placements})
+        for kind in kinds:
+            sizes = [r.nbytes for r in memory.placements if r.placement == kind]
+            rows.append((f"{kind} weights", f"{len(sizes)}, {sum(sizes):,} B"))
+        return "<table>" + "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+                                   for name, text in rows) + "</table>"
+
     @property
     def method_names(self) -> tuple[str, ...]:
         """Names of the program's methods."""
@@ -138,8 +174,9 @@ class Program:
         return self._description.constants
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device the program is on."""
+        assert self._device is not None
         return self._device
 
     @property
@@ -169,7 +206,7 @@ class Program:
         self._check_process()
         with self._lock:
             if self._closed:
-                raise ValueError("the program is closed")
+                raise ClosedError("the program is closed; load it again")
             if name not in self._methods:
                 self._report.stopwatch.start()
                 self._report.growth.took("rest")
@@ -178,31 +215,43 @@ class Program:
                 self._add(graph, packed=self._description.packed(self._options))
             return self._methods[name]
 
-    def run(self, *inputs: Any, method: str = "forward",
-            out: Sequence[Any] | None = None, state: State | None = None) -> list[Any]:
-        """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol).
+    def run(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
+            state: State | None = None, outputs: str = "numpy", **named: Any) -> list[Any]:
+        """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol);
+        calling the program does the same.
 
         Args:
             inputs: one per input of the method, of exactly its dtype and of its sizes or, in
-                dynamic dimensions, less.
+                dynamic dimensions, less; or one dictionary of them by name.
             out: arrays to write the outputs to, of the sizes they have at these inputs. Inputs and
                 outputs may be `DeviceBuffer`s, too, see `run_async`.
             state: one of `new_state`, of this method; by default its first.
+            outputs: "numpy", or "torch" for tensors over the same memory.
+            named: inputs by the names in `metadata`. One that is called as an argument of this
+                function goes into the dictionary.
 
         Returns:
-            The outputs, as numpy arrays.
+            The outputs, as numpy arrays or PyTorch's tensors.
 
         Raises:
-            InputError: an argument does not fit.
+            InputError: an argument does not fit, or PyTorch is asked for and not installed.
+            ClosedError: the program is closed.
             StateError: a run before failed in the middle of changing the state.
             VulkanError: the device failed; ForkedError in a process that was forked after the
                 program was loaded.
         """
-        return self.load_method(method).execute(inputs, out, state)
+        convert = None if outputs == "numpy" else _converter(outputs)
+        loaded = self.load_method(method)
+        if named:
+            inputs = tuple(in_order(inputs, named, loaded.metadata))
+        results = loaded.execute(inputs, out, state)
+        return results if convert is None else [convert(result) for result in results]
+
+    __call__ = run
 
     def run_async(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
                   state: State | None = None, wait: Sequence[Semaphore] = (),
-                  signal: Sequence[Semaphore] = ()) -> Run:
+                  signal: Sequence[Semaphore] = (), **named: Any) -> Run:
         """Begins a run and returns once the device has it, see `Method.start`.
 
         Inputs and outputs may be `DeviceBuffer`s of a host that has made the device itself (see
@@ -211,7 +260,7 @@ class Program:
         call of the same method waits for the run before.
 
         Args:
-            inputs, out: as for `run`, or `DeviceBuffer`s.
+            inputs, out, named: as for `run`, or `DeviceBuffer`s.
             state: as for `run`.
             wait: the host's semaphores that the device waits for first.
             signal: those that it signals when the run is done.
@@ -222,7 +271,10 @@ class Program:
         Raises:
             As `run`; what goes wrong later `Run.result` raises.
         """
-        return self.load_method(method).start(inputs, out, state, wait, signal)
+        loaded = self.load_method(method)
+        if named:
+            inputs = tuple(in_order(inputs, named, loaded.metadata))
+        return loaded.start(inputs, out, state, wait, signal)
 
     def release_buffers(self) -> None:
         """Forgets all `DeviceBuffer`s that runs were given, so that the host may destroy them.
@@ -337,6 +389,18 @@ class Program:
         self.close()
 
 
+def _converter(outputs: str) -> Callable[[Any], Any]:
+    """What makes a result of the kind that `outputs=` names, without a copy."""
+    if outputs != "torch":
+        raise InputError(f"outputs={outputs!r}: expected 'numpy' or 'torch'")
+    try:
+        from_dlpack = import_module("torch").from_dlpack
+    except ImportError as error:
+        raise InputError(f"outputs='torch' needs PyTorch, which cannot be imported ({error}); pip "
+                         "install torch") from error
+    return lambda result: from_dlpack(result) if hasattr(result, "__dlpack__") else result
+
+
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
@@ -344,7 +408,8 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
          fusions: str = "on", specialize: str = "few",
          pipeline_cache: str | os.PathLike[str] = "auto",
          plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
-         chunk: int = DEFAULT_CHUNK, data_path: Any = None) -> Program:
+         chunk: int = DEFAULT_CHUNK, data_path: Any = None,
+         on_progress: OnProgress | None = None) -> Program:
     """Loads a program onto a device.
 
     Args:
@@ -401,6 +466,9 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         data_path: where constants are that were exported apart from the program: the path of a
             `.ptd` file (or its bytes), or several of those. Weights in them are treated as those of
             the program are. Their bytes are not compared with their names; `vkrt.verify` does.
+        on_progress: called with the name of a part of the load, the bytes of it that are done, and
+            all of them: with equal numbers, 0 where it has no bytes, when the part is done, and of
+            "weights" also before. What it raises ends the load.
 
     Returns:
         The program, to be closed (`with vkrt.load(..) as program:`).
@@ -418,4 +486,4 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
         packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
-        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path)
+        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path, on_progress)

@@ -327,6 +327,39 @@ def test_registered_once(fake, device):
         register(fake, device)
 
 
+def test_the_same_options_again(fake, device):
+    """Also while programs are loaded, which go on."""
+    register(fake, device, storage="buffer")
+    path = MODELS / "mlp.pte"
+    inputs = inputs_of(path)
+    with fake.load(path) as method:
+        expected = method.run(*inputs)
+        register(fake, device, storage="buffer")
+        same(method.run(*inputs), expected)
+        for other in ({"storage": "texel"}, {"storage": "buffer", "chunk": 1 << 16}):
+            with pytest.raises(VkrtError, match="cannot change"):
+                register(fake, device, **other)
+        with pytest.raises(VkrtError, match="cannot change"):
+            register(fake, None, storage="buffer")
+    register(fake, device)
+
+
+def test_the_last_error_is_that_of_the_last_call(fake):
+    path = MODELS / "pair-dyn.pte"
+    inputs = inputs_of(path, "call0_")
+    wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
+    for _ in range(2):
+        refused(DAMAGED, lambda: fake.load(path, damage=lambda blob: blob[:100]), "FormatError")
+        with fake.load(path) as method:
+            assert vkrt.executorch.last_error() is None
+            refused(INVALID_ARGUMENT, lambda: method.run(*wrong), "InputError")
+            method.run(*inputs)
+            assert vkrt.executorch.last_error() is None
+            refused(INVALID_ARGUMENT, lambda: method.run(*wrong), "InputError")
+        # Destroying delegates is no call that it speaks of.
+        assert "InputError" in vkrt.executorch.last_error()
+
+
 def test_options_are_checked():
     with pytest.raises(InputError, match="storage"):
         vkrt.executorch.register(storage="paper")

@@ -23,18 +23,34 @@ def lower(module, inputs, dynamic_shapes=None, **options):
     return lower_methods({"forward": (module, inputs)}, dynamic_shapes, **options)
 
 
-def lower_methods(methods, dynamic_shapes=None, **options):
-    """The same for a program of several methods: name -> (module, inputs)."""
+def names_of(program, method="forward"):
+    """The constant method that tells vkrt what the arguments of an exported program's module are
+    called, for ``constant_methods=``."""
+    return {f"{method}_input_names": [spec.arg.name for spec in program.graph_signature.input_specs
+                                      if spec.kind.name == "USER_INPUT"]}
+
+
+def lower_methods(methods, dynamic_shapes=None, names=False, **options):
+    """The same for a program of several methods: name -> (module, inputs).
+
+    ``names``: whether the program has the names of the modules' arguments, too.
+    """
     from executorch.backends.vulkan.partitioner.vulkan_partitioner import VulkanPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
     logging.getLogger().setLevel(logging.WARNING)  # the partitioner lists every node otherwise
     warnings.filterwarnings("ignore", category=FutureWarning)  # executorch's own use of torch
     options = {k: v for k, v in options.items() if v is not False}
+    programs = {name: torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes,
+                                          strict=False)
+                for name, (module, inputs) in methods.items()}
+    constants = {}
+    for name, program in programs.items() if names else ():
+        constants |= names_of(program, name)
     edge = to_edge_transform_and_lower(
-        {name: torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes, strict=False)
-         for name, (module, inputs) in methods.items()},
+        programs,
         partitioner={name: [VulkanPartitioner(options)] for name in methods},
+        constant_methods=constants or None,
         compile_config=EdgeCompileConfig(_check_ir_validity=False),
     )
     return edge.to_executorch().buffer

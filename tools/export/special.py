@@ -11,6 +11,7 @@ second with a dynamic number of rows. The NAME.npz has the inputs step0_in0, ...
 step0_out0, ... of runs one after another.
 coder: two methods, ``encode`` and ``decode``, with two layers in common. Its
 NAME.npz has the arrays encode_in0, encode_out0, decode_in0, ...
+named: says how its inputs are called, and its outputs are a dictionary.
 
 Needs the same as tools/export/models.py.
 """
@@ -316,8 +317,28 @@ def make_coder():
     return pte, arrays
 
 
+class Named(nn.Module):
+    """Inputs of equal sizes, which only names tell apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, rows, mask, shift):
+        scores = self.linear(rows) * mask + shift
+        return {"scores": scores, "sums": scores.sum(1, keepdim=True)}
+
+
+def make_named():
+    """The program's bytes and its arrays."""
+    module, inputs = Named().eval(), (torch.randn(2, 4), torch.randn(2, 3), torch.randn(2, 3))
+    with torch.no_grad():
+        outputs = [output.numpy() for output in module(*inputs).values()]
+    return lower(module, inputs, names=True), arrays_of(inputs, outputs)
+
+
 PROGRAMS = {**{name: partial(make_dynamic, name) for name in DYNAMIC}, "buffers": make_buffers,
-            "buffers_dynamic": make_buffers_dynamic, "coder": make_coder}
+            "buffers_dynamic": make_buffers_dynamic, "coder": make_coder, "named": make_named}
 
 if __name__ == "__main__":
     run_tool("Make the special test programs.", PROGRAMS, lambda name: PROGRAMS[name](),

@@ -21,8 +21,7 @@ from vkrt.capi.table cimport (
 from vkrt.capi import arrays, loading
 from vkrt.capi.codes import CapacityError, code_of, text_of
 from vkrt.capi.handles import (
-    as_closed, close_program, close_state, info_at, method_of, name_at, new_state, programs,
-    state_of,
+    close_program, close_state, info_at, method_of, name_at, new_state, programs, state_of,
 )
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
@@ -399,10 +398,7 @@ cdef int run(vkrt_failure* failure, vkrt_program program, const char* method, vk
         given = [input_of(&inputs[index], infos[index] if index < len(infos) else None, index)
                  for index in range(input_count)]
         out.tensors, out.count, out.infos = outputs, output_count, loaded.metadata.outputs
-        try:
-            loaded.execute(given, out, state_of(loaded, <size_t>state))
-        except ValueError as error:
-            raise as_closed(error)
+        loaded.execute(given, out, state_of(loaded, <size_t>state))
     except BaseException as error:
         return failed(failure, error)
     return VKRT_OK

@@ -5,16 +5,12 @@ from __future__ import annotations
 from vkrt import errors
 
 
-class ClosedError(errors.VkrtError):
-    """A handle is closed, or never was one."""
-
-
 class CapacityError(errors.VkrtError):
     """The caller's memory is too small for a result."""
 
 
 CODES = (
-    (ClosedError, 2),
+    (errors.ClosedError, 2),
     (errors.InputError, 3),
     (CapacityError, 4),
     (errors.FormatError, 5),

@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Callable
 
 from vkrt.capi import sharing
-from vkrt.capi.codes import ClosedError
 from vkrt.dataclass import dataclass
-from vkrt.errors import InputError
+from vkrt.errors import ClosedError, InputError
 from vkrt.hints import Any, Generic, TypeVar
 from vkrt.method.method import Method
 from vkrt.method.run import Run
@@ -88,18 +87,7 @@ def method_of(program: Program, name: str | None) -> Method:
         InputError: there is no such method.
         ClosedError: the program was closed meanwhile.
     """
-    try:
-        return program.load_method(name or "forward")
-    except ValueError as error:
-        raise as_closed(error) from error
-
-
-def as_closed(error: ValueError) -> Exception:
-    """A plain ValueError of a program or a method is one that is closed; other errors are
-    classes of their own."""
-    if type(error) is ValueError:
-        return ClosedError(str(error))
-    return error
+    return program.load_method(name or "forward")
 
 
 def state_of(method: Method, number: int) -> State | None:

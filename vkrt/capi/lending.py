@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkrt.capi.handles import as_closed, method_of, programs, runs, state_of
+from vkrt.capi.handles import method_of, programs, runs, state_of
 from vkrt.work.lending import DeviceBuffer, Semaphore
 
 
@@ -14,10 +14,7 @@ def submit(program: int, method: str | None, state: int, inputs: Sequence[Device
            signals: Sequence[Semaphore]) -> int:
     """Begins a run, see `vkrt.Program.run_async`; the bytes that the device copies."""
     loaded = method_of(programs.get(program), method)
-    try:
-        run = loaded.start(inputs, outputs, state_of(loaded, state), waits, signals)
-    except ValueError as error:
-        raise as_closed(error) from error
+    run = loaded.start(inputs, outputs, state_of(loaded, state), waits, signals)
     runs[program, loaded.metadata.name] = run
     return run.copied_bytes
 

@@ -33,15 +33,15 @@ def load(source: Any, device: str | Adopted | None, budget: int, smallest: bool,
         What `vkrt.load` raises.
     """
 
-    def told(what: str) -> None:
-        if progress is not None and progress(what):
+    def on_progress(what: str, done: int, total: int) -> None:
+        if progress is not None and done == total and progress(what):
             raise CancelledError(f"the host has ended the load after: {what}")
 
     try:
         maximum: int | str | None = SMALLEST if smallest else budget or None
         options = LoadOptions(memory_budget=maximum, **words)
         program = Program(source, _device(device), options, data_paths or None,
-                          None if progress is None else told)
+                          None if progress is None else on_progress)
     except BaseException:
         if isinstance(device, Adopted):
             give_back(device)

@@ -225,7 +225,7 @@ typedef struct vkrt_method_info {
 
 typedef struct vkrt_tensor_info {
     size_t size;
-    char name[VKRT_MAX_NAME];
+    char name[VKRT_MAX_NAME]; /* as the program has it, else "input_0", "output_0", .. */
     int32_t dtype;
     int32_t rank;
     int64_t sizes[VKRT_MAX_RANK]; /* upper bounds */

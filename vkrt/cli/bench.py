@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from vkrt.cli import common
-from vkrt.cli.progress import add_progress, progress_of
+from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.cli.reference import FORMS, load_reference
 from vkrt.dataclass import asdict, dataclass
 from vkrt.errors import InputError
@@ -21,6 +21,7 @@ from vkrt.ops.flops import flops_of
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Program
 from vkrt.report.columns import columns
+from vkrt.report.stopwatch import OnProgress
 from vkrt.vk.device import Device
 
 # Pages may be busy for a moment when they are to leave the system's cache.
@@ -49,10 +50,10 @@ def execute(options: argparse.Namespace) -> int:
             raise InputError("--against compares one model; pass one")
         reference = load_reference(options.against)
     loading = common.load_options(options)
-    with (progress_of(options),
+    with (progress_of(options) as progress,
           Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device):
         results = [bench(model, device, loading, runs=options.runs, method=options.method,
-                         reference=reference, data_path=options.data_path)
+                         reference=reference, data_path=options.data_path, progress=progress)
                    for model in options.models]
     common.show(options, [result.as_dict() for result in results], text(results, options.against))
     return 0
@@ -149,7 +150,7 @@ def repeated(run: Callable[[], Any], runs: int) -> Times:
 
 def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
           method: str = "forward", reference: Callable[..., Sequence[np.ndarray]] | None = None,
-          data_path: Any = None) -> Result:
+          data_path: Any = None, progress: Progress | None = None) -> Result:
     """Measures a program on an open device.
 
     It is loaded three times: once that does not count (imports of vkrt, the driver's shaders),
@@ -159,6 +160,7 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
         device: an open `Device`.
         reference: computes the outputs for the inputs, as arrays, to be timed as well.
         data_path: of the program's external data, see `vkrt.load`.
+        progress: shows the load that does not count, and then what is measured.
 
     Raises:
         OSError, FormatError, UnsupportedError, VulkanError: as `vkrt.load`.
@@ -167,8 +169,10 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
     if runs < 1:
         raise InputError(f"{runs} runs: expected 1 or more")
 
-    def load() -> Program:
-        program = Program(path, device, options, data_path)
+    progress = progress or Progress(None)
+
+    def load(on_progress: OnProgress | None = None) -> Program:
+        program = Program(path, device, options, data_path, on_progress)
         try:
             program.load_method(method)
         except BaseException:
@@ -176,7 +180,9 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
             raise
         return program
 
-    load().close()
+    progress.say(f"loading {path} ..")
+    load(progress.on_progress).close()
+    progress.say(f"measuring {path} ..")
     why = drop_from_cache(path)
     cold = None
     if not why:

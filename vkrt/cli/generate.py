@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vkrt.cli import common
+from vkrt.cli.progress import add_progress, progress_of
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.hints import Any, TextIO
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="tokens of a prompt that are read at a time; more take more memory "
                              "(default: 64)")
     common.add_load_options(parser)
+    add_progress(parser)
     common.add_json(parser)
 
 
@@ -61,8 +63,11 @@ def execute(options: argparse.Namespace) -> int:
     tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
     sampler = Sampler(options.temperature, options.top_k, options.top_p,
                       options.repetition_penalty, options.seed)
-    with Program(options.model, common.device_of(options), common.load_options(options),
-                 options.data_path) as program:
+    with progress_of(options) as progress:
+        progress.say(f"loading {options.model} ..")
+        loaded = Program(options.model, common.device_of(options), common.load_options(options),
+                         options.data_path, progress.on_progress)
+    with loaded as program:
         session = Session(LanguageModel(program, options.method), chunk=options.prefill)
         writer = _Writer(options, tokenizer, sampler, session)
         if options.chat:

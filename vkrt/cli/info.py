@@ -81,7 +81,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
     counts = graph.operator_counts() - kernels
     data: dict[str, Any] = {
         "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
-        "outputs": [str(o) for o in metadata.outputs],
+        "outputs": [f"{o.name}: {o}" for o in metadata.outputs],
         "delegates": len(plan_of.delegates),
         "dynamic": graph.is_dynamic,
         "kernels": dict(sorted(kernels.items())),

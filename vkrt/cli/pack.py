@@ -6,6 +6,7 @@ import argparse
 import time
 
 from vkrt.cli import common
+from vkrt.cli.progress import add_progress, progress_of
 from vkrt.packer import check, pack
 
 
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write nothing, but read the file of packed weights and compare its "
                              "checksums (default: write it)")
     common.add_load_options(parser, "storage")
+    add_progress(parser)
     common.add_json(parser)
 
 
@@ -29,8 +31,11 @@ def execute(options: argparse.Namespace) -> int:
                     f"{name}: every byte is as it was saved")
         return 0
     start = time.perf_counter()
-    done = pack(options.model, options.packed, device=common.device_of(options),
-                storage=options.storage, data_path=options.data_path)
+    with progress_of(options) as progress:
+        progress.say(f"packing {options.model} ..")
+        done = pack(options.model, options.packed, device=common.device_of(options),
+                    storage=options.storage, data_path=options.data_path,
+                    on_progress=progress.on_progress)
     seconds = time.perf_counter() - start
     data = {"file": options.model, "output": done.output, "device": done.device,
             "storage": done.storage, "weights": done.weights, "bytes": done.nbytes,

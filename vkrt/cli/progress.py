@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import threading
 import time
@@ -11,6 +12,9 @@ from contextlib import contextmanager, suppress
 
 from vkrt.hints import TextIO
 from vkrt.runtime.pipelines import in_the_making
+
+# Signs of a bar
+WIDTH = 20
 
 # Seconds for which kernels are compiled without a word, and from one look to the next
 PATIENCE, INTERVAL = 1.0, 0.1
@@ -29,15 +33,24 @@ class Progress:
                  making: Callable[[], int] = in_the_making):
         self._stream, self._clock, self._making = stream, clock, making
         self._lock = threading.Lock()
-        self._text = self._shown = ""
+        self._text = self._bar = self._shown = ""
         # Since when kernels have been compiled without a break
         self._since: float | None = None
 
     def say(self, text: str) -> None:
         """Says what the command does now; "" clears the line."""
         with self._lock:
-            self._text = text
+            self._text, self._bar = text, ""
             self._show(text)
+
+    def on_progress(self, phase: str, done: int, total: int) -> None:
+        """Shows a bar before the text until all bytes of a part of a load are done; `on_progress`
+        of `vkrt.load` and `vkrt.pack` may be this."""
+        with self._lock:
+            signs = WIDTH * done // max(total, 1)
+            self._bar = "" if done == total else (
+                f"[{'#' * signs:.<{WIDTH}}] {phase} {done / 1e6:,.0f} of {total / 1e6:,.0f} MB, ")
+            self._show(self._bar + self._text)
 
     def look(self) -> None:
         """Says how many kernels are left to compile, if that has been going on for long."""
@@ -49,9 +62,10 @@ class Progress:
                 self._since = now
             is_long = self._since is not None and now - self._since >= PATIENCE
             self._show(f"compiling {count} kernel{'s' if count > 1 else ''} .." if is_long
-                       else self._text)
+                       else self._bar + self._text)
 
     def _show(self, line: str) -> None:
+        line = line[:shutil.get_terminal_size().columns - 1]  # what wraps cannot be erased
         if line == self._shown or self._stream is None:
             return
         erased = f"\r{' ' * len(self._shown)}\r" if len(line) < len(self._shown) else "\r"

@@ -12,6 +12,7 @@ from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.hints import Any
+from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
 from vkrt.replaceable import check_replaceable
@@ -66,7 +67,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
     progress.say(f"loading {options.model} ..")
     start = time.perf_counter()
     with Program(options.model, common.device_of(options), common.load_options(options),
-                 options.data_path) as program:
+                 options.data_path, progress.on_progress) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
         arrays = _inputs(options.input, metadata)
@@ -75,7 +76,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
         outputs = program.run(*arrays, method=options.method)
         done = time.perf_counter()
         if options.output:
-            _save(options.output, outputs)
+            _save(options.output, outputs, metadata)
         data = {"device": program.device.info.name,
                 "outputs": [_summary(o) for o in outputs],
                 "load_ms": round((loaded - start) * 1e3, 2),
@@ -83,7 +84,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
                 "memory": program.memory.as_dict()}
         lines = [f"{data['device']}: loaded in {data['load_ms']:.1f} ms, first run "
                  f"{data['run_ms']:.1f} ms"]
-        lines += [f"output {i}: {s}" for i, s in enumerate(data["outputs"])]
+        lines += [f"output {i}: {s}" for i, s in enumerate(map(_summary, outputs))]
         if options.output:
             lines.append(f"wrote {options.output}")
         if options.memory:
@@ -122,8 +123,7 @@ def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
         try:
             if suffix == ".npz":
                 with np.load(name) as archive:
-                    keys = [k for k in archive.files if k.startswith("in")] or archive.files
-                    arrays += [archive[k] for k in keys]
+                    arrays += inputs_of_archive(archive, metadata)
             elif suffix == ".npy":
                 arrays.append(np.load(name))
             else:
@@ -179,10 +179,10 @@ def _check_output(name: str) -> None:
                       renames=False)
 
 
-def _save(name: str, outputs: list[Any]) -> None:
+def _save(name: str, outputs: list[Any], metadata: Any) -> None:
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
-        np.savez(name, **{f"out{i}": o for i, o in enumerate(outputs)})
+        np.savez(name, **dict(zip(archive_keys(metadata.outputs), outputs)))
     elif suffix == ".npy":
         np.save(name, outputs[0])
     else:

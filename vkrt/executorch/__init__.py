@@ -31,8 +31,8 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
              chunk: int | None = None) -> None:
     """Registers the backend "VulkanBackend" with the ExecuTorch runtime of this process.
 
-    May be called again, with other options, while no program with such delegates is loaded. The
-    registration lasts until the process ends.
+    May be called again: with the same options at any time, with others while no program with such
+    delegates is loaded. The registration lasts until the process ends.
 
     Args:
         device, storage, winograd, fusions, specialize, pipeline_cache, chunk: as `vkrt.load` has
@@ -44,7 +44,7 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
         UnsupportedError: ExecuTorch is not installed, or of a release that vkrt was not tested
             with (`VKRT_EXECUTORCH_ANY_VERSION=1` tries it all the same).
         VkrtError: the runtime has a backend of this name already, or no room for one more; or
-            programs are loaded.
+            programs are loaded, and the options are others.
     """
     from vkrt.executorch.runtime import find_runtime
     from vkrt.plan.memory_plan import DEFAULT_CHUNK
@@ -65,6 +65,8 @@ def _connect(runtime: Runtime, device: Any, options: Any) -> None:
     from vkrt.executorch.host import Host
 
     if _host is not None and _host.in_use:
+        if _host.made_of == (device, options):
+            return
         raise VkrtError("programs with Vulkan delegates are loaded, for which the options cannot "
                         "change; let go of them first")
     host = Host(device, options)
@@ -77,8 +79,8 @@ def _connect(runtime: Runtime, device: Any, options: Any) -> None:
 
 
 def last_error() -> str | None:
-    """What went wrong when a call of ExecuTorch's runtime failed last in this thread, in words:
-    the runtime itself hands on codes only. None if nothing has."""
+    """What went wrong when ExecuTorch's runtime called vkrt last in this thread, in words: the
+    runtime itself hands on codes only. None if nothing did: then it is the runtime's own fault."""
     from vkrt.executorch.failures import last_error as found
 
     return found()

@@ -11,6 +11,7 @@ import numpy as np
 from vkrt import pte
 from vkrt.errors import InputError, StateError
 from vkrt.executorch.arguments import Arguments
+from vkrt.executorch.failures import succeeded
 from vkrt.graph.alone import build_delegate_graph, is_dynamic
 from vkrt.hints import Any
 from vkrt.memory.fetched import SPACE, FetchedSource
@@ -138,6 +139,7 @@ class Delegate:
             self._execute(values)
         finally:
             self._running.release()
+        succeeded()
 
     def _execute(self, values: Sequence[Any]) -> None:
         method = self._method

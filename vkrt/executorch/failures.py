@@ -29,12 +29,17 @@ _local = threading.local()
 
 
 def last_error() -> str | None:
-    """What vkrt had to say when a call of ExecuTorch's runtime failed last in this thread.
+    """What vkrt had to say when ExecuTorch's runtime called it last in this thread.
 
     Returns:
-        The name and the message of the exception; None if nothing has failed.
+        The name and the message of the exception; None if that call went well, or there was none.
     """
     return getattr(_local, "text", None)
+
+
+def succeeded() -> None:
+    """Forgets what a call before has raised: what fails next may be the runtime's own."""
+    _local.text = None
 
 
 def failed(error: BaseException) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from vkrt.errors import VkrtError
 from vkrt.executorch.delegate import Delegate
+from vkrt.executorch.failures import succeeded
 from vkrt.hints import Any
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
@@ -21,9 +22,13 @@ class Host:
     Args:
         device: which, as `vkrt.load` has it; an open `vkrt.Device` stays the caller's.
         options: how delegates are loaded.
+
+    Attributes:
+        made_of: these two.
     """
 
     def __init__(self, device: Any, options: LoadOptions):
+        self.made_of = device, options
         self._selector = device
         self._options = options
         self._lock = threading.RLock()
@@ -59,6 +64,7 @@ class Host:
                 self._close_unused()
                 raise
             self._delegates.append(delegate)
+            succeeded()
             return delegate
 
     def _open(self) -> None:

@@ -14,6 +14,7 @@ from vkrt.graph.control import ControlFlow
 from vkrt.graph.delegate import DelegateNodes
 from vkrt.graph.graph import Graph, Guard, Node, node_of
 from vkrt.graph.kernels import CONVERT, REFUSED, Kernel, on_device, split_arguments
+from vkrt.graph.names import names_of
 from vkrt.graph.numbers import Number
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
@@ -64,6 +65,7 @@ class Builder:
         self.mutated = mutated
         self.external = external or pte.External()
         self.graph = Graph(plan.name)
+        self.graph.input_names, self.graph.output_names = names_of(program, plan)
         self.values: list[Any] = list(plan.values)
         self.adopted: set[Tensor] = set()
         # Values that an instruction has written, and what is where in planned memory.

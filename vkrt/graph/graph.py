@@ -87,6 +87,11 @@ def node_of(op: str, args: Sequence[Any], outs: Sequence[Tensor], label: str = "
     return Node(op, bounded(args), tuple(outs), label, is_host, kernel, formulas, guard)
 
 
+def default_names(kind: str, count: int) -> tuple[str, ...]:
+    """Names of inputs or outputs that have none: "input_0", .."""
+    return tuple(f"{kind}_{number}" for number in range(count))
+
+
 @dataclass
 class Graph:
     """A method as tensors and nodes.
@@ -107,6 +112,8 @@ class Graph:
         axes: of a method with dynamic shapes: the dimensions of inputs that change together, each
             as numbers of an input and of its dimension.
         states: what it keeps from run to run; their sizes are fixed.
+        input_names, output_names: as the file has them, see `vkrt.graph.names`; empty for a graph
+            that is no method of a file.
     """
 
     name: str
@@ -121,6 +128,8 @@ class Graph:
     values: Mapping[Read, int] = field(default_factory=dict)
     axes: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
     _last_use: dict[Tensor, int] = field(default_factory=dict)
 
     @property

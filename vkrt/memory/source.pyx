@@ -22,7 +22,7 @@ from posix.mman cimport (
 )
 from posix.unistd cimport close
 
-from vkrt.errors import FormatError
+from vkrt.errors import ClosedError, FormatError
 
 from vkrt.memory.system cimport forget, mincore, want_mapped
 
@@ -189,7 +189,7 @@ cdef class Source:
 
     cdef int _check_open(self) except -1:
         if self.closed:
-            raise ValueError(f"{self.name} is closed")
+            raise ClosedError(f"{self.name} is closed; load the program again")
         return 0
 
     cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1:

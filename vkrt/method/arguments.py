@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError
-from vkrt.graph.graph import Graph
+from vkrt.graph.graph import Graph, default_names
 from vkrt.graph.symbols import Symbol
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.compute_graph import ComputeGraph
@@ -26,7 +26,8 @@ class TensorInfo:
     """A method's input or output.
 
     Attributes:
-        name: from the program where it has one, else "input 0", "output 0", ...
+        name: from the program where it has one (see `vkrt.graph.names`), else "input_0",
+            "output_0", ...
         sizes: upper bounds of the sizes.
         dtype: numpy's name of the dtype. A number is as a tensor without dimensions: of int64,
             float64 or bool. "none" stands for None.
@@ -99,41 +100,52 @@ class MethodMetadata:
 
     def __repr__(self):
         return (f"{self.name}({', '.join(f'{i.name}: {i}' for i in self.inputs)}) -> "
-                f"({', '.join(map(str, self.outputs))})")
+                f"({', '.join(f'{o.name}: {o}' for o in self.outputs)})")
 
 
 def metadata_of(graph: Graph) -> MethodMetadata:
     """What a caller has to know of a graph."""
-    inputs = [_info(value, f"input {i}") for i, value in enumerate(graph.inputs)]
+    inputs = _infos(graph.inputs, graph.input_names, "input")
     inputs = [info if isinstance(value, (Tensor, Symbol)) else replace(info, fixed=(value,))
               for info, value in zip(inputs, graph.inputs)]
-    outputs = [_info(value, f"output {i}") for i, value in enumerate(graph.outputs)]
-    return MethodMetadata(graph.name, inputs, outputs)
+    return MethodMetadata(graph.name, inputs, _infos(graph.outputs, graph.output_names, "output"))
 
 
-# Numpy's names of Python's numbers
-NUMBERS = {"NoneType": "none", "bool": "bool", "float": "float64"}
+def _infos(values: Sequence[Any], names: Sequence[str], kind: str) -> list[TensorInfo]:
+    return list(map(_info, values, names or default_names(kind, len(values))))
 
 
-def _info(value: Any, default: str) -> TensorInfo:
+# Numpy's names of Python's numbers, and what a text is
+NUMBERS = {"NoneType": "none", "bool": "bool", "float": "float64", "str": "str"}
+
+
+def _info(value: Any, name: str) -> TensorInfo:
     if not isinstance(value, Tensor):
-        return TensorInfo(default, (), NUMBERS.get(type(value).__name__, "int64"))
-    name = default if value.name.startswith(("value ", "delegate ")) else value.name
+        return TensorInfo(name, (), NUMBERS.get(type(value).__name__, "int64"))
     sizes = tuple(value.bounds[d] if value.bounds and d in value.dynamic_dims else size
                   for d, size in enumerate(value.sizes))
     return TensorInfo(name, sizes, value.host_dtype, value.dynamic_dims)
 
 
-def as_array(value: Any, label: str) -> np.ndarray:
+def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
     """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__`.
 
+    Args:
+        dtype: what it should have, for messages.
+
     Raises:
-        InputError: it is none of these, or lives on a device the host cannot read.
+        InputError: it is none of these, is a list, or lives on a device the host cannot read.
     """
     if isinstance(value, HostMemory):
         return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray):
         return value
+    if isinstance(value, (list, tuple)):
+        if any(hasattr(item, "__array__") or hasattr(item, "__dlpack__") for item in value):
+            raise InputError(f"{label}: expected one array, got a {type(value).__name__} of "
+                             f"{len(value)}; pass each array by itself: run(*inputs)")
+        raise InputError(f"{label}: expected an array, got a {type(value).__name__}; pass "
+                         f"numpy.asarray(x, '{dtype}')")
     try:
         if hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
@@ -147,9 +159,14 @@ def check_count(given: Sequence[Any], infos: Sequence[TensorInfo], method: str,
                 what: str = "inputs") -> None:
     """Raises InputError unless there is one argument for every input (or output)."""
     if len(given) != len(infos):
-        wanted = ", ".join(f"'{i.name}' {i}" for i in infos) or "none"
-        raise InputError(f"method '{method}': expected {len(infos)} {what} ({wanted}), got "
-                         f"{len(given)}")
+        is_list = len(given) == 1 and isinstance(given[0], (list, tuple))
+        raise InputError(f"method '{method}': expected {len(infos)} {what} ({listed(infos)}), got "
+                         f"{len(given)}{'; pass them as run(*inputs)' if is_list else ''}")
+
+
+def listed(infos: Sequence[TensorInfo]) -> str:
+    """Inputs or outputs with their names, for messages."""
+    return ", ".join(f"'{info.name}' {info}" for info in infos) or "none"
 
 
 def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
@@ -164,7 +181,7 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
         return _check_buffer(value, info, label)
     if info.fixed or isinstance(value, NUMBER_TYPES):
         return _check_number(value, info, label)
-    array = as_array(value, label)
+    array = as_array(value, label, info.dtype)
     if str(array.dtype) != info.dtype or array.shape != info.sizes:
         got = f"{array.dtype}[{','.join(map(str, array.shape))}]"
         wrong = ""
@@ -172,6 +189,9 @@ def check_input(value: Any, info: TensorInfo, index: int) -> np.ndarray:
             wrong = _wrong_dimension(array.shape, info)
             if not wrong:
                 return _contiguous(array)
+        elif str(array.dtype) != info.dtype and not isinstance(array, HostMemory):
+            wrong = (f"; pass x.to(torch.{info.dtype})" if hasattr(value, "detach") else
+                     f"; pass numpy.asarray(x, '{info.dtype}')")
         raise InputError(f"{label}: expected {info}, got {got}{wrong}")
     return _contiguous(array)
 

@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from vkrt.dataclass import dataclass, replace
+from vkrt.dataclass import dataclass, fields, replace
 from vkrt.device.policy import policy_of
 from vkrt.digest import sha256
 from vkrt.errors import FormatError, UnsupportedError
@@ -62,8 +62,8 @@ from vkrt.work.tensor import Operand, Tensor, device_dtype
 
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
-VERSION = 2
-PARTS = 10
+VERSION = 3
+PARTS = 12
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
 # Packages whose extension modules plans depend on: what storages need, what is imported, ..
@@ -86,6 +86,7 @@ class Kept:
         methods: the names of all methods of the program.
         method: the name of this one.
         inputs, outputs: as `Graph` has them.
+        input_names, output_names: as `Graph` has them.
         file_arena: as `Graph` has it.
         work: the work list that runs.
         plan: of its memory.
@@ -96,6 +97,8 @@ class Kept:
     method: str
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
     file_arena: int
     work: WorkList
     plan: MemoryPlan
@@ -110,14 +113,15 @@ class Kept:
                 or any(isinstance(value, Symbol) for value in graph.inputs)):
             return None
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
-                   graph.file_arena, prepared.work, prepared.plan, prepared.limits,
-                   prepared.index_limits)
+                   graph.input_names, graph.output_names, graph.file_arena, prepared.work,
+                   prepared.plan, prepared.limits, prepared.index_limits)
 
     @property
     def graph(self) -> Graph:
         """The method's graph without its nodes."""
         return Graph(self.method, list(self.inputs), list(self.outputs),
-                     file_arena=self.file_arena)
+                     file_arena=self.file_arena, input_names=self.input_names,
+                     output_names=self.output_names)
 
     def prepare(self, device: Any, sources: Sequence[Any], options: LoadOptions,
                 ) -> Prepared | None:
@@ -141,6 +145,8 @@ class Kept:
         consistency.check(self.work, self.plan)
         work = self.work
         if (self.method not in self.methods or len(work.inputs) != len(self.inputs)
+                or len(self.input_names) not in (0, len(self.inputs))
+                or len(self.output_names) not in (0, len(self.outputs))
                 or len(work.outputs) != len(self.outputs)
                 or not all(operand is None or _is_operand_of(value, operand)
                            for value, operand in zip(self.inputs, work.inputs))
@@ -235,6 +241,7 @@ def to_bytes(kept: Kept) -> bytes:
     inputs, outputs = values.write(kept.inputs), values.write(kept.outputs)
     return seal(MAGIC, VERSION, text_of([
         list(kept.methods), kept.method, kept.file_arena, tensors.write(), inputs, outputs,
+        list(kept.input_names), list(kept.output_names),
         WorkListSchema().write(kept.work), plan_schema().write(kept.plan),
         many(LIMIT).write(kept.limits), many(INDEX_LIMIT).write(kept.index_limits)]))
 
@@ -246,14 +253,15 @@ def from_bytes(data: bytes) -> Kept | None:
         found = parsed(content)
         if end != len(data) or type(found) is not list or len(found) != PARTS:
             return None
-        (methods, method, file_arena, tensors, inputs, outputs, work, plan, limits,
-         index_limits) = found
+        (methods, method, file_arena, tensors, inputs, outputs, input_names, output_names, work,
+         plan, limits, index_limits) = found
         table = Table(TENSOR)
         table.read(tensors)
         values = many(value_or(Tensor, table.schema, "Any"))
         work = WorkListSchema().read(work)
         kept = Kept(many(TEXT).read(methods), TEXT.read(method), values.read(inputs),
-                    values.read(outputs), NATURAL.read(file_arena), work,
+                    values.read(outputs), many(TEXT).read(input_names),
+                    many(TEXT).read(output_names), NATURAL.read(file_arena), work,
                     plan_schema(work).read(plan), many(LIMIT).read(limits),
                     many(INDEX_LIMIT).read(index_limits))
         kept.check()
@@ -268,7 +276,8 @@ def _digest(text: str) -> str:
 
 def _device(device: Any) -> tuple[Any, ...]:
     """Everything of a device that plans depend on."""
-    return (device.info, sorted(device.features), device.unified, device.reads_slowly,
+    info = tuple(getattr(device.info, f.name) for f in fields(device.info))
+    return (info, sorted(device.features), device.unified, device.reads_slowly,
             policy_of(device.info), refused_by(device))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from vkrt.errors import InputError, VulkanError
+from vkrt.errors import ClosedError, InputError, VulkanError
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import (
@@ -18,8 +18,10 @@ from vkrt.method.arguments import (
     read_output,
     write_inputs,
 )
+from vkrt.method.device_bound import DeviceBound
 from vkrt.method.instances import Instance, Lent, Shape
 from vkrt.method.loaded import Loaded
+from vkrt.method.named_inputs import in_order
 from vkrt.method.prepared import Prepared
 from vkrt.method.run import Run
 from vkrt.method.states import State, arrays_of, bytes_of
@@ -47,7 +49,7 @@ else:
 Out = Sequence[Any] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
-class Method:
+class Method(DeviceBound):
     """A method on a device: its weights packed, its commands recorded.
 
     Args:
@@ -93,6 +95,9 @@ class Method:
         # What is prepared already is for one list of kernels, and gone if that does not compile.
         self._loaded = load(prepared) if prepared is not None else with_smaller(device, load)
 
+    def __repr__(self):
+        return f"<vkrt.Method {self.metadata}{', closed' if self._closed else ''}>"
+
     @property
     def graph(self) -> Graph:
         """The method's graph."""
@@ -118,8 +123,9 @@ class Method:
 
     # Running
 
-    def execute(self, inputs: Sequence[Any], out: Out = None, state: State | None = None,
-                waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> list[Any]:
+    def execute(self, inputs: Sequence[Any] | Mapping[str, Any], out: Out = None,
+                state: State | None = None, waits: Sequence[Semaphore] = (),
+                signals: Sequence[Semaphore] = ()) -> list[Any]:
         """Runs the method once.
 
         Ctrl-C, or whatever a signal's handler raises, ends the call at once. The device goes on
@@ -129,7 +135,7 @@ class Method:
         Args:
             inputs: arrays of exactly the inputs' dtypes, and of their sizes or, in dynamic
                 dimensions, less (see `metadata`); numbers and None where the inputs are such;
-                `DeviceBuffer`s of the host's.
+                `DeviceBuffer`s of the host's. A list, or a mapping of names to them.
             out: arrays, or `DeviceBuffer`s, to write the outputs to, of the sizes they have at
                 these inputs; new arrays by default. Or a function that makes the arrays: it is
                 called with these sizes, in the order of the outputs, before anything runs. In the
@@ -160,7 +166,8 @@ class Method:
             self._collect(instance, results)
         return results
 
-    def start(self, inputs: Sequence[Any], out: Out = None, state: State | None = None,
+    def start(self, inputs: Sequence[Any] | Mapping[str, Any], out: Out = None,
+              state: State | None = None,
               waits: Sequence[Semaphore] = (), signals: Sequence[Semaphore] = ()) -> Run:
         """Begins a run, and returns when the device has it.
 
@@ -221,7 +228,7 @@ class Method:
         self._in_flight = join
         thread.start()
 
-    def _call(self, inputs: Sequence[Any]) -> tuple[list[Any], Shape]:
+    def _call(self, inputs: Any) -> tuple[list[Any], Shape]:
         """The arguments, checked, and what they come to."""
         self._device.check_process()
         arrays = self._arrays(inputs)
@@ -379,17 +386,21 @@ class Method:
                              "method's")
         return state.memory
 
+    def _closed_error(self) -> ClosedError:
+        return ClosedError(f"method '{self.metadata.name}' is closed; load the program again")
+
     @contextmanager
     def _open(self) -> Iterator[Loaded]:
         """What the method has on the device, while no other thread uses it."""
         self._device.check_process()
         with self._lock:
             if self._closed:
-                raise ValueError(f"method '{self.metadata.name}' is closed")
+                raise self._closed_error()
             self._settle()
             yield self._loaded
 
-    def profile(self, inputs: Sequence[Any], *, repeat: int = 5, clock: str = "auto") -> Profile:
+    def profile(self, inputs: Sequence[Any] | Mapping[str, Any], *, repeat: int = 5,
+                clock: str = "auto") -> Profile:
         """Runs the method `repeat` times and once before, and times every step.
 
         The commands are recorded for this and dropped again: other runs are not slowed down. What
@@ -432,8 +443,11 @@ class Method:
         return summarize(graph, instance.prepared.work, self._device, runs[1:],
                          "device" if timestamps else "host")
 
-    def _arrays(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+    def _arrays(self, inputs: Any) -> list[np.ndarray]:
         infos = self.metadata.inputs
+        if not isinstance(inputs, (list, tuple)) or (
+                len(inputs) == 1 and isinstance(inputs[0], Mapping)):
+            inputs = in_order(inputs, {}, self.metadata)
         check_count(inputs, infos, self.metadata.name)
         return [check_input(value, info, index)
                 for index, (value, info) in enumerate(zip(inputs, infos))]
@@ -442,7 +456,7 @@ class Method:
                out: Out = None) -> Instance:
         """The instance of a shape, a state and the host's buffers, ready to run."""
         if self._closed:
-            raise ValueError(f"method '{self.metadata.name}' is closed")
+            raise self._closed_error()
         self._settle()
         lent = Lent(_buffers(arrays), () if out is None or callable(out) else _buffers(out))
         return self._loaded.ready(shape, self._memory(self._loaded, state), lent)

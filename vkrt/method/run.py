@@ -7,12 +7,13 @@ from collections.abc import Callable, Generator
 from time import monotonic
 
 from vkrt.hints import Any
+from vkrt.method.device_bound import DeviceBound
 
 # A waiting thread looks so often, in seconds, whether somebody else has finished the run.
 _SLICE = 0.1
 
 
-class Run:
+class Run(DeviceBound):
     """A run in progress, or done; made by `vkrt.Program.run_async`.
 
     Any thread may wait for it, also `await` in a coroutine. Until it is done, what it was given is

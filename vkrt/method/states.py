@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from vkrt.errors import InputError
 from vkrt.hints import TYPE_CHECKING, Any
+from vkrt.method.device_bound import DeviceBound
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,7 @@ def is_zero(source: Any, offset: int, nbytes: int) -> bool:
         bytes(view[start:start + PIECE]).strip(b"\0") for start in range(0, nbytes, PIECE))
 
 
-class State:
+class State(DeviceBound):
     """One value of what a method keeps from run to run; see `Program.new_state`.
 
     A context manager: at its end the memory is released.
@@ -42,6 +43,10 @@ class State:
     def __init__(self, method: Method, memory: StateMemory):
         self.method = method
         self.memory = memory
+
+    def __repr__(self):
+        closed = ", closed" if self.memory.closed else f", {self.nbytes:,} bytes"
+        return f"<vkrt.State of method '{self.method.metadata.name}'{closed}>"
 
     @property
     def nbytes(self) -> int:

@@ -19,6 +19,7 @@ from vkrt.packed.format import Entry, Header, header_bytes, places_of
 from vkrt.packed.records import can_be_saved, key_of
 from vkrt.packed.sidecar import identity_of
 from vkrt.plan.weight_reads import host_read
+from vkrt.report.stopwatch import OnProgress
 from vkrt.runtime.mapping import not_in_place
 from vkrt.runtime.transfers import transfer_of
 from vkrt.version import __version__
@@ -56,7 +57,7 @@ def jobs_of(works: Sequence[WorkList], sources: Sequence[Source]) -> list[Job]:
 
 
 def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device: str,
-          storage: str) -> Header:
+          storage: str, on_progress: OnProgress | None = None) -> Header:
     """Packs weights and writes them to a file, which is there whole or not at all.
 
     Host memory: the largest weight, and what the reader needs beside it: about 1 MiB, and as much
@@ -66,6 +67,7 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         output: path. A file of that name is replaced at the end.
         jobs: see `jobs_of`; not empty.
         device, storage: what it is made for, for messages.
+        on_progress: called with "pack", the bytes that are packed, and all of them.
 
     Raises:
         OSError: reading or writing failed; nothing is left behind.
@@ -80,7 +82,8 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
     with _replacing(output) as file, Reader(sources) as reader:
         start = len(header_bytes(header))
         memory = np.empty(max(job.nbytes for job in jobs), np.uint8)
-        entries = []
+        entries: list[Entry] = []
+        done, total = 0, sum(job.nbytes for job in jobs)
         for job, entry in zip(jobs, header.entries):
             packed = memory[:job.nbytes]
             packed[:] = 0
@@ -88,6 +91,9 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
             file.seek(start + entry.offset)
             file.write(packed.data)
             entries.append(replace(entry, crc32=zlib.crc32(packed.data)))
+            done += job.nbytes
+            if on_progress is not None:
+                on_progress("pack", done, total)
         header = replace(header, entries=tuple(entries))
         # Behind the last weight, and between them, are zeros.
         file.truncate(start + payload_bytes)

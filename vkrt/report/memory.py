@@ -114,6 +114,13 @@ class MemoryReport:
         self.growth.begin(now)
         self.phases.append(Phase("before load", 0, 0, now, time.perf_counter()))
 
+    def __repr__(self):
+        parts = ", ".join(f"{name} {getattr(self, name):,}" for name in (
+            "weights", "mapped", "streamed", "pool", "state", "activations")
+            if getattr(self, name))
+        return (f"<vkrt.MemoryReport {parts or 'nothing'} bytes; peak {self.planned_peak:,} "
+                f"planned, {self.measured_peak:,} measured>")
+
     def planned(self, plan: Any) -> None:
         """Takes the figures of a method's plan; several methods of a program add up."""
         before = (self.weights + self.pool + self.uploads + self.state + self.activations

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from vkrt.dataclass import dataclass, field
 
+# Gets the name of a part, and the bytes of it that are done, and all of them
+OnProgress = Callable[[str, int, int], object]
+
 
 @dataclass(frozen=True)
 class Span:
@@ -31,11 +34,12 @@ class Stopwatch:
 
     Attributes:
         spans: the parts so far.
-        told: gets the name of every part when it is done; what it raises ends the load.
+        on_progress: hears of every part when it is done, and of one whose bytes are counted also
+            before; what it raises ends the load.
     """
 
     spans: list[Span] = field(default_factory=list)
-    told: Callable[[str], object] | None = field(default=None, repr=False)
+    on_progress: OnProgress | None = field(default=None, repr=False)
     _wall: float = field(default_factory=time.perf_counter, repr=False)
     _cpu: float = field(default_factory=time.process_time, repr=False)
 
@@ -43,13 +47,13 @@ class Stopwatch:
         """The next part begins now, not where the last one ended."""
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
-    def mark(self, name: str) -> None:
-        """Ends a part, and begins the next."""
+    def mark(self, name: str, nbytes: int = 0) -> None:
+        """Ends a part, of which `nbytes` were counted, and begins the next."""
         wall, cpu = time.perf_counter(), time.process_time()
         self.spans.append(Span(name, self._wall, wall - self._wall, cpu - self._cpu))
         self._wall, self._cpu = wall, cpu
-        if self.told is not None:
-            self.told(name)
+        if self.on_progress is not None:
+            self.on_progress(name, nbytes, nbytes)
 
     def table(self) -> str:
         """The parts as lines of text."""

@@ -57,8 +57,9 @@ cdef class Prepacker:
         """Creates the pipelines (no device memory)."""
         self.pipelines.get_all(self.plan.kernels)
 
-    def run(self, allocate_block):
-        """Packs every weight; `allocate_block(index)` allocates a weight block of the plan.
+    def run(self, allocate_block, count):
+        """Packs every weight; `allocate_block(index)` allocates a weight block of the plan, and
+        `count(nbytes)` hears of the bytes that were read.
 
         Raises:
             FormatError: a constant lies beyond the end of its file.
@@ -73,6 +74,7 @@ cdef class Prepacker:
                 for index in batch.blocks:
                     allocate_block(index)
                 self._run_batch(batch, pipelines)
+                count(sum([read.nbytes for read in batch.reads]))
         finally:
             self._release()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from vkrt.executable.weights import StridedCopy, WeightRead
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Transfer
@@ -16,3 +18,17 @@ def transfer_of(read: WeightRead, address: int) -> Transfer:
     """The transfer that brings a weight from the file to its memory at `address`."""
     return Transfer(read.source, read.offset, read.nbytes, address, packing_of(read.copy),
                     name=read.name)
+
+
+def groups_of(transfers: Sequence[Transfer], nbytes: int) -> Iterator[list[Transfer]]:
+    """Transfers in their order, in groups of at least so many bytes, but for the last."""
+    group: list[Transfer] = []
+    left = nbytes
+    for transfer in transfers:
+        group.append(transfer)
+        left -= transfer.nbytes
+        if left <= 0:
+            yield group
+            group, left = [], nbytes
+    if group:
+        yield group

@@ -15,13 +15,16 @@ from vkrt.plan.memory_plan import SLOTS
 from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
-from vkrt.runtime.transfers import transfer_of
+from vkrt.runtime.transfers import groups_of, transfer_of
 
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport MEMORY_DEVICE, Allocator, Block
 from vkrt.vk.resource cimport Buffer
+
+# Bytes that are read between two words about it
+PROGRESS_BYTES = 16 << 20
 
 # Kinds of blocks that are the weights'
 KINDS = ("weight", "pool")
@@ -95,22 +98,43 @@ cdef class Weights:
         if self.memory.order == "eager":
             self._allocate_all(KINDS)
 
-    def prepack(self, reader):
+    @property
+    def copied_bytes(self):
+        """Bytes of the file that `prepack` reads."""
+        return (sum([weight.nbytes for weight in self.plan.written])
+                + sum([read.nbytes for batch in self.plan.prepack.batches
+                       for read in batch.reads]))
+
+    def prepack(self, reader, on_progress=None):
         """Brings every constant into its weight, but for those that are mapped or streamed.
 
         Args:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
+            on_progress: called with "weights", the bytes that are read so far, and all of them,
+                now and then before the end; what it raises ends the call.
         """
-        self._write_directly(reader)
-        self._prepacker(reader).run(self._allocate)
+        done, total = 0, self.copied_bytes
 
-    def _write_directly(self, reader):
-        """Weights whose memory the host sees are read, and packed, straight into it."""
+        def count(nbytes):
+            nonlocal done
+            done += nbytes
+            if on_progress is not None and done < total:
+                on_progress("weights", done, total)
+
+        self._write_directly(reader, count, PROGRESS_BYTES if on_progress is not None else total)
+        self._prepacker(reader).run(self._allocate, count)
+
+    def _write_directly(self, reader, count, at_once):
+        """Weights whose memory the host sees are read, and packed, straight into it, `at_once`
+        bytes or a few more at a time; `count` is called with how many."""
         cdef Buffer buffer
         for index in self.memory.direct_blocks:
             self._allocate(index)
-        reader.run([transfer_of(weight, self.resources.address_of(weight.storage))
-                    for weight in self.plan.written])
+        transfers = [transfer_of(weight, self.resources.address_of(weight.storage))
+                     for weight in self.plan.written]
+        for group in groups_of(transfers, at_once):
+            reader.run(group)
+            count(sum([transfer.nbytes for transfer in group]))
         # Nothing else has written their blocks yet, so that neighbours in an atom come to no harm.
         for weight in self.plan.written:
             buffer = self.resources.handles[weight.storage]

@@ -30,7 +30,7 @@ from vkrt.vk.physical cimport (
 from vkrt.vk.process cimport FORKED, forked_from_user, stop_calls, unwatch, watch
 from vkrt.vk.table cimport fill_device_table
 
-from vkrt.errors import DeviceLostError, ForkedError, InputError, LoaderError
+from vkrt.errors import ClosedError, DeviceLostError, ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
 from vkrt.vk.check import error_of
 from vkrt.vk.cache_file import check_option
@@ -340,7 +340,7 @@ cdef class Device:
         if self.calls.inherited or self.calls.given_up:
             self.check_process()
         if self.closed:
-            raise ValueError("the device is closed")
+            raise ClosedError(f"{self.info.name} is closed; open the device again")
         self.children += 1
         return 0
 
@@ -494,4 +494,8 @@ cdef class Device:
 
     def __repr__(self):
         name = self.info.name if self.info is not None else "?"
-        return f"<Device {name}{' (closed)' if self.closed else ''}>"
+        return f"<vkrt.Device {name}{', closed' if self.closed else ''}>"
+
+    def __reduce__(self):
+        raise TypeError("a Device cannot be copied or sent to another process: pass its name or "
+                        "number, and call vkrt.Device.open there")

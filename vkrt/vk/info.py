@@ -57,6 +57,11 @@ class DeviceInfo:
     driver_version: int = 0
     cache_uuid: str = ""
 
+    def __repr__(self):
+        driver = f"{self.driver_name} {self.driver_info}".strip() or "driver not named"
+        return (f"<vkrt.DeviceInfo {self.index}: {self.name}, {self.type}, {driver}, Vulkan "
+                f"{self.api_version}>")
+
     @property
     def identity(self) -> tuple[int | str, ...]:
         """The device and the version of its driver, as what is cached for it names them."""

@@ -1,0 +1,14 @@
+"""DeviceBound: the base of what lives on a device of this process and has no copy elsewhere."""
+
+from __future__ import annotations
+
+from vkrt.hints import NoReturn
+
+
+class DeviceBound:
+    """Refuses to be serialized and copied: it holds handles of a device of this process."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or sent to another process, "
+                        "because it is on a device of this one: pass the path of the .pte file, "
+                        "and call vkrt.load there (what a state holds: State.save and load)")
