@@ -49,7 +49,7 @@ def test_mistakes(capsys, arguments, words):
 
 def test_without_pytorch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(vkrt.InputError, match="pip install torch"):
+    with pytest.raises(vkrt.PackageError, match="pip install torch"):
         load_reference("torch:somewhere:something")
 
 

@@ -136,20 +136,28 @@ DYNAMIC = str(MODELS / "conv-dyn.pte")
     ("keep.npz", "--output"), ("keep.npy", "--output"), ("keep.png", "--output"),
     ("keep.pte", "--trace"), ("keep.json", "--trace"), ("keep.jpg", "--pipeline-cache")])
 def test_users_files_are_not_written_over(capsys, tmp_path, name, option):
-    """Only what the command writes under such a name gives way, and an empty file."""
+    """Only what is marked as the command's own gives way, and an empty file."""
     path = tmp_path / name
-    archive = io.BytesIO()
+    archive, like = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(archive, "w") as opened:  # also what other programs call a zip file
         opened.writestr("letter.xml", "text")
+    if name.endswith((".npz", ".npy")):
+        (np.savez if name.endswith("z") else np.save)(like, np.zeros(3))
+    elif name == "keep.json":  # a trace of another program's
+        like.write(b'{"traceEvents": [{"name": "process_name"}]}')
+    elif name.endswith(".png"):
+        pytest.importorskip("PIL.Image").new("RGB", (2, 2)).save(like, "PNG")
     model = UPSCALER if name.endswith(".png") else MLP
-    for content in (b"a user's own", archive.getvalue()):
+    for content in filter(None, (b"a user's own", archive.getvalue(), like.getvalue())):
         path.write_bytes(content)
         code, out, err = run(capsys, "run", model, option, str(path))
         assert code == 2 and not out and name in err and "remove this one" in err
         assert path.read_bytes() == content
     path.write_bytes(b"")
-    for _ in range(2):
-        assert run(capsys, "run", model, option, str(path))[0] == 0
+    for times in range(2):
+        code = run(capsys, "run", model, option, str(path))[0]
+        # Arrays have no place for a mark.
+        assert code == (cli.EXIT_USAGE if times and name.endswith(".npy") else 0)
         assert path.stat().st_size > 0
 
 
@@ -181,12 +189,15 @@ def test_run_smaller_inputs(capsys, tmp_path):
 
 
 def test_pictures_keep_dynamic_sizes(capsys, tmp_path):
-    """A picture is resized only where it is larger than the bound."""
+    """A picture becomes smaller only where it is larger than a bound, and keeps its ratio."""
     image = pytest.importorskip("PIL.Image")
     path = tmp_path / "picture.png"
     image.new("RGB", (50, 18), (90, 20, 200)).save(path)
     code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
-    assert code == 0 and "float32[1, 1, 36, 80]" in out
+    assert code == 0 and "float32[1, 1, 28, 80]" in out
+    image.new("RGB", (30, 18), (90, 20, 200)).save(path)
+    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
+    assert code == 0 and "float32[1, 1, 36, 60]" in out
 
 
 @pytest.fixture

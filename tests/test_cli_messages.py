@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,64 @@ def test_arguments_are_called_as_on_the_command_line(capsys, arguments):
     assert cli.main(["run", MLP, *arguments]) == cli.EXIT_USAGE
     error = capsys.readouterr().err
     assert error.startswith(f"vkrt: {arguments[0]} ") and "=" not in error
+
+
+def test_without_a_command_they_are_listed(capsys):
+    assert cli.main([]) == cli.EXIT_USAGE
+    out = capsys.readouterr().out
+    for name, text in cli.COMMANDS.items():
+        assert re.search(rf"^ +{name} +{re.escape(text[:40])}", out, re.MULTILINE)
+
+
+# Devices and drivers
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("command", ["info", "run"])
+def test_a_device_that_is_not_there(capsys, device, command):
+    assert cli.main([command, MLP, "--device", "a card"]) == cli.EXIT_USAGE
+    error = capsys.readouterr().err
+    assert "there are" not in error and "no Vulkan device is 'a card'" in error
+    assert f"{device.info.index} is {device.info.name} ({device.info.type})" in error
+
+
+@pytest.mark.driver
+def test_types_are_names_of_devices(capsys, device):
+    for name in (device.info.type, device.info.type.upper()):
+        with vkrt.Device.open(name) as opened:
+            assert opened.info.type == device.info.type
+    assert cli.main(["run", MLP, "--device", device.info.type]) == 0
+    others = {"cpu", "integrated", "discrete"} - {found.type for found in vkrt.devices()}
+    for name in others:
+        with pytest.raises(vkrt.InputError, match=f"no Vulkan device is '{name}'"):
+            vkrt.Device.open(name)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("there", [False, True], ids=["a file that is not there", "no driver"])
+def test_a_wrong_choice_of_drivers_is_the_cause(tmp_path, there):
+    path = tmp_path / "icd.json"
+    if there:
+        path.write_text("{}", encoding="utf-8")
+    done = run(sys.executable, "-m", "vkrt", "run", MLP, VK_DRIVER_FILES=str(path),
+               VK_ICD_FILENAMES=str(path), VKRT_VALIDATION="0")
+    assert done.returncode == cli.EXIT_FAILED
+    assert f"VK_DRIVER_FILES={path} says which drivers are used, and " + (
+        "none of these works" if there else f"{path} is not there") in done.stderr
+
+
+@pytest.mark.driver
+def test_info_without_a_driver_says_what_is_in_the_file():
+    nothing = {"VK_DRIVER_FILES": "/no.json", "VK_ICD_FILENAMES": "/no.json",
+               "VKRT_VALIDATION": "0"}
+    done = run(sys.executable, "-m", "vkrt", "info", MLP, **nothing)
+    assert done.returncode == 0 and done.stderr == ""
+    for words in ("method forward", "float32[3,30]", "3 x aten.linear.default",
+                  "memory is not predicted: there is no Vulkan driver"):
+        assert words in done.stdout
+    # Unless more was asked for
+    done = run(sys.executable, "-m", "vkrt", "info", MLP, "--compile", **nothing)
+    assert done.returncode == cli.EXIT_FAILED and "float32[3,30]" in done.stdout
 
 
 INVALID = """
@@ -157,6 +216,28 @@ def test_values_that_are_none_are_usage_errors(capsys, words, error):
     with pytest.raises(SystemExit) as end:
         cli.main(["run", MLP, *words])
     assert end.value.code == cli.EXIT_USAGE and error in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("vkrt ", cli.COMMANDS), ("vkrt do", ["doctor"]), ("vkrt run --exp", ["--explain-weights"]),
+    ("vkrt run net.pte --weights ", ["auto", "copy", "map", "stream"])])
+def test_shells_complete_commands_and_options(tmp_path, line, expected):
+    pytest.importorskip("argcomplete")
+    answer = tmp_path / "answer"
+    run(sys.executable, "-m", "vkrt", COMP_LINE=line, COMP_POINT=str(len(line)), _ARGCOMPLETE="1",
+        _ARGCOMPLETE_STDOUT_FILENAME=str(answer), _ARGCOMPLETE_IFS=" ")
+    assert set(expected) <= set(answer.read_text(encoding="utf-8").split())
+
+
+def test_the_source_folder_says_that_it_is_in_the_way(tmp_path):
+    """A copy of the sources stands for it, in which nothing is built."""
+    shutil.copytree(ROOT / "vkrt", tmp_path / "vkrt", ignore=shutil.ignore_patterns("*.so"))
+    done = subprocess.run([sys.executable, "-S", "-m", "vkrt", "devices"], cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (cli.EXIT_FAILED, "")
+    assert done.stderr.startswith(f"vkrt: vkrt was imported from {tmp_path / 'vkrt'}, which has "
+                                  "its sources and not its extension modules: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_only_the_command_that_is_asked_for_is_imported():

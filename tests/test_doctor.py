@@ -45,6 +45,23 @@ def test_what_is_said(capsys):
         assert f"\nentry     {name} {json.dumps(value['value'])} ({value['file']}" in said
 
 
+@pytest.mark.usefixtures("few")
+def test_lines_come_as_they_are_known(monkeypatch, capsys):
+    """What is reported comes first, and a family of kernels when the next one has begun."""
+    said = []
+    right = selftest._graph
+
+    def watched(program, dtype):
+        said.append(capsys.readouterr().out)
+        return right(program, dtype)
+
+    monkeypatch.setattr(selftest, "_graph", watched)
+    assert main(["doctor", "--quick"]) == 0
+    assert said[0].startswith("vkrt ") and "\nlimit " in said[0] and "selftest" not in said[0]
+    assert said[1:] == ["", "", said[3]] and said[3].startswith(f"selftest  {FEW[0].name} ")
+    assert capsys.readouterr().out.startswith(f"selftest  {FEW[1].name} ")
+
+
 def test_a_wrong_result_fails(monkeypatch, capsys):
     unary, binary = FEW
     wrong = replace(binary, compute=lambda x, y: x + y + 1e-3)

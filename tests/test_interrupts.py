@@ -17,6 +17,8 @@ import pytest
 from support import MODELS, QUICK, inputs_of, same_bits
 
 import vkrt
+from vkrt.dataclass import replace
+from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method import instances as method_instances
@@ -81,11 +83,13 @@ def chain(device, products, **options) -> Method:
 
 
 def long_method(device, **options):
-    """(method, inputs, outputs, seconds of a run), the run long enough to be interrupted."""
+    """(method, inputs, outputs, seconds of a run), the run long enough to be interrupted, and one
+    submission."""
     inputs = [np.random.default_rng(2).standard_normal((SIDE, SIDE)).astype(np.float32)]
     global products
     while True:
-        method = chain(device, products, **options)
+        with overridden(replace(policy_of(device.info), submission_seconds=None)):
+            method = chain(device, products, **options)
         expected = method.execute(inputs)
         start = time.perf_counter()
         method.execute(inputs)

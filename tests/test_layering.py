@@ -23,9 +23,9 @@ LINES = (
     ("ops", "runtime"),
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk", "executable"),
-    ("memory", "work", "report", "replaceable"),
-    ("dataclass", "digest", "errors", "extensions", "jsontext", "version"),
-    ("late",),
+    ("kinds", "memory", "work", "report", "replaceable"),
+    ("dataclass", "digest", "extensions", "jsontext", "version"),
+    ("errors", "late"),
     ("hints",),
 )
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from vkrt.cli.main import main
+from vkrt.cli import command
 
-sys.exit(main())
+sys.exit(command())

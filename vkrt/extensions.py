@@ -6,11 +6,14 @@ every one of them, which the usual loader of extension modules looks up by the m
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from types import ModuleType
+
+from vkrt.errors import PackageError
 
 # Room -> its extension modules, as the room's meson.build has them
 MODULES = {
@@ -34,9 +37,15 @@ class _Finder:
     def find_spec(name: str, path: object = None, target: ModuleType | None = None,
                   ) -> ModuleSpec | None:
         shared_object = _SHARED_OBJECTS.get(name)
-        file = file_of(shared_object) if shared_object is not None else None
-        if file is None:
+        if shared_object is None:
             return None
+        file = file_of(shared_object)
+        if file is None:
+            folder = os.path.dirname(__file__)
+            raise PackageError(
+                f"vkrt was imported from {folder}, which has its sources and not its extension "
+                "modules: where vkrt is installed, run from another folder (or the command vkrt); "
+                "else install it (pip install .)")
         spec = ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
         spec.has_location = True
         return spec

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 
-from vkrt.errors import FormatError
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.late import re
 from vkrt.memory.source import Source
@@ -21,8 +21,22 @@ _PART = 4 << 20
 def _open(source: Any) -> Source:
     if isinstance(source, Source):
         return source
-    wrap = isinstance(source, (bytes, bytearray, memoryview))
-    return Source.wrap(source) if wrap else Source.open(source)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return Source.wrap(source)
+    if os.path.isdir(source):
+        name = os.fsdecode(source)
+        inside = sorted(found for found in os.listdir(name) if found.endswith(".pte"))
+        raise FormatError(f"{name} is a folder: name a .pte file"
+                          + (f" that it has ({', '.join(inside[:3])})" if inside else ""))
+    return Source.open(source)
+
+
+def _mistaken(source: Source, identifier: bytes) -> str:
+    """What a file is that cannot be read, see `vkrt.kinds`."""
+    from vkrt.kinds import HEAD_BYTES, mistaken  # for errors alone
+
+    with memoryview(source) as data:
+        return mistaken(source.name, bytes(data[:HEAD_BYTES]), identifier)
 
 
 PACKED = ".vkpack"
@@ -77,15 +91,24 @@ class Files:
 
         for source in self.sources:
             source.check_unchanged()
-        return pte.read_program(self.sources[0])
+        source = self.sources[0]
+        try:
+            return pte.read_program(source)
+        except (FormatError, UnsupportedError) as error:
+            raise type(error)(_mistaken(source, b"ET12") or f"{source.name}: {error}") from error
 
     @cached_property
     def external(self) -> pte.External:
         """The named data of the data files."""
         from vkrt import pte
 
-        return pte.read_externals(self.sources[0], self.program.named_data,
-                                  [(s.name, s) for s in self.sources[1:]])
+        named = self.program.named_data
+        try:
+            return pte.read_externals(self.sources[0], named,
+                                      [(s.name, s) for s in self.sources[1:]])
+        except FormatError as error:
+            kinds = (_mistaken(s, b"FT01") for s in self.sources[1:] if s.name in str(error))
+            raise FormatError(next(filter(None, kinds), str(error))) from error
 
     def read(self) -> None:
         """Reads everything; the files are closed where that fails."""

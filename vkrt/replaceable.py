@@ -1,4 +1,5 @@
-"""Which files vkrt writes over: those that hold what it writes there, and empty ones.
+"""Which files vkrt writes over: those that hold what it writes there, and empty ones. A new file is
+there whole or not at all.
 
 A name that was mistyped is the name of a photo or of a program as soon as of anything else.
 """
@@ -7,9 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from vkrt.errors import InputError
+from vkrt.hints import BinaryIO
 
 # So many bytes of a file show what it is.
 HEAD_BYTES = 256
@@ -55,3 +58,40 @@ def check_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], b
     if not is_replaceable(path, is_such, renames=renames):
         raise InputError(f"{option or os.fspath(path)}: a file is there that is not {what}, and is "
                          "not written over; name another file, or remove this one")
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the name at the end if all goes well; if not nothing is left,
+    and a file that was there stays. A device or a pipe is written to as it is.
+
+    Raises:
+        OSError: it cannot be written, with its name.
+    """
+    target = os.path.realpath(path)  # a link goes on leading to it
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:100]}-{os.urandom(4).hex()}.tmp")
+    try:
+        try:
+            status = os.stat(target)
+        except FileNotFoundError:
+            status = None
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            with open(target, "wb") as file:
+                yield file
+            return
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if status is not None:
+                os.chmod(temporary, stat.S_IMODE(status.st_mode))
+            os.replace(temporary, target)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+    except OSError as error:
+        if error.filename in (None, temporary):  # errors of writing have none
+            error.filename = os.fspath(path)
+        raise

@@ -200,7 +200,7 @@ def test_a_failure_leaves_nothing(model, monkeypatch, module, name, fail, before
         old = packed_without_a_device(model)[0].read_bytes()
     names = sorted(os.listdir(model.parent))
     with monkeypatch.context() as patch:
-        patch.setattr(getattr(writer, module), name, fail)
+        patch.setattr(f"{module}.{name}", fail)
         with pytest.raises((OSError, KeyboardInterrupt)):
             packed_without_a_device(model)
     assert sorted(os.listdir(model.parent)) == names

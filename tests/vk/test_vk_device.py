@@ -56,7 +56,7 @@ def test_selectors(device):
         with Device.open(selector) as opened:
             assert opened.info == info
     for selector in (99, -1, "no such device", dataclasses.replace(info, name="another")):
-        with pytest.raises(InputError, match="there are 0: "):
+        with pytest.raises(InputError, match="no Vulkan device is .*: 0 is "):
             Device.open(selector)
     with pytest.raises(InputError, match="expected an index"):
         Device.open(1.5)

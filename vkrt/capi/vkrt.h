@@ -175,7 +175,8 @@ typedef int (*vkrt_progress)(const char *what, void *data);
 
 typedef struct vkrt_options {
     size_t size;
-    const char *device;      /* a part of a device's name, or its number as "#1"; the best one */
+    const char *device;      /* a type ("discrete", "integrated", "cpu"), a part of a device's name, or
+                                its number as "#1"; the best one */
     uint64_t memory_budget;  /* maximum of bytes on the device; without a maximum */
     int smallest_memory;     /* not 0: as few bytes on the device as possible */
     const char *storage;     /* these have the values that `vkrt.load` has in Python */

@@ -1,1 +1,65 @@
-"""The command line: a module for each command, and what they share (common)."""
+"""The command line: a module for each command, and what they share (common).
+
+`command` is the process: it imports nothing of these before it is ready for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from vkrt.errors import PackageError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT
+# Seconds in which an interrupted command puts everything back; what is left then, such as the work
+# that a driver of the CPU was given, ends with the process.
+GRACE = 0.3
+# Commands that go on after Ctrl-C
+TAKE_INTERRUPTS = ("generate", "serve")
+
+
+def command() -> int:
+    """Runs the command of this process; returns its exit code, see `vkrt.cli.main`."""
+    try:
+        if sys.argv[1:2] not in [[name] for name in TAKE_INTERRUPTS]:
+            _end_after_interrupt()
+        from vkrt.cli.main import main
+
+        code = main()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+        _say("interrupted")
+    except PackageError as error:
+        code = EXIT_FAILED
+        _say(str(error))
+    if code == EXIT_INTERRUPTED:
+        os._exit(code)  # without a wait for what the device was left with
+    return code
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        os.write(2, f"vkrt: {text}\n".encode())
+
+
+def _end_after_interrupt() -> None:
+    """Lets a thread end the process `GRACE` seconds after Ctrl-C, where that has not happened yet:
+    Python hears of signals between its own instructions only, and drivers compile for seconds."""
+    import signal
+    import threading
+    import time
+
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write)
+
+    def end() -> None:
+        while signal.SIGINT not in os.read(read, 64):
+            pass
+        time.sleep(GRACE)
+        _say("interrupted")
+        os._exit(EXIT_INTERRUPTED)
+
+    threading.Thread(target=end, name="vkrt-interrupt", daemon=True).start()

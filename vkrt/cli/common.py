@@ -10,11 +10,9 @@ from vkrt.errors import InputError
 from vkrt.hints import Any
 from vkrt.plan.options import LoadOptions
 
-EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNSUPPORTED = 3
-EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT, and by SIGPIPE
-EXIT_PIPE = 141
+EXIT_PIPE = 141  # as a shell reports the end by SIGPIPE
 
 # Further names of options, from before they had those of the API
 ALIASES = {"memory_budget": "--budget", "stream_lookahead": "--lookahead", "data_path": "--data"}
@@ -34,8 +32,9 @@ def add_model(parser: argparse.ArgumentParser, *, several: bool = False) -> None
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Which device is used, see `device_of`."""
-    parser.add_argument("--device", help="index or part of the name of a device (default: the "
-                                         "best one)")
+    parser.add_argument("--device", help="index or part of the name of a device, or discrete, "
+                                         "integrated, virtual or cpu (default: the best one, in "
+                                         "this order)")
 
 
 def add_method(parser: argparse.ArgumentParser) -> None:

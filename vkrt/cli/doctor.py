@@ -6,8 +6,9 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterator
 
-from vkrt.cli import common, selftest
+from vkrt.cli import EXIT_FAILED, common, selftest
 from vkrt.cli.tune import Bench, tune_ceiling
 from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
@@ -37,23 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code: 1 where a result is wrong."""
+    report: dict[str, Any] = {}
     with Device.open(common.device_of(options)) as device:
-        report = examine(device, not options.quick)
-    common.show(options, report, _text(report))
-    return common.EXIT_FAILED if report["wrong"] else 0
+        for lines in examine(device, not options.quick, report):
+            if not options.json:
+                print(*lines, sep="\n", flush=True)
+    if options.json:
+        print(json.dumps(report, indent=2))
+    return EXIT_FAILED if report["wrong"] else 0
 
 
-def examine(device: Device, measures: bool) -> dict[str, Any]:
-    """What is known, tried and measured of a device, for JSON."""
+def examine(device: Device, measures: bool, report: dict[str, Any]) -> Iterator[list[str]]:
+    """Finds what is known, tried and measured of a device, for JSON, and the lines that say it, as
+    they are there.
+
+    Args:
+        report: takes it.
+    """
     info, profile = device.info, profile_of(device.info)
     target = target_of(info, enabled=device.features)
-    findings, lost = [], ""
-    try:
-        for finding in selftest.run(device):
-            findings.append(finding)
-    except VkrtError as error:
-        lost = f"{type(error).__name__}: {error}"
-    report: dict[str, Any] = {
+    report |= {
         "vkrt": __version__,
         "device": {name: getattr(info, name) for name in (
             "name", "type", "driver_name", "driver_info", "api_version", "vendor_id", "device_id",
@@ -65,16 +69,33 @@ def examine(device: Device, measures: bool) -> dict[str, Any]:
         "features": info.features,
         "heaps": info.heaps,
         "memory_types": info.memory_types,
-        "weights": _ways(device, lost),
-        "refused": list(refused_by(device)),
-        "selftest": [asdict(finding) for finding in findings],
-        "ended": lost,
-        "wrong": bool(lost) or any(finding.wrong for finding in findings),
+        "selftest": [],
     }
+    yield _text(report)
+    found: list[dict[str, Any]] = []  # of the family that is tried
+    lost = ""
+    try:
+        for finding in selftest.run(device):
+            if found and found[0]["name"] != finding.name:
+                yield _selftest_lines(found)
+                found = []
+            found.append(asdict(finding))
+            report["selftest"].append(found[-1])
+    except VkrtError as error:
+        lost = f"{type(error).__name__}: {error}"
+    yield [*(_selftest_lines(found) if found else ()),
+           *([f"WRONG     the test ended: {lost}"] if lost else ())]
+    wrong = sum(finding["wrong"] for finding in report["selftest"]) + bool(lost)
+    report |= {"ended": lost, "wrong": bool(wrong), "weights": _ways(device, lost),
+               "refused": list(refused_by(device))}
+    yield [*(f"weights   {name}: {said}" for name, said in report["weights"].items()),
+           *(f"refuses   {name}: the driver does not compile it, smaller kernels are used"
+             for name in report["refused"])]
     if measures and not lost:
         ceiling, why = tune_ceiling(Bench(device, 3))
         report["ceiling"] = {**ceiling, "why": why}
-    return report
+        yield [f"ceiling   {why}"]
+    yield [f"result    {len(report['selftest'])} programs, {wrong or 'none'} wrong"]
 
 
 def _fields(profile: Profile) -> dict[str, dict[str, Any]]:
@@ -101,7 +122,8 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
             "stream": "yes" if features.get("timeline") else "no: no timeline semaphores"}
 
 
-def _text(report: dict[str, Any]) -> str:
+def _text(report: dict[str, Any]) -> list[str]:
+    """What is known without a try."""
     device, profile = report["device"], report["profile"]
     lines = [f"vkrt      {report['vkrt']}, Python {sys.version.split()[0]}",
              f"device    {device['name']} ({device['type']}, Vulkan {device['api_version']})",
@@ -115,9 +137,6 @@ def _text(report: dict[str, Any]) -> str:
         file = said["file"] + (" of the user" if said["is_the_users"] else "")
         lines.append(f"entry     {name} {json.dumps(said['value'])} ({file}"
                      f"{': ' if said['why'] else ''}{said['why']})")
-    lines += [f"weights   {name}: {said}" for name, said in report["weights"].items()]
-    lines += [f"refuses   {name}: the driver does not compile it, smaller kernels are used"
-              for name in report["refused"]]
     lines += [f"heap      {heap['size'] / 2**30:.2f} GiB "
               f"{'device-local' if heap['device_local'] else 'host'}" for heap in report["heaps"]]
     lines += [f"memory    heap {heap}: {' '.join(names) or 'nothing'}"
@@ -125,29 +144,19 @@ def _text(report: dict[str, Any]) -> str:
     lines += [f"limit     {name} {value}" for name, value in report["limits"].items()]
     lines += [f"feature   {name}" for name, there in report["features"].items() if there]
     lines += [f"lacks     {name}" for name, there in report["features"].items() if not there]
-    if "ceiling" in report:
-        lines.append(f"ceiling   {report['ceiling']['why']}")
-    return "\n".join([*lines, *_selftest_lines(report)])
+    return lines
 
 
-def _selftest_lines(report: dict[str, Any]) -> list[str]:
-    found = report["selftest"]
-    lines = []
-    for name in dict.fromkeys(finding["name"] for finding in found):
-        errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
-                              and (finding["name"], finding["dtype"]) == (name, dtype)),
-                             default=None)
-                  for dtype in dict.fromkeys(finding["dtype"] for finding in found
-                                             if finding["name"] == name)}
-        lines.append(f"selftest  {name:17} " + ", ".join(
-            f"{dtype} {'-' if error is None else f'{error:.1e}'}"
-            for dtype, error in errors.items()))
+def _selftest_lines(found: list[dict[str, Any]]) -> list[str]:
+    """What became of the programs of a family."""
+    errors = {dtype: max((finding["error"] for finding in found if finding["error"] is not None
+                          and finding["dtype"] == dtype), default=None)
+              for dtype in dict.fromkeys(finding["dtype"] for finding in found)}
+    lines = [f"selftest  {found[0]['name']:17} " + ", ".join(
+        f"{dtype} {'-' if error is None else f'{error:.1e}'}" for dtype, error in errors.items())]
     for finding in found:
         if finding["wrong"] or finding["message"]:
             said = finding["message"] or f"relative error {finding['error']:.1e}"
             lines.append(f"{'WRONG' if finding['wrong'] else 'lacks':9} {finding['name']} in "
                          f"{finding['dtype']}, {finding['storage']}: {said}")
-    if report["ended"]:
-        lines.append(f"WRONG     the test ended: {report['ended']}")
-    wrong = sum(finding["wrong"] for finding in found) + bool(report["ended"])
-    return [*lines, f"result    {len(found)} programs, {wrong or 'none'} wrong"]
+    return lines

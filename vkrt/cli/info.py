@@ -7,10 +7,10 @@ import time
 from collections import Counter
 from functools import partial
 
-from vkrt.cli import common
+from vkrt.cli import EXIT_FAILED, common
 from vkrt.dataclass import replace
 from vkrt.description import Description
-from vkrt.errors import UnsupportedError
+from vkrt.errors import LoaderError, UnsupportedError
 from vkrt.files import verify
 from vkrt.graph.wording import counted
 from vkrt.hints import Any
@@ -58,7 +58,11 @@ def execute(options: argparse.Namespace) -> int:
         result["verified"] = verify(options.model, options.data_path)
         lines.append(f"{result['verified']} constants have the bytes that their names say")
     common.show(options, result, "\n".join(lines))
-    return common.EXIT_UNSUPPORTED if any("unsupported" in data for data in methods.values()) else 0
+    if any("unsupported" in data for data in methods.values()):
+        return common.EXIT_UNSUPPORTED
+    # Without a driver all is said that is in the file, unless more was asked for.
+    asked = options.device is not None or options.compile or options.memory_budget is not None
+    return EXIT_FAILED if asked and any("no_driver" in data for data in methods.values()) else 0
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
@@ -103,6 +107,8 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
                 data["smallest_budget"] = description.predict(name, device, options)[1].peak_bytes
     except UnsupportedError as error:
         data["unsupported"] = str(error)
+    except LoaderError as error:
+        data["no_driver"] = str(error)
     return data
 
 
@@ -165,9 +171,9 @@ def text(name: str, data: dict[str, Any]) -> str:
         lines += [f"    {count:>4} x {op}"
                   + (" on the host" if group == "kernels" and op in data["kernels_on_host"] else "")
                   for op, count in data[group].items()]
-    if "unsupported" in data:
-        lines.append(f"  unsupported: {data['unsupported']}")
-        return "\n".join(lines)
+    for key, what in (("unsupported", "unsupported"), ("no_driver", "memory is not predicted")):
+        if key in data:
+            return "\n".join([*lines, f"  {what}: {data[key]}"])
     lines.append(f"  on {data['device']}, storage {data['storage']}: "
                  f"{_steps(data)}{', at the largest sizes' if data['dynamic'] else ''}")
     for label, key in (("weights", "weights"), ("largest weight", "largest_weight"),

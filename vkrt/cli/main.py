@@ -9,15 +9,16 @@ import re
 import sys
 from contextlib import suppress
 
-from vkrt.cli.common import (
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_PIPE,
-    EXIT_UNSUPPORTED,
-    EXIT_USAGE,
-)
+from vkrt.cli import EXIT_FAILED, EXIT_INTERRUPTED
+from vkrt.cli.common import EXIT_PIPE, EXIT_UNSUPPORTED, EXIT_USAGE
 from vkrt.dataclass import fields
-from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.errors import (
+    InputError,
+    PackageError,
+    UnsupportedError,
+    VkrtError,
+    missing_package,
+)
 from vkrt.hints import Any, TextIO
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
@@ -41,10 +42,24 @@ def main(argv: list[str] | None = None) -> int:
 
     0: done. 1: it failed (bad file, driver, memory), or with VKRT_VALIDATION=1 the validation layer
     found an error. 2: wrong arguments. 3: the program needs something that vkrt lacks.
-    130: interrupted. 141: nobody reads the output any more.
+    130: interrupted. 141: nobody reads the output any more. Without a command they are listed.
     """
     words = sys.argv[1:] if argv is None else argv
-    return _validated(_command(_parser(words[:1]).parse_args(words)))
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(os.environ.get("COMP_LINE", "").split()[1:2])
+    if not words:
+        _parser([]).print_help()
+        return EXIT_USAGE
+    return _validated(_command(words))
+
+
+def _complete(names: list[str]) -> None:
+    """Answers a shell that asks how a command line may go on, and ends the process."""
+    try:
+        import argcomplete
+    except ImportError as error:
+        raise missing_package("argcomplete", "completing commands", "completion") from error
+    argcomplete.autocomplete(_parser(names))
 
 
 def _parser(names: list[str]) -> argparse.ArgumentParser:
@@ -62,8 +77,10 @@ def _parser(names: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _command(options: Any) -> int:
+def _command(words: list[str]) -> int:
+    options: Any = None
     try:
+        options = _parser(words[:1]).parse_args(words)
         code = options.execute(options)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -71,14 +88,16 @@ def _command(options: Any) -> int:
     except BrokenPipeError:
         _drop_output(sys.stdout)
         return EXIT_PIPE
+    except PackageError as error:
+        return _fail(error, EXIT_FAILED)
     except UnsupportedError as error:
-        return _fail(error, EXIT_UNSUPPORTED)
+        return _fail(_of_file(options, error), EXIT_UNSUPPORTED)
     except InputError as error:
         return _fail(_by_options(str(error)), EXIT_USAGE)
     except (VkrtError, OSError) as error:
         if isinstance(error, OSError):
             _drop_output(sys.stdout)  # it may be the output that cannot be written
-        return _fail(error, EXIT_FAILED)
+        return _fail(_of_file(options, error), EXIT_FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
 
@@ -88,6 +107,15 @@ def _fail(error: Any, code: int) -> int:
         print(f"vkrt: {error}", file=sys.stderr)
     _drop_output(sys.stderr)
     return code
+
+
+def _of_file(options: Any, error: Exception) -> str:
+    """What an error says, with the program's file where it is about that."""
+    model, text = getattr(options, "model", None), str(error)
+    if model is None or isinstance(error, OSError) or any(
+            name in text for name in (model, *options.data_path)):
+        return text
+    return f"{model}: {text}"
 
 
 def _by_options(message: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vkrt.errors import InputError
+from vkrt.errors import InputError, missing_package
 from vkrt.hints import Any
 
 FORMS = "torch:MODEL.pt2, torch:FILE.py:FUNCTION or torch:MODULE:FUNCTION"
@@ -26,7 +26,8 @@ def load_reference(text: str) -> Callable[..., list[np.ndarray]]:
     or the module itself will do as well. It runs in evaluation mode, without gradients, on the CPU.
 
     Raises:
-        InputError: the text is none of these, PyTorch is missing, or what it names is not there.
+        InputError: the text is none of these, or what it names is not there.
+        PackageError: PyTorch is not installed.
     """
     kind, _, rest = text.partition(":")
     if kind != "torch" or not rest:
@@ -34,8 +35,7 @@ def load_reference(text: str) -> Callable[..., list[np.ndarray]]:
     try:
         torch: Any = importlib.import_module("torch")
     except ImportError as error:
-        raise InputError(f"{text!r}: comparing with PyTorch needs it to be installed (pip install "
-                         f"torch): {error}") from error
+        raise missing_package("torch", f"{text!r}: comparing with PyTorch") from error
     if rest.endswith(".pt2"):
         module = _exported(torch, rest)
     else:

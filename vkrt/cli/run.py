@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
 import numpy as np
 
-from vkrt.cli import common
+from vkrt.cli import archives, common, pictures, sounds
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.hints import Any
 from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program
-from vkrt.replaceable import check_replaceable
+from vkrt.replaceable import check_replaceable, replacing
 
-# What `--output` writes
-OUTPUTS = (".npz", ".npy", ".png")
+# What `--output` writes, and what is near the beginning of such a file and of none of a user's own;
+# .npy has no room for that.
+OUTPUTS = {".npz": archives.MARK, ".npy": None, ".png": pictures.MARK, ".wav": sounds.MARK}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,11 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser)
     common.add_method(parser)
     parser.add_argument("--input", action="append", default=[], metavar="FILE",
-                        help=".npy, .npz (arrays in order) or a picture (as 1x3xHxW in 0..1), once "
-                             "per input (default: zeros of the largest sizes)")
+                        help=".npy, .npz (arrays in order), a picture (as 1x3xHxW in 0..1) or a "
+                             ".wav (in -1..1), once per input (default: zeros of the largest "
+                             "sizes)")
     parser.add_argument("--output", metavar="FILE",
-                        help=".npz for all outputs, .npy or .png for the first (default: outputs "
-                             "are not kept)")
+                        help=".npz for all outputs, .npy, .png or .wav for the first (default: "
+                             "outputs are not kept)")
+    pictures.add_arguments(parser)
+    sounds.add_arguments(parser)
     parser.add_argument("--memory", action="store_true",
                         help="also print the memory table (default: no)")
     parser.add_argument("--explain-weights", action="store_true",
@@ -58,8 +63,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], str]:
     """Loads the program and runs it; what there is to print, as data and as text."""
-    if options.output:
-        _check_output(options.output)
+    _check_files(options)
+    labels = pictures.read_labels(options.labels)
     if options.trace:
         from vkrt.cli.trace import check_trace
 
@@ -70,21 +75,30 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
                  options.data_path, progress.on_progress) as program:
         loaded = time.perf_counter()
         metadata = program.metadata(options.method)
-        arrays = _inputs(options.input, metadata)
+        if options.output and Path(options.output).suffix.lower() == ".png":
+            pictures.check_output(options.output, next(iter(metadata.outputs), None))
+        arrays, rate = _inputs(options, metadata)
         progress.say(f"running on {program.device.info.name} ..")
         began = time.perf_counter()
-        outputs = program.run(*arrays, method=options.method)
+        try:
+            outputs = program.run(*arrays, method=options.method)
+        except InputError as error:
+            raise InputError(": ".join((*options.input, str(error)))) from error
         done = time.perf_counter()
         if options.output:
-            _save(options.output, outputs, metadata)
-        data = {"device": program.device.info.name,
-                "outputs": [_summary(o) for o in outputs],
-                "load_ms": round((loaded - start) * 1e3, 2),
-                "run_ms": round((done - began) * 1e3, 2),
-                "memory": program.memory.as_dict()}
+            _save(options.output, outputs, metadata, rate)
+        data: dict[str, Any] = {
+            "device": program.device.info.name, "outputs": [_summary(o) for o in outputs],
+            "load_ms": round((loaded - start) * 1e3, 2), "run_ms": round((done - began) * 1e3, 2),
+            "memory": program.memory.as_dict()}
         lines = [f"{data['device']}: loaded in {data['load_ms']:.1f} ms, first run "
                  f"{data['run_ms']:.1f} ms"]
-        lines += [f"output {i}: {s}" for i, s in enumerate(map(_summary, outputs))]
+        lines += [f"output {i}: {s}" for i, s in enumerate(data["outputs"])]
+        count = options.top if options.top is not None else 5 if labels else 0
+        if count:
+            data["top"] = pictures.top(outputs[0], labels, count)
+            lines += [f"{found['value']:10.4g}  {found['index']} {found.get('label', '')}".rstrip()
+                      for found in data["top"]]
         if options.output:
             lines.append(f"wrote {options.output}")
         if options.memory:
@@ -113,85 +127,66 @@ def _summary(value: Any) -> str:
     return f"{head} min {value.min():.6g} max {value.max():.6g} mean {value.mean():.6g}"
 
 
-def _inputs(files: list[str], metadata: Any) -> list[np.ndarray]:
-    """Arrays for a method's inputs from files; zeros where no file is given at all."""
-    if not files:
-        return [info.example() for info in metadata.inputs]
+def _inputs(options: argparse.Namespace, metadata: Any) -> tuple[list[np.ndarray], int]:
+    """Arrays for a method's inputs from files, zeros where no file is given at all; and how many
+    samples a second a sound has."""
+    rate = options.rate or sounds.RATE
+    if not options.input:
+        return [info.example() for info in metadata.inputs], rate
     arrays: list[np.ndarray] = []
-    for name in files:
+    preset = pictures.preset_of(options)
+    for name in options.input:
         suffix = Path(name).suffix.lower()
+        info = metadata.inputs[len(arrays)] if len(arrays) < len(metadata.inputs) else None
         try:
             if suffix == ".npz":
                 with np.load(name) as archive:
                     arrays += inputs_of_archive(archive, metadata)
             elif suffix == ".npy":
                 arrays.append(np.load(name))
+            elif suffix == ".wav":
+                sound, rate = sounds.read(name, info, preset.resize, options.rate)
+                arrays.append(sound)
             else:
-                arrays.append(_picture(name, metadata.inputs[len(arrays)]
-                                       if len(arrays) < len(metadata.inputs) else None))
+                arrays.append(pictures.read(name, info, preset))
+        except InputError:
+            raise
         except (ValueError, EOFError) as error:
             raise InputError(f"{name}: {error}") from error
     if len(arrays) == sum(not info.fixed for info in metadata.inputs):
         # What takes one value alone need not be in a file.
         given = iter(arrays)
-        return [info.fixed[0] if info.fixed else next(given) for info in metadata.inputs]
-    return arrays
+        arrays = [info.fixed[0] if info.fixed else next(given) for info in metadata.inputs]
+    return arrays, rate
 
 
-def _picture(name: str, info: Any) -> np.ndarray:
-    """A picture as float32 [1, 3, H, W] in 0..1, resized to the input's H and W if needed; where
-    these are dynamic, only if it is larger."""
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError as error:
-        raise InputError(f"{name}: reading pictures needs Pillow (pip install pillow)") from error
-    sizes: tuple[int, ...] = () if info is None else info.sizes
-    if len(sizes) != 4 or sizes[0] != 1 or sizes[1] not in (1, 3):
-        raise InputError(f"{name}: the input is {list(sizes)}, a picture is [1, 3, H, W] or "
-                         "[1, 1, H, W]; pass a .npy file")
-    try:
-        with Image.open(name) as picture:
-            converted = picture.convert("RGB" if sizes[1] == 3 else "L")
-    except UnidentifiedImageError as error:
-        raise InputError(f"{name}: not a picture, .npy or .npz file") from error
-    width, height = (min(own, bound) if dim in info.dynamic_dims else bound for own, bound, dim
-                     in zip(converted.size, (sizes[3], sizes[2]), (3, 2)))
-    if converted.size != (width, height):
-        converted = converted.resize((width, height), Image.Resampling.BICUBIC)
-    array = np.asarray(converted, np.float32).reshape(height, width, sizes[1]) / 255
-    return np.ascontiguousarray(array.transpose(2, 0, 1)[None])
-
-
-def _is_output(suffix: str, head: bytes) -> bool:
-    """Whether a file that begins so is one that `--output` writes under such a name."""
-    if suffix == ".npz":  # an archive whose first member is an array
-        length = int.from_bytes(head[26:28], "little")
-        return head.startswith(b"PK\x03\x04") and head[30:30 + length].endswith(b".npy")
-    return head.startswith(b"\x93NUMPY" if suffix == ".npy" else b"\x89PNG")
-
-
-def _check_output(name: str) -> None:
-    """Refuses to write outputs over another file, or under a name that says no format."""
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuses, before anything is loaded, to write outputs over another file or under a name that
+    says no format; looks for the inputs, and for the package that pictures need."""
+    name = options.output or ""
     suffix = Path(name).suffix.lower()
-    if suffix not in OUTPUTS:
-        raise InputError(f"{name}: expected a name ending in .npz, .npy or .png")
-    check_replaceable(name, lambda head: _is_output(suffix, head), f"a file of outputs ({suffix})",
-                      renames=False)
+    if name and suffix not in OUTPUTS:
+        raise InputError(f"{name}: expected a name ending in {', '.join(OUTPUTS)}")
+    if name:
+        mark = OUTPUTS[suffix]
+        check_replaceable(name, lambda head: mark is not None and mark in head,
+                          "marked as an output of vkrt's", renames=False)
+    if suffix == ".png":
+        pictures.need_pillow(name)
+    for name in options.input:
+        os.stat(name)
+        if Path(name).suffix.lower() not in (".npy", ".npz", ".wav"):
+            pictures.need_pillow(name)
 
 
-def _save(name: str, outputs: list[Any], metadata: Any) -> None:
+def _save(name: str, outputs: list[Any], metadata: Any, rate: int) -> None:
     suffix = Path(name).suffix.lower()
-    if suffix == ".npz":
-        np.savez(name, **dict(zip(archive_keys(metadata.outputs), outputs)))
-    elif suffix == ".npy":
-        np.save(name, outputs[0])
-    else:
-        from PIL import Image
-
-        array = np.asarray(outputs[0])
-        if array.ndim != 4 or array.shape[0] != 1 or array.shape[1] not in (1, 3):
-            raise InputError(f"{name}: output 0 is {list(array.shape)}, not a picture "
-                             "[1, 3, H, W] or [1, 1, H, W]")
-        pixels = (array[0].clip(0, 1) * 255).round().astype(np.uint8).transpose(1, 2, 0)
-        Image.fromarray(pixels.squeeze()).save(name)
-
+    with replacing(name) as file:
+        if suffix == ".npz":
+            archives.write(file, dict(zip(archive_keys(metadata.outputs), outputs)))
+        elif suffix == ".npy":
+            np.save(file, outputs[0])
+        elif suffix == ".png":
+            pictures.write(file, np.asarray(outputs[0]))
+        else:
+            sounds.write(file, outputs[0], rate)

@@ -11,7 +11,7 @@ import os
 
 from vkrt.hints import Any
 from vkrt.method.profile import Profile
-from vkrt.replaceable import check_replaceable
+from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.memory import MemoryReport
 
 # What every trace begins with
@@ -51,8 +51,9 @@ def trace_events(report: MemoryReport, profile: Profile) -> list[dict[str, Any]]
 
 
 def check_trace(path: str | os.PathLike[str]) -> None:
-    """Refuses to write a trace over another file (InputError)."""
-    check_replaceable(path, lambda head: head.startswith(MAGIC), "a trace", renames=False)
+    """Refuses to write a trace over another file, also of another program's (InputError)."""
+    check_replaceable(path, lambda head: head.startswith(MAGIC) and b'"vkrt on ' in head,
+                      "a trace of vkrt's", renames=False)
 
 
 def write_trace(path: str | os.PathLike[str], report: MemoryReport, profile: Profile) -> None:
@@ -63,8 +64,9 @@ def write_trace(path: str | os.PathLike[str], report: MemoryReport, profile: Pro
         OSError: the file cannot be written.
     """
     check_trace(path)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"traceEvents": trace_events(report, profile), "displayTimeUnit": "ms"}, file)
+    with replacing(path) as file:
+        file.write(json.dumps({"traceEvents": trace_events(report, profile),
+                               "displayTimeUnit": "ms"}).encode())
 
 
 def _micro(seconds: float) -> float:

@@ -87,7 +87,8 @@ class Policy:
         maps_files: whether it reads the pages of files that are imported where they are; elsewhere
             that is tried before it is relied on (`vkrt.runtime.map_trial`).
         submission_seconds: methods are submitted in parts of so much expected time, where a
-            watchdog or the system's own drawing would suffer from longer ones; None: in one.
+            watchdog, the system's own drawing or a user's Ctrl-C would wait for longer ones; None:
+            in one.
     """
 
     storage: str

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 
 from vkrt.dataclass import dataclass
@@ -20,7 +19,7 @@ from vkrt.errors import InputError
 from vkrt.hints import Any
 from vkrt.jsontext import loads
 from vkrt.late import json, re
-from vkrt.replaceable import check_replaceable
+from vkrt.replaceable import check_replaceable, replacing
 from vkrt.work.tuning import WIDE_TILES, Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -292,15 +291,7 @@ def write(path: str, fields: dict[str, Any]) -> None:
     """
     check_writable(path)
     _check(path, "", fields, FIELDS)
-    folder, name = os.path.split(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{name}-{os.getpid()}")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(json.dumps(fields, indent=2) + "\n")
-        os.replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+    os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+    with replacing(path) as file:
+        file.write((json.dumps(fields, indent=2) + "\n").encode())
     entries.cache_clear()

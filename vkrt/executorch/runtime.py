@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
-from vkrt.errors import UnsupportedError, VkrtError
+from vkrt.errors import UnsupportedError, VkrtError, missing_package
 
 # What was tested, first and last
 TESTED = (1, 4, 0), (1, 5, 1)
@@ -38,7 +38,7 @@ def find_runtime() -> Runtime:
     """Imports ExecuTorch and finds its runtime.
 
     Raises:
-        UnsupportedError: it is not installed, or a release that was not tested.
+        UnsupportedError: it is a release that was not tested; PackageError: not installed.
         VkrtError: it does not have the functions.
     """
     check_version(installed_version())
@@ -69,13 +69,12 @@ def installed_version() -> str:
     """The release of ExecuTorch that is installed.
 
     Raises:
-        UnsupportedError: none is.
+        PackageError: none is.
     """
     try:
         return version("executorch")
     except PackageNotFoundError:
-        raise UnsupportedError("ExecuTorch is not installed here; pip install 'vkrt[executorch]' "
-                               "brings it") from None
+        raise missing_package("executorch", "vkrt as its backend", "executorch") from None
 
 
 def check_version(release: str) -> None:

@@ -274,6 +274,9 @@ class _Planner:
         policy = policy_of(device.info)
         self.watchdog = (Watchdog(policy.submission_seconds, policy.speed)
                          if policy.submission_seconds else None)
+        # On a CPU nothing ends long submissions: short ones are for programs that are interrupted.
+        # Runs that change a state are finished there, which would be left half changed.
+        self.finishes_states = device.info.type == "cpu"
         self.budget: Budget | None = None
         if options.has_budget:
             self.budget = Budget(options.budget, options.stream_lookahead, policy.speed)
@@ -324,10 +327,11 @@ class _Planner:
         return spilled, result
 
     def _plan(self, work: WorkList, placements: Placements, budget: Budget | None) -> MemoryPlan:
+        watchdog = None if self.finishes_states and work.states else self.watchdog
         return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
                     unified=self.unified, placements=placements, budget=budget,
                     granularity=self.granularity, reads_slowly=self.reads_slowly,
-                    max_block_bytes=self.max_block_bytes, watchdog=self.watchdog)
+                    max_block_bytes=self.max_block_bytes, watchdog=watchdog)
 
     def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
                  ) -> tuple[WorkList, tuple[str, ...]]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 
 from vkrt.dataclass import dataclass, replace
-from vkrt.hints import BinaryIO
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
@@ -19,6 +15,7 @@ from vkrt.packed.format import Entry, Header, header_bytes, places_of
 from vkrt.packed.records import can_be_saved, key_of
 from vkrt.packed.sidecar import identity_of
 from vkrt.plan.weight_reads import host_read
+from vkrt.replaceable import replacing
 from vkrt.report.stopwatch import OnProgress
 from vkrt.runtime.mapping import not_in_place
 from vkrt.runtime.transfers import transfer_of
@@ -79,7 +76,7 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         sources=tuple(identity_of(source) for source in sources), payload_bytes=payload_bytes,
         entries=tuple(Entry(job.key, offset, job.nbytes, 0, job.weight.name)
                       for job, offset in zip(jobs, offsets)))
-    with _replacing(output) as file, Reader(sources) as reader:
+    with replacing(output) as file, Reader(sources) as reader:
         start = len(header_bytes(header))
         memory = np.empty(max(job.nbytes for job in jobs), np.uint8)
         entries: list[Entry] = []
@@ -102,19 +99,3 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         for source in sources:
             source.check_unchanged()
     return header
-
-
-@contextmanager
-def _replacing(output: str) -> Iterator[BinaryIO]:
-    """A new file beside `output` that takes its name if all goes well, and goes away if not."""
-    name = f"{output}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(name, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, output)
-    except BaseException:
-        if os.path.exists(name):
-            os.unlink(name)
-        raise

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import InputError, UnsupportedError, missing_package
 from vkrt.hints import Any, NoReturn
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
@@ -40,7 +40,7 @@ class Tokenizer:
     Raises:
         OSError: a file cannot be read.
         InputError: it is no tokenizer.
-        UnsupportedError: the package that reads it is not installed.
+        PackageError: the package that reads it is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -80,7 +80,8 @@ class Tokenizer:
             messages: each with "role" ("system", "user", "assistant") and "content".
 
         Raises:
-            UnsupportedError: there is no template beside the tokenizer, or `jinja2` is missing.
+            UnsupportedError: there is no template beside the tokenizer.
+            PackageError: `jinja2` is missing.
             InputError: the template refuses the messages.
         """
         template = self._template()
@@ -159,8 +160,7 @@ def _json_of(path: Path) -> dict[str, Any]:
 
 
 def _need(package: str, error: ImportError) -> NoReturn:
-    raise UnsupportedError(f"text needs the package {package} (pip install 'vkrt[text]')"
-                           ) from error
+    raise missing_package(package, "text", "text") from error
 
 
 class _Json:

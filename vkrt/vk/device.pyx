@@ -35,6 +35,7 @@ from vkrt.vk import pretence
 from vkrt.vk.check import error_of
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
+from vkrt.vk.loader import no_driver
 from vkrt.vk.memory_types import reads_slowly, shares_memory
 from vkrt.vk.physical import feature_names
 from vkrt.work.handles import address_of
@@ -72,8 +73,7 @@ def devices():
 def choose(found, selector):
     """The entry of `found` [(address, DeviceInfo), ..] that a selector means."""
     if not found:
-        raise LoaderError("there is no Vulkan device with a compute queue; please install a driver "
-                          "(Debian and Ubuntu: mesa-vulkan-drivers)",
+        raise LoaderError(f"there is no Vulkan device with a compute queue: {no_driver()}",
                           call="vkEnumeratePhysicalDevices")
     if selector is None:
         return min(found, key=lambda entry: PREFERENCE.index(entry[1].type))
@@ -84,14 +84,17 @@ def choose(found, selector):
         # Equal cards differ by their position only.
         matching = [e for e in matching if e[1].index == selector.index] or matching
     elif isinstance(selector, str):
-        matching = [e for e in found if selector.lower() in e[1].name.lower()]
+        wanted = selector.lower()
+        matching = ([e for e in found if e[1].type == wanted]
+                    or [e for e in found if wanted in e[1].name.lower()])
     elif isinstance(selector, int):
         matching = [e for e in found if e[1].index == selector]
     else:
         raise InputError(f"device: expected an index, a name or a DeviceInfo, got {selector!r}")
     if not matching:
-        names = ", ".join(f"{info.index}: {info.name}" for _, info in found)
-        raise InputError(f"no Vulkan device {selector!r}; there are {names}")
+        names = "; ".join(f"{info.index} is {info.name} ({info.type})" for _, info in found)
+        raise InputError(f"no Vulkan device is {selector!r}: {names}; name one by its index, a "
+                         "part of its name, or cpu, integrated or discrete")
     return matching[0]
 
 
@@ -145,8 +148,9 @@ cdef class Device:
         """Opens a device.
 
         Args:
-            selector: an index of `devices()`, a part of the name, a `DeviceInfo`, or None for the
-                first discrete GPU, else integrated, virtual, CPU.
+            selector: an index of `devices()`, a type ("discrete", "integrated", "virtual", "cpu"),
+                a part of the name, a `DeviceInfo`, or None for the first discrete GPU, else
+                integrated, virtual, CPU.
             pipeline_cache: the file that keeps compiled pipelines: "auto" (in the user's cache
                 folder, if the driver has something to keep), "off", or a path. A file that others
                 can write is not used.

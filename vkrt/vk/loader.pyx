@@ -67,6 +67,20 @@ cdef PFN_vkGetInstanceProcAddr library_entry = NULL
 cdef Instance shared = None
 
 
+def no_driver():
+    """Why the library finds no driver, and what to do, for messages: the environment may name other
+    drivers than there are."""
+    # The first is the newer name, and goes before the second where the library knows it.
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        named = os.environ.get(variable)
+        if named:
+            missing = [path for path in named.split(os.pathsep) if not os.path.exists(path)]
+            said = f"{', '.join(missing)} is not there" if missing else "none of these works here"
+            return (f"{variable}={named} says which drivers are used, and {said}; correct it, or "
+                    f"unset it and {INSTALL}")
+    return f"please {INSTALL}"
+
+
 cdef PFN_vkGetInstanceProcAddr entry_point() except NULL:
     global library_entry
     if library_entry != NULL:
@@ -209,7 +223,7 @@ cdef class Instance:
                 info.pNext = &features
         result = create(&info, NULL, &handle)
         if result == VK_ERROR_INCOMPATIBLE_DRIVER:
-            raise LoaderError(f"there is no Vulkan driver; please {INSTALL}", <int>result,
+            raise LoaderError(f"there is no Vulkan driver: {no_driver()}", <int>result,
                               "vkCreateInstance")
         check(result, b"vkCreateInstance")
         self.handle = handle

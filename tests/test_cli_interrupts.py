@@ -1,0 +1,111 @@
+"""Ctrl-C ends the command, whatever it is at, with 130 and a line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from support import MODELS, same_bits
+from test_interrupts import chain
+
+import vkrt
+from vkrt.dataclass import replace
+from vkrt.device.policy import overridden, policy_of
+
+MLP = str(MODELS / "mlp.pte")
+
+
+def command(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, behind some code."""
+    code = textwrap.dedent(code) + "from vkrt.cli import command\nsys.exit(command())\n"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
+                          timeout=300)
+
+
+DURING_IMPORT = """
+    import signal, sys
+    module = sys.argv.pop(1)
+    class Finder:
+        def find_spec(name, *_):
+            if name == module:
+                signal.raise_signal(signal.SIGINT)
+    import vkrt
+    sys.meta_path.insert(0, Finder)
+"""
+
+
+@pytest.mark.parametrize("module", ["threading", "vkrt.cli.main", "argparse", "vkrt.plan.options",
+                                    "vkrt.memory.strategies", "vkrt.cli.run", "numpy"])
+def test_during_the_imports(module):
+    code = DURING_IMPORT
+    if module == "threading":  # which another package may have imported
+        code += "    sys.modules.pop('threading', None)\n"
+    done = command(code, module, "run", MLP)
+    assert (done.returncode, done.stderr) == (130, "vkrt: interrupted\n")
+
+
+# A load never ends, in C, where Python hears no signals, as in a driver that compiles; or what an
+# interruption has to wait for does not.
+HANGING = """
+    import ctypes, os, signal, sys, threading, time
+    from vkrt.program import Program
+    def wait():
+        ctypes.CDLL(None).sem_wait(ctypes.create_string_buffer(64))
+    def hang(*_, **__):
+        signal.siginterrupt(signal.SIGINT, False)
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        {wait}
+    Program.__init__ = hang
+"""
+
+
+@pytest.mark.parametrize("wait", ["wait()", """
+        try:
+            time.sleep(3600)
+        finally:
+            wait()"""], ids=["compiling", "closing"])
+def test_what_python_does_not_get_out_of(wait):
+    done = command(HANGING.format(wait=wait), "run", MLP)
+    assert (done.returncode, done.stderr) == (130, "vkrt: interrupted\n")
+
+
+def test_without_a_signal_nothing_ends():
+    done = command("import sys\n", "--version")
+    assert done.returncode == 0 and vkrt.__version__ in done.stdout
+
+
+# Submissions
+
+
+@pytest.mark.driver
+def test_submissions_are_short(device):
+    """Also on CPU drivers, where nothing but the user waits for the end of one; same bits."""
+    if device.info.type != "cpu":
+        pytest.skip("of CPU drivers")
+    policy = policy_of(device.info)
+    assert policy.submission_seconds and policy.submission_seconds <= 0.25
+    inputs = [np.random.default_rng(2).standard_normal((512, 512)).astype(np.float32)]
+    # Products of 2^27 multiply-adds, as many as take a second by the driver's rate
+    count = int(policy.speed.multiply_adds / 2**27)
+    method = chain(device, count)
+    with overridden(replace(policy, submission_seconds=None)):
+        whole = chain(device, count)
+    try:
+        assert len(method.prepared.plan.sections) >= 4 and len(whole.prepared.plan.sections) == 1
+        same_bits(method.execute(inputs), whole.execute(inputs))
+    finally:
+        method.close()
+        whole.close()
+
+
+@pytest.mark.driver
+def test_runs_that_change_a_state_are_whole(device):
+    """An interruption between two submissions would leave the state half changed."""
+    policy = policy_of(device.info)
+    with (overridden(replace(policy, submission_seconds=1e-9)),
+          vkrt.load(MODELS / "buffers.pte", device) as program):
+        count = len(program.load_method("forward").prepared.plan.sections)
+    assert (count == 1) == (device.info.type == "cpu")
