@@ -15,8 +15,8 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt.cli import main as cli
 from vkrt.cli import archives, pictures, sounds
+from vkrt.cli import main as cli
 from vkrt.errors import InputError
 from vkrt.method.arguments import TensorInfo
 
