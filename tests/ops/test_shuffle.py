@@ -1,6 +1,5 @@
-"""Products, convolutions and attention whose lanes load for each other
-(shaders/common/shuffle.glsl): when they are chosen, and that results are the same bits as where each
-invocation loads all itself.
+"""Kernels whose lanes load for each other (shaders/common/shuffle.glsl):
+when they are chosen, and that results are the same bits as without.
 """
 
 from __future__ import annotations
