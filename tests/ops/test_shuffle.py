@@ -1,5 +1,5 @@
-"""Products and convolutions whose lanes hand weights round (shaders/common/shuffle.glsl): when they
-are chosen, and that results are the same bits as where each invocation loads all weights itself.
+"""Kernels whose lanes load for each other (shaders/common/shuffle.glsl):
+when they are chosen, and that results are the same bits as without.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from support import DEPTH, STORAGES, run_python, same_bits
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
+from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
@@ -21,6 +22,7 @@ from vkrt.plan.options import LoadOptions
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
 from vkrt.work.tuning import LANES, WIDE_TILES, Tuning
 
 LAVAPIPE = 13
@@ -29,7 +31,8 @@ PLAIN = Tuning()
 WIDE = replace(PLAIN, tiles=(*((tile, 1e6) for tile in WIDE_TILES), *PLAIN.tiles))
 OPS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default",
        "aten.convolution.default", "et_vk.conv_with_clamp.default",
-       "et_vk.linear_q4gsw.default", "et_vk.linear_qcs4w.default")
+       "et_vk.linear_q4gsw.default", "et_vk.linear_qcs4w.default",
+       "sdpa_with_kv_cache.default", "llama.custom_sdpa.default")
 
 
 def kernels(graph, target: Target) -> set[str]:
@@ -137,6 +140,21 @@ def test_drivers_that_have_them():
     for driver, wanted in ((LAVAPIPE, True), (SWIFTSHADER, False), (0, False)):
         tiles = dict(policy_of(info(8, driver)).tuning.tiles)
         assert bool(set(tiles) & set(WIDE_TILES)) == wanted
+
+
+@pytest.mark.parametrize(("queries", "group", "is_wide"), [
+    (1, 4, False), (2, 2, False), (2, 3, True), (5, 1, True), (64, 1, True)])
+def test_attention_of_few_rows_has_a_smaller_tile(queries, group, is_wide):
+    """Rows are the queries of the heads that share keys."""
+    sizes = (1, queries, group, 8), (1, 64, 1, 8), (1, 64, 1, 8)
+    query, keys, values = map(Tensor, sizes, ("float32",) * 3)
+    out = Tensor(query.sizes, "float32")
+    graph = Graph("attention", [query, keys, values], [out], [Node(
+        "llama.custom_sdpa.default", (query, keys, values, 0, None, 0.0, True, None), (out,),
+        "attention")]).finish()
+    names = {name for name in kernels(graph, target_of(info(8)))
+             if name.startswith(("attention_scores", "attention_values"))}
+    assert len(names) == 2 and {are_wide([name]) for name in names} == {is_wide}
 
 
 RUN = """

@@ -8,7 +8,9 @@ blocks of queries, so that scores take about `SCORE_BYTES` at any length of the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from vkrt.ops import tiles
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
 from vkrt.ops.positions import need_position, position, write_rows
@@ -16,10 +18,14 @@ from vkrt.ops.registry import LateRule, op
 from vkrt.ops.rotary import turn_into
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major
+from vkrt.work.tuning import LANES
 
 # Bytes of the scores of a block of queries, unless a single query needs more.
 SCORE_BYTES = 1 << 20
+
+# Rows of a tile where each invocation loads all that it needs; one is better for fewer than three.
+SMALL_TILE = 4
 
 
 def _need_cache(cache, rows, name):
@@ -132,18 +138,17 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     block = max(1, min(queries, SCORE_BYTES // (16 * width * heads)))
     scores = cx.buffer((block, heads, 4 * width), "float32")
     where, numbers = position(cx, start)
-    has_tiles = all(cx.compiled(f"attention_{part}_4", reads, _variant(out)) is not None
-                    for part, reads in (("scores", [source, keys, where]),
-                                        ("values", [scores, values, where])))
+    kernels = (("attention_scores", [source, keys, where]),
+               ("attention_values", [scores, values, where]))
     for first in range(0, queries, block):
         count = min(block, queries - first)
         params = [group, kv_heads, size // 4, width, first, count, queries, rows, causal, *numbers]
-        tile = 4 if count * group >= 3 and has_tiles else 1
-        tiles = kv_heads * -(-count * group // tile)
-        cx.dispatch(f"attention_scores_{tile}", [*params, 1 / math.sqrt(size) if scale is None
-                                                 else float(scale)],
-                    [scores], [source, keys, where], tiles * width, dtype=_variant(out),
-                    loops=size // 4, work=4 * tile)
+        tile, lanes, feature = _tile(cx, kernels, _variant(out), count * group)
+        each = kv_heads * -(-count * group // tile)
+        cx.dispatch("attention_scores", [*params, 1 / math.sqrt(size) if scale is None
+                                         else float(scale), tile],
+                    [scores], [source, keys, where], each * round_up(width, lanes),
+                    dtype=_variant(out), loops=size // 4, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None
         team = team_for(cx.target, count * heads, width)
         if team is None:
@@ -153,8 +158,20 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
             cx.share("attention_softmax_team", [*params, *team.params], [scores], [scores, where],
                      team.groups(count * heads), storage=storage, features=team.features,
                      loops=4 * team.loops(width))
-        cx.dispatch(f"attention_values_{tile}", params, [result], [scores, values, where],
-                    tiles * (size // 4), loops=width, work=4 * tile)
+        cx.dispatch("attention_values", [*params, tile], [result], [scores, values, where],
+                    each * round_up(size // 4, lanes), loops=width, work=4 * tile,
+                    feature=feature)
+
+
+def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
+          rows: int) -> tuple[int, int, str]:
+    """How many of so many rows an invocation of the kernels does, how many lanes load them for
+    each other, and the feature that this takes (shaders/common/attention_tile.glsl)."""
+    if rows > SMALL_TILE and tiles.hands_round(cx.target):
+        found = [cx.compiled(shader, reads, dtype, ("shuffle",)) for shader, reads in kernels]
+        if all(one is not None and one[1] for one in found):
+            return LANES, LANES, "shuffle"
+    return SMALL_TILE if rows >= 3 else 1, 1, ""
 
 
 def _variant(tensor: Tensor) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from vkrt.work.target import GROUP
+from vkrt.work.target import GROUP, Target
 from vkrt.work.tensor import Operand, round_up
 from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 
@@ -35,6 +35,12 @@ def invocations(tile: Tile, width: int, channels: int, rows: int = 1, count: int
 def feature_of(tile: Tile) -> str:
     """What kernels with a tile need of a device, "" for nothing."""
     return "shuffle" if tile in WIDE_TILES else ""
+
+
+def hands_round(target: Target) -> bool:
+    """Whether lanes that load for each other are faster on a target: where wide tiles are."""
+    return ("shuffle" in target.features
+            and any(tile in WIDE_TILES for tile, _ in target.tuning.tiles))
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,

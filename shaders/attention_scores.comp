@@ -1,0 +1,53 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+//! features: none shuffle
+#extension GL_GOOGLE_include_directive : require
+// Rows (see attention.glsl) times the keys of one head.
+#include "tensor.glsl"
+#include "params.glsl"
+
+SSBO_OUT(0, scores, f32)
+IN(1, query)
+FLAT(2, keys)
+#define POSITION_BINDING 3
+#include "attention.glsl"
+PARAM_FLOAT(11, scale)
+CASE(12, tile)
+#include "attention_tile.glsl"
+
+void main() {
+  int i = numbered();
+  if (!is_there(i, width)) return;
+  Tile mine = tile_at(i, width, IS_CONSTANT(width));
+  int last = last_key(QUOTIENT(mine.end - 1, group));
+  // For all lanes alike
+  if (4 * mine.texel > last) return;
+  int texel = mine.texel + i % LANES, heads = kv_heads * group;
+
+  POSITION from[LINES(MOST_ROWS)];
+  [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
+    ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
+    from[j] = AT(mine.head * group + row.y, first + row.x, 0, heads, Z);
+  }
+  int line[4];
+  [[unroll]] for (int c = 0; c < 4; c++)
+    line[c] = (min(4 * texel + c, rows - 1) * kv_heads + mine.head) * Z;
+  vec4 sum[MOST_ROWS];
+  EACH_ROW(m) sum[m] = vec4(0);
+  for (int z = 0; z < Z; z++) {
+    vec4 k[4];
+    [[unroll]] for (int c = 0; c < 4; c++) k[c] = LOAD_FLAT(keys, line[c] + z);
+#define QUERY(j) LOAD(query, NEXT(from[j], z))
+    TEXELS_OF(own, MOST_ROWS, QUERY)
+    EACH_ROW(m) {
+      vec4 q = TEXEL_OF(own, m, QUERY);
+      sum[m] += vec4(dot(q, k[0]), dot(q, k[1]), dot(q, k[2]), dot(q, k[3]));
+    }
+  }
+  if (LANES > 1 && 4 * texel > last) return;
+#define PUT(row, v) \
+  ivec2 place = DIVIDED(row, group); \
+  scores[(place.x * heads + mine.head * group + place.y) * width + texel] = scale * v;
+  PUT_ROWS(mine, sum, PUT)
+}

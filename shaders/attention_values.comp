@@ -1,0 +1,50 @@
+#version 450
+//! storages: texel buffer texture3d
+//! dtypes: f32 f16
+//! features: none shuffle
+#extension GL_GOOGLE_include_directive : require
+// Rows (see attention.glsl) of scores times the values of one head.
+#include "tensor.glsl"
+#include "params.glsl"
+
+OUT(0, result)
+FLAT_AS(1, scores, f32)
+FLAT(2, values)
+#define POSITION_BINDING 3
+#include "attention.glsl"
+CASE(11, tile)
+#include "attention_tile.glsl"
+
+void main() {
+  int i = numbered();
+  if (!is_there(i, Z)) return;
+  Tile mine = tile_at(i, Z, IS_CONSTANT(Z));
+  // Scores of keys that a row does not see are zero as far as the block's last query looks.
+  int last = last_key(QUOTIENT(mine.end - 1, group));
+  int z = mine.texel + i % LANES, heads = kv_heads * group;
+
+  int line[LINES(MOST_ROWS)];
+  [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
+    ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
+    line[j] = (row.x * heads + mine.head * group + row.y) * width;
+  }
+  int column = mine.head * Z + (LANES > 1 ? min(z, Z - 1) : z);
+  vec4 sum[MOST_ROWS];
+  EACH_ROW(m) sum[m] = vec4(0);
+  for (int t = 0; 4 * t <= last; t++) {
+    vec4 v[4];
+    [[unroll]] for (int c = 0; c < 4; c++)
+      v[c] = LOAD_FLAT(values, min(4 * t + c, last) * kv_heads * Z + column);
+#define SCORES(j) LOAD_FLAT_AS(scores, line[j] + t, f32)
+    TEXELS_OF(own, MOST_ROWS, SCORES)
+    EACH_ROW(m) {
+      vec4 p = TEXEL_OF(own, m, SCORES);
+      sum[m] += p.x * v[0] + p.y * v[1] + p.z * v[2] + p.w * v[3];
+    }
+  }
+  if (LANES > 1 && z >= Z) return;
+#define PUT(row, v) \
+  ivec2 place = DIVIDED(row, group); \
+  STORE(result, AT(mine.head * group + place.y, first + place.x, z, heads, Z), v);
+  PUT_ROWS(mine, sum, PUT)
+}
