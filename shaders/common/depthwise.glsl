@@ -1,6 +1,6 @@
-// Depthwise convolution: one filter per channel. One invocation computes TILE_X pixels of one texel of
-// channels: along x, or, with `is_tall`, half of them in each of two rows, for kernels of few taps:
-// the rows share what they load, and nothing loops.
+// Depthwise convolution: one filter per channel. One invocation computes TILE_X pixels of one texel
+// of channels: along x, or, with `is_tall`, half of them in each of two rows, for kernels of few
+// taps: the rows share what they load, and nothing loops.
 //
 // Weights are a matrix: row = ky, columns = (kx, texel of channels).
 
@@ -14,8 +14,8 @@ IN(1, source)
 WEIGHT(2, weight)
 #include "image_sides.glsl"
 PARAM(6, channels)
-// Cases, so that the loops over taps unroll and compilers see which pixels share loads (measured: as
-// fast as sharing by hand).
+// Cases, so that the loops over taps unroll and compilers see which pixels share loads (measured:
+// as fast as sharing by hand).
 CASE(7, kernel_x)
 CASE(8, stride_x)
 CASE(9, dilation_x)
