@@ -252,6 +252,15 @@ def test_width_of_depthwise():
     assert shaders(graph, wide_depthwise=5) == {"conv2d_depthwise_2"}
 
 
+def test_height_of_depthwise():
+    """Two rows at a time, where there are two and the kernel has few taps."""
+    for kernel, tall, tiles_of_images in ((3, True, 3 * 5), (3, False, 2 * 9), (5, True, 2 * 9)):
+        target = Target(tuning=Tuning(wide_depthwise=3, tall_depthwise=tall))
+        work = lower(tune.convolution(8, 9, kernel, depthwise=True), target)
+        steps = [step for step in work.steps if "conv2d_depthwise_8" in step.shader]
+        assert {step.invocations for step in steps} == {2 * tiles_of_images}
+
+
 def test_what_shares_is_measured_on_kernels_that_do():
     """Each of the programs has other kernels then, without and with what a device may have."""
     for graph in (*(tune.convolution(*shape) for shape in tune.SHARED_CONVOLUTIONS),
@@ -286,6 +295,7 @@ def few(monkeypatch):
     """Measures little: what is written is what matters."""
     monkeypatch.setattr(tune, "CONVOLUTIONS", ((16, 8, 3), (16, 8, 1)))
     monkeypatch.setattr(tune, "DEPTHWISE", ((16, 2),))
+    monkeypatch.setattr(tune, "TALL_DEPTHWISE", ((16, 4),))
     monkeypatch.setattr(tune, "SHARED_CONVOLUTIONS", ((32, 8, 3),))
     monkeypatch.setattr(tune, "SHARED_PRODUCTS", ((32, 64),))
     monkeypatch.setattr(tune, "tune_storage", lambda bench: ("buffer", "for the test"))
@@ -337,7 +347,8 @@ def test_the_first_entry_of_a_driver(device, few, own, monkeypatch):
     bench.kept = rows.profile_of(device_info)
     entry = tune.tune(bench)
     assert entry["speed"] == {"multiply_adds": 1e9, "bytes": 1e9, "dispatch": 5e-6, "reads": 2e9}
-    measured = {"tiles", "shares", "wide_depthwise", "storage", "specialize", "ceiling"}
+    measured = {"tiles", "shares", "wide_depthwise", "tall_depthwise", "storage", "specialize",
+                "ceiling"}
     assert set(entry) == measured | {"match", "speed", "measured", "why"}
     assert set(entry["why"]) == measured
     own("new.json", {**entry, "match": {"driver_id": OTHER}})

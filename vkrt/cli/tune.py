@@ -54,6 +54,7 @@ CHAIN = 4
 # every tile.
 CONVOLUTIONS = ((64, 56, 3), (128, 32, 3), (256, 16, 3), (64, 56, 1), (256, 32, 1), (512, 16, 1))
 DEPTHWISE = ((512, 1), (512, 2), (512, 3), (512, 4), (512, 6), (256, 8), (128, 16))
+TALL_DEPTHWISE = ((512, 7), (256, 14), (96, 56))
 # Convolutions as above, and products (rows, size), of which kernels in a GPU's shape are other ones
 SHARED_CONVOLUTIONS = ((128, 32, 3), (256, 32, 1), (512, 16, 1))
 SHARED_PRODUCTS = ((64, 512), (1, 2048))
@@ -203,7 +204,8 @@ def tune(bench: Bench) -> dict[str, Any]:
             found[name] = before.fields[name]
             why |= {name: entry.why[name]} if name in entry.why else {}
     for name, measure in (("tiles", tune_tiles), ("shares", tune_shares),
-                          ("wide_depthwise", tune_depthwise), ("storage", tune_storage),
+                          ("wide_depthwise", tune_depthwise),
+                          ("tall_depthwise", tune_tall), ("storage", tune_storage),
                           ("specialize", tune_specialize), ("ceiling", tune_ceiling)):
         found[name], why[name] = measure(bench)
         _say(f"{name}: {found[name]} ({why[name]})")
@@ -265,6 +267,18 @@ def tune_depthwise(bench: Bench) -> tuple[int, str]:
             break
         wide = side
     return wide, "times of 2 pixels an invocation over those of 8, by width: " + ", ".join(said)
+
+
+def tune_tall(bench: Bench) -> tuple[bool, str]:
+    """Whether two rows of depthwise convolutions are faster together; changed for what is clearly
+    better."""
+    graphs = [convolution(channels, side, 3, depthwise=True) for channels, side in TALL_DEPTHWISE]
+    ratios = [bench.seconds(graph, wide_depthwise=0, tall_depthwise=True)
+              / bench.seconds(graph, wide_depthwise=0, tall_depthwise=False) for graph in graphs]
+    sides = ", ".join(str(side) for _, side in TALL_DEPTHWISE)
+    return (_mean(ratios) < (1 + MARGIN if bench.kept.fields["tall_depthwise"] else 1 - MARGIN),
+            "times of 4 by 2 pixels an invocation over those of 8 by 1, by width "
+            f"{sides}: {', '.join(f'{r:.2f}' for r in ratios)}")
 
 
 def tune_storage(bench: Bench) -> tuple[str, str]:

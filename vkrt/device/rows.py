@@ -91,6 +91,7 @@ FIELDS: dict[str, Any] = {
     "tiles": dict.fromkeys((*TILES, *WIDE), NUMBER),
     "lanes": COUNT,
     "wide_depthwise": COUNT,
+    "tall_depthwise": FLAG,
     "min_groups": COUNT,
     "reads_ahead": FLAG,
     "shares": FLAG,

@@ -20,6 +20,8 @@ from vkrt.work.tuning import Tile, Tuning
 
 # Compilers unroll depthwise.glsl over the kernel's width; a wider one would be too much code.
 MAX_DEPTHWISE_KERNEL_X = 15
+# They unroll kernels of no more than so many rows and columns whole; of 5 that is too much code.
+MAX_UNROLLED_KERNEL = 3
 
 Pair = tuple[int, int]
 
@@ -132,15 +134,19 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
     result = cx.write(conv.out, source.order)
     (kernel_y, kernel_x), (stride_y, stride_x) = conv.kernel, conv.stride
     dilation_y, dilation_x = conv.dilation
-    params = [*conv.sides(source, result), conv.channels, kernel_x, stride_x, dilation_x,
-              kernel_y, stride_y, dilation_y, *x_first(conv.padding), *ending.params]
     width, rows, texels = result.grid
-    reads, tile = [source, matrix, *ending.vectors], 2
+    height = height_of(conv.out)
+    reads, tile, is_tall = [source, matrix, *ending.vectors], (2, 1), False
     if (width >= cx.target.tuning.wide_depthwise
             and cx.compiled("conv2d_depthwise_8", reads, short_name(result.dtype)) is not None):
-        tile = 8
-    cx.dispatch(f"conv2d_depthwise_{tile}", params, [result], reads,
-                -(-width // tile) * rows * texels, loops=conv.taps)
+        is_tall = (cx.target.tuning.tall_depthwise and height > 1
+                     and max(conv.kernel) <= MAX_UNROLLED_KERNEL)
+        tile = (4, 2) if is_tall else (8, 1)
+    params = [*conv.sides(source, result), conv.channels, kernel_x, stride_x, dilation_x,
+              kernel_y, stride_y, dilation_y, *x_first(conv.padding), is_tall, *ending.params]
+    tiles = -(-width // tile[0]) * -(-height // tile[1]) * (rows // height)
+    cx.dispatch(f"conv2d_depthwise_{math.prod(tile)}", params, [result], reads, tiles * texels,
+                loops=conv.taps)
 
 
 def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,

@@ -63,7 +63,7 @@ CONSTANT = record(Constant, offset=NATURAL, nbytes=NATURAL, dtype=HOST_DTYPE, ke
                   source=INDEX, number=optional(NUMBER), zeros=FLAG)
 TILE = row(COUNT, COUNT)
 TUNING = record(Tuning, tiles=many(row(TILE, NUMBER)), lanes=NATURAL, wide_depthwise=NATURAL,
-                min_groups=NATURAL, reads_ahead=FLAG, shares=FLAG)
+                tall_depthwise=FLAG, min_groups=NATURAL, reads_ahead=FLAG, shares=FLAG)
 TARGET = record(Target, storage=one_of(*STORAGES), max_texels=NATURAL, max_buffer_range=NATURAL,
                 max_image_extent=NATURAL, max_groups=NATURAL, max_invocations=NATURAL,
                 max_shared=NATURAL, offset_alignment=COUNT, loop_limit=optional(NATURAL),

@@ -24,6 +24,8 @@ class Tuning:
             nothing.
         wide_depthwise: from this width on depthwise convolutions compute 8 pixels an invocation,
             below it 2.
+        tall_depthwise: these 8 are 4 in each of two rows where the kernel has few taps. That
+            loads less where compilers find equal loads.
         min_groups: workgroups are made smaller where fewer than these would exist.
         reads_ahead: kernels that read far-apart lines of a weight side by side walk over them in
             the order of memory before, for the sake of the processor's caches.
@@ -35,6 +37,7 @@ class Tuning:
         ((8, 8), 20.0), ((4, 8), 17.5), ((4, 4), 14.0), ((2, 4), 10.5), ((1, 4), 8.0))
     lanes: int = 64
     wide_depthwise: int = 3
+    tall_depthwise: bool = False
     min_groups: int = 4
     reads_ahead: bool = False
     shares: bool = False

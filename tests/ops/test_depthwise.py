@@ -1,0 +1,78 @@
+"""Depthwise convolutions with 8 pixels an invocation: along a row, or 4 in each of two rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from harness import Variant, check, is_finite, merged, variants
+from support import STORAGES, same_bits
+
+from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.ops.lowering import lower
+from vkrt.plan.options import LoadOptions
+from vkrt.work.records import Dispatch
+from vkrt.work.target import Target
+from vkrt.work.tuning import Tuning
+
+# Always 8 pixels, however narrow the image
+ROW, TALL = (Tuning(wide_depthwise=0, tall_depthwise=tall) for tall in (False, True))
+
+
+def dispatches(graph, target: Target) -> list[tuple]:
+    return [(step.shader, step.params, step.invocations) for step in lower(graph, target).steps
+            if isinstance(step, Dispatch)]
+
+
+@cache
+def samples(half: bool) -> list[Variant]:
+    """The samples that the choice makes a difference to."""
+    row, tall = (Target(max_texels=1 << 26, tuning=tuning) for tuning in (ROW, TALL))
+    return [variant for variant in variants()
+            if variant.half == half and variant.layout == "plain"
+            and dispatches(variant.case().graph, row) != dispatches(variant.case().graph, tall)]
+
+
+def test_which_samples():
+    """Of every dtype, with strides, dilations, batches, and heights that are odd."""
+    shaders = {shader for half in (False, True) for variant in samples(half)
+               for shader, *_ in dispatches(variant.case().graph, Target(tuning=TALL))}
+    assert {f"conv2d_depthwise_8.texel.{dtype}" for dtype in ("f32", "f16", "i8")} <= shaders
+    convolutions = [variant.case().graph.nodes[0].args for variant in samples(False)
+                    if variant.sample.op == "aten.convolution.default"]
+    assert {2} <= {args[3][-1] for args in convolutions}
+    assert {2} <= {args[5][-1] for args in convolutions}
+    assert {2} <= {args[0].sizes[0] for args in convolutions}
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
+@pytest.mark.usefixtures("apart")
+def test_samples(half, storage, device):
+    """Right, and the same bits both ways."""
+    members = samples(half)
+    if storage == "texture3d":
+        target = target_of(device.info, storage)
+        members = [v for v in members if not lower(v.case().graph, target).notes]
+        if half and device.info.driver_id == SWIFTSHADER:
+            # Its half-precision images turn infinities into NaN.
+            members = [v for v in members if is_finite(v.case())]
+    cases = [variant.case() for variant in members]
+    graph, data = merged(cases)
+    results = []
+    for tuning in (ROW, TALL):
+        with overridden(replace(policy_of(device.info), tuning=tuning)):
+            method = Method(graph, [Source.wrap(data)], device,
+                            options=LoadOptions(storage=storage))
+        try:
+            results.append(method.execute([a for case in cases for a in case.inputs]))
+        finally:
+            method.close()
+    same_bits(*results)
+    found = iter(results[1])
+    for case in cases:
+        check([next(found) for _ in case.expected], case)
