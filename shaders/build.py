@@ -11,7 +11,8 @@ SHADERS/*.comp hold one kernel each; header lines say which variants there are:
     //! dtypes: f32 f16 f32:i32             (a:b reads a and writes b; none: no dtype in the name)
     //! features: none subgroups float16:f16   (what a variant may use of a device beyond every
                                              device's least; none: such a line is left out, or the
-                                             plain variant; `float16:f16`: for that dtype only;
+                                             plain variant; `float16:f16`, `shuffle:texel`:
+                                             for that dtype or that storage only;
                                              a single one without none: all variants need it)
     //! target: vulkan1.2                   (none: vulkan1.1)
 
@@ -147,9 +148,9 @@ def variants_of(path: Path, sources: Sources) -> list[Variant]:
         if feature not in (PLAIN, *FEATURES):
             raise BuildError(f"{path}: unknown feature '{feature}'; one of "
                              f"{', '.join((PLAIN, *FEATURES))}")
-        if only and only not in header.get("dtypes", []):
-            raise BuildError(f"{path}: feature '{feature}' is for dtype '{only}', which the file "
-                             "does not have")
+        if only and only not in (*header.get("dtypes", []), *header.get("storages", [])):
+            raise BuildError(f"{path}: feature '{feature}' is for dtype or storage '{only}', which "
+                             "the file does not have")
     if (PLAIN, "", "") not in features and len(features) > 1:
         raise BuildError(f"{path}: there is no plain variant, '{PLAIN}' among its features")
     (target,) = header.get("target", ["vulkan1.1"])
@@ -157,7 +158,7 @@ def variants_of(path: Path, sources: Sources) -> list[Variant]:
     return [Variant(path, storage, dtype, feature, target, definitions)
             for storage in header.get("storages", [None])
             for dtype in header.get("dtypes", [None])
-            for feature, _, only in features if only in ("", dtype)]
+            for feature, _, only in features if only in ("", dtype, storage)]
 
 
 class Compiler:

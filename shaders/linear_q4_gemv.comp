@@ -1,8 +1,9 @@
 #version 450
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16
+//! features: none shuffle
 #extension GL_GOOGLE_include_directive : require
 // One row times a matrix of 4-bit weights, 12 columns an invocation: see q4_row.glsl.
-#define LAYERS 1
+#define MOST 1
 #define TILE_N 3
 #include "q4_row.glsl"

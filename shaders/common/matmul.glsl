@@ -8,11 +8,68 @@
 #include "places.glsl"
 #include "neighbours.glsl"
 #include "shuffle.glsl"
+#if defined(WEIGHT_8) && LANES > 1
+#include "words.glsl"
+#define HAS_WORDS
+#endif
 
 #ifdef GEMV
 #define TILE_M 1
 #define TILE_N 1
 #endif
+
+#if defined(GEMV) && LANES > 1
+
+// Of a run of LANES texels of the row each lane loads one, and gets the others by shuffles.
+void main() {
+  int i = numbered();
+  int blocks = ((columns + 3) / 4 + LANES - 1) / LANES;
+  if (i >= LANES * blocks * batches) return;
+  ivec2 batch_place = divided(i / LANES, blocks, IS_CONSTANT(columns));
+  int batch = batch_place.x, z = batch_place.y * LANES + i % LANES;
+  POSITION from = AT_ROW(batch, 0, source_X, texels);
+  vec4 sum = vec4(0);
+#ifdef HAS_WORDS
+  int line[4];
+  [[unroll]] for (int c = 0; c < 4; c++) line[c] = MATRIX_AT(batch, min(4 * z + c, columns - 1));
+  vec4 products[4];
+  [[unroll]] for (int c = 0; c < 4; c++) products[c] = vec4(0);
+  for (int k = 0; k < texels; k += LANES) {
+    vec4 own = LOAD(source, NEXT(from, min(k + lane(), texels - 1)));
+    // Zeros behind the end, where lines have something again.
+    own = k + lane() < texels ? own : vec4(0);
+    [[unroll]] for (int part = 0; part < LANES / 4; part++) {
+      vec4 row[4];
+      [[unroll]] for (int j = 0; j < 4; j++) row[j] = HANDED(own, 4 * part + j);
+      [[unroll]] for (int c = 0; c < 4; c++) {
+        ivec4 words = LOAD_MATRIX(line[c] + min((k >> 2) + part, LINE_TEXELS - 1));
+        [[unroll]] for (int j = 0; j < 4; j++) products[c] += row[j] * vec4(NUMBERS(words, j));
+      }
+    }
+  }
+  [[unroll]] for (int c = 0; c < 4; c++) sum[c] = product(products[c], vec4(1));
+#else
+  // One line of the matrix after the other, as below; not unrolled, for the time that compiling takes.
+  for (int c = 0; c < 4; c++) {
+    POSITION line = MATRIX_AT(batch, min(4 * z + c, columns - 1));
+    vec4 products = vec4(0);
+    int k = 0;
+    for (; k + LANES <= texels; k += LANES) {
+      vec4 own = LOAD(source, NEXT(from, k + lane()));
+      [[unroll]] for (int j = 0; j < LANES; j++)
+        products += HANDED(own, j) * LOAD_MATRIX(MATRIX_NEXT(line, k + j));
+    }
+    for (; k < texels; k++)
+      products += LOAD(source, NEXT(from, k)) * LOAD_MATRIX(MATRIX_NEXT(line, k));
+    sum = vec4(sum.yzw, product(products, vec4(1)));
+  }
+#endif
+  if (z >= (columns + 3) / 4) return;
+  POSITION at = AT_ROW(batch, z, result_X, (columns + 3) / 4);
+  STORE(result, at, mask_padding(finished(SCALED(sum, z), ending_at(z), at), VALID(z, columns)));
+}
+
+#else
 
 void main() {
   int i = numbered();
@@ -58,6 +115,12 @@ void main() {
     sum[0][c] = product(products, T4(1));
   }
 #else
+#ifdef HAS_WORDS
+  ivec4 words[LINES(4 * TILE_N)];
+#define TEXEL_ALONG(j) vec4(NUMBERS(words[j], k & 3))
+#else
+#define TEXEL_ALONG(j) LOAD_MATRIX(MATRIX_NEXT(line[j], k))
+#endif
   for (int k = 0; k < texels; k++) {
 #if defined(DTYPE_i32)
     ivec4 mine[TILE_M], theirs[4 * TILE_N];
@@ -81,7 +144,12 @@ void main() {
       }
       continue;
     }
-#define TEXEL_ALONG(j) LOAD_MATRIX(MATRIX_NEXT(line[j], k))
+#ifdef HAS_WORDS
+    if ((k & 3) == 0) {
+      [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
+        words[j] = LOAD_MATRIX(line[j] + (k >> 2));
+    }
+#endif
     TEXELS_OF(texel, 4 * TILE_N, TEXEL_ALONG)
     [[unroll]] for (int n = 0; n < TILE_N; n++) {
       [[unroll]] for (int c = 0; c < 4; c++) {
@@ -108,3 +176,5 @@ void main() {
     }
   }
 }
+
+#endif

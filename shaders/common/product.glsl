@@ -7,12 +7,20 @@
 
 ALIASED OUT(0, result)
 IN(1, source)
-#ifdef WEIGHT_8
+#if defined(WEIGHT_8) && defined(FEATURE_SHUFFLE)
+// Words of 4 numbers: a texel of the matrix meets 4 of the source.
+IN_AS(2, matrix, i32)
+#define LOAD_MATRIX(at) LOAD_AS(matrix, at, i32)
+#define LINE_TEXELS (texels >> 2)
+#elif defined(WEIGHT_8)
 IN_AS(2, matrix, i8)
 #define LOAD_MATRIX(at) vec4(LOAD_AS(matrix, at, i8))
 #else
 WEIGHT(2, matrix)
 #define LOAD_MATRIX(at) LOAD_WEIGHT(matrix, at)
+#endif
+#ifndef LINE_TEXELS
+#define LINE_TEXELS texels
 #endif
 // Rows of one batch; batches; texels of a row of the source, columns of the result.
 PARAM(0, rows)
@@ -82,6 +90,6 @@ TEXEL_IN(5, scales, DTYPE)
                     : ivec3(0, (batch) * batch_stride + (row), 0))
 #define MATRIX_NEXT(at, k) (is_computed != 0 ? ivec3((at).xy, k) : ivec3(k, (at).yz))
 #else
-#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * texels)
+#define MATRIX_AT(batch, row) (((batch) * batch_stride + (row)) * LINE_TEXELS)
 #define MATRIX_NEXT(at, k) ((at) + (k))
 #endif

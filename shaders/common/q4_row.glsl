@@ -1,6 +1,7 @@
-// One row times LAYERS weights of 4 bits (see q4.glsl) that have the same sizes: a layer, plus a
-// bias, plus a tensor; or two or three layers that read one row (keys and values), a result each.
-// Where GATED is defined there is one result of two layers: silu(the first) * the second.
+// One row times up to MOST weights of 4 bits (see q4.glsl) that have the same sizes. MOST is 1: a
+// layer, plus a bias, plus a tensor. Or it is 3: two or three layers that read one row (keys and
+// values), a result each; or, gated, one result of two of them: silu(the first) * the second. What
+// is bound for a layer that is not there is another one's.
 //
 // The row may be divided by the root of its mean square before, times a weight (rms_norm.comp). Each
 // invocation then sums the squares of what it reads anyway, and divides its results.
@@ -32,32 +33,32 @@ CASE(10, has_norm)
 PARAM_FLOAT(11, epsilon)
 // Of one layer: whether `addend` is added to the result.
 PARAM(12, has_addend)
-#if defined(TEAMS)
+#if MOST == 1
+#define layers 1
 #define TEAM 13
+#else
+CASE(13, layers)
+CASE(14, is_gated)
+#define TEAM 15
+#endif
+#if defined(TEAMS)
 #include "team.glsl"
 #else
 #define SHARED(k, begin, end) for (int k = (begin); k < (end); k++)
 #endif
+#include "shuffle.glsl"
 
-#if LAYERS == 1
+#if MOST == 1
 #define EACH(DO) DO(first, 0)
-#elif LAYERS == 2
-#define EACH(DO) DO(first, 0) DO(second, 1)
 #else
 #define EACH(DO) DO(first, 0) DO(second, 1) DO(third, 2)
-#endif
-#if defined(GATED)
 #include "math.glsl"
-#define RESULTS 1
-OUT(0, first_result)
-#else
-#define RESULTS LAYERS
+#endif
 // Where there is one layer, over what is added to it.
 #define RESULT_OF(layer, number) ALIASED OUT(number, layer##_result)
 EACH(RESULT_OF)
-#endif
-IN(RESULTS, source)
-#if LAYERS == 1
+IN(MOST, source)
+#if MOST == 1
 FLAT_AS(2, first_weight, i32)
 FLAT(3, first_scales)
 TEXEL_IN(4, first_bias, DTYPE)
@@ -67,14 +68,14 @@ TEXEL_IN(6, norm, DTYPE)
 #define LOAD_SCALES(name, i) LOAD_FLAT(name, i)
 #else
 // Texels in every storage: a stage may have no more than 4 storage buffers.
-#define TEXELS_OF(layer, number) \
-  TEXEL_IN(RESULTS + 1 + number, layer##_weight, i32) \
-  TEXEL_IN(RESULTS + 1 + LAYERS + number, layer##_scales, DTYPE) \
-  TEXEL_IN(RESULTS + 1 + 2 * LAYERS + number, layer##_bias, DTYPE)
+#define AS_TEXELS(layer, number) \
+  TEXEL_IN(MOST + 1 + number, layer##_weight, i32) \
+  TEXEL_IN(MOST + 1 + MOST + number, layer##_scales, DTYPE) \
+  TEXEL_IN(MOST + 1 + 2 * MOST + number, layer##_bias, DTYPE)
 #define LOAD_WORDS(name, i) texelFetch(name, i)
 #define LOAD_SCALES(name, i) texelFetch(name, i)
-EACH(TEXELS_OF)
-TEXEL_IN(RESULTS + 1 + 3 * LAYERS, norm, DTYPE)
+EACH(AS_TEXELS)
+TEXEL_IN(MOST + 1 + 3 * MOST, norm, DTYPE)
 #endif
 
 #include "q4_words.glsl"
@@ -96,11 +97,15 @@ vec4 squares = vec4(0);
 void read_row(int t) {
   POSITION from = AT_ROW(0, 0, source_X, source_Z);
   vec4 total = vec4(0), those = vec4(0);
+#define ROW(j) LOAD(source, NEXT(from, 8 * t + LINE(j)))
+#define FACTOR(j) (has_norm != 0 ? texelFetch(norm, 8 * t + LINE(j)) : vec4(1))
+  TEXELS_OF(texel, 8, ROW)
+  TEXELS_OF(factor, 8, FACTOR)
   [[unroll]] for (int k = 0; k < 8; k++) {
-    vec4 v = LOAD(source, NEXT(from, 8 * t + k));
+    vec4 v = TEXEL_OF(texel, k, ROW);
     if (has_norm != 0) {
       those += v * v;
-      v *= texelFetch(norm, 8 * t + k);
+      v *= TEXEL_OF(factor, k, FACTOR);
     }
     total += v;
     row[k] = IN_ORDER(v) * ((k & 1) == 0 ? UNIT : LAST_UNIT);
@@ -116,36 +121,35 @@ float row_scale() {
 
 #define LAYER first_
 #include "q4_layer.glsl"
-#if LAYERS > 1
+#if MOST > 1
 #define LAYER second_
 #include "q4_layer.glsl"
-#endif
-#if LAYERS > 2
 #define LAYER third_
 #include "q4_layer.glsl"
 #endif
 
 #define BEGIN(layer, number) \
   vec4 layer[TILE_N]; \
-  float layer##_zero = layer##_ahead(i); \
+  float layer##_zero = number < layers ? layer##_ahead(i) : 0.0; \
   [[unroll]] for (int n = 0; n < TILE_N; n++) layer[n] = vec4(layer##_zero);
-#define ADD(layer, number) layer##_add(t, layer);
-#define JOIN_TEAM(layer, number) layer[0] = team_sum(layer[0]);
+#define ADD(layer, number) if (number < layers) layer##_add(t, layer);
+#define JOIN_TEAM(layer, number) if (number < layers) layer[0] = team_sum(layer[0]);
 #define SCALE_ROW(layer, number) \
   [[unroll]] for (int n = 0; n < TILE_N; n++) layer[n] *= scale;
 #define STORE_ONE(layer, number) \
-  STORE(layer##_result, at, MASKED(layer##_ended(layer[n], z + n), z + n, columns));
+  if (number < layers) \
+    STORE(layer##_result, at, MASKED(layer##_ended(layer[n], z + n), z + n, columns));
 
 void main() {
 #if defined(TEAMS)
   find_team();
-  int i = team;
+  bool is_there = team * TILE_N < result_Z();
+  int i = team, z = is_there ? i * TILE_N : 0, end = is_there ? texels : 0;
 #else
-  int i = invocation();
-  if (i * TILE_N >= result_Z()) return;
+  int i = invocation(), z = i * TILE_N, end = texels;
+  // Lanes that hand the row round go on without columns of their own.
+  if (LANES == 1 && z >= result_Z()) return;
 #endif
-  bool is_there = i * TILE_N < result_Z();
-  int z = is_there ? i * TILE_N : 0, end = is_there ? texels : 0;
   find_lines(z);
   EACH(BEGIN)
   SHARED(t, 0, end) {
@@ -164,14 +168,16 @@ void main() {
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
     if (z + n >= result_Z()) break;
     POSITION at = AT_ROW(0, z + n, result_X, result_Z());
-#if defined(GATED)
-    vec4 u = first_ended(first[n], z + n);
-    vec4 v = u * sigmoid_(u) * second_ended(second[n], z + n);
-    STORE(first_result, at, MASKED(v, z + n, columns));
-#elif LAYERS == 1
+#if MOST == 1
     vec4 v = with_addend(first_ended(first[n], z + n), at);
     STORE(first_result, at, MASKED(v, z + n, columns));
 #else
+    if (is_gated != 0) {
+      vec4 u = first_ended(first[n], z + n);
+      vec4 v = u * sigmoid_(u) * second_ended(second[n], z + n);
+      STORE(first_result, at, MASKED(v, z + n, columns));
+      continue;
+    }
     EACH(STORE_ONE)
 #endif
   }

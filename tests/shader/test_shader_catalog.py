@@ -103,9 +103,10 @@ def test_variants_and_their_interfaces(workshop):
 
 
 def test_variants_of_features(workshop):
-    """Beside the plain one, behind its name; one of a dtype for that dtype only."""
+    """Beside the plain one, behind its name; one of a dtype or a storage for that only."""
     file = workshop.shaders / "scale.comp"
-    file.write_text(KERNEL.replace("//! dtypes", "//! features: none subgroups dot:f32\n//! dtypes")
+    file.write_text(KERNEL.replace("//! dtypes", "//! features: none subgroups dot:f32 "
+                                        "shuffle:texel\n//! dtypes")
                     .replace("* FACTOR", "* FACTOR * TIMES").replace("layout(local_size", """
 #if defined(FEATURE_SUBGROUPS)
 #extension GL_KHR_shader_subgroup_arithmetic : require
@@ -116,7 +117,7 @@ def test_variants_of_features(workshop):
 #define TIMES 3
 #endif
 layout(local_size"""))
-    assert workshop.compiled() == 10
+    assert workshop.compiled() == 12
     made = workshop.catalog()
     plain, subgroups, dot = (made.get(f"scale.texel.f32{name}")
                              for name in ("", ".subgroups", ".dot"))
@@ -124,6 +125,7 @@ layout(local_size"""))
     assert "GroupNonUniformArithmetic" not in plain.capabilities
     assert len({plain.spirv, subgroups.spirv, dot.spirv}) == 3
     assert "scale.texel.f32_i32.subgroups" in made and "scale.texel.f32_i32.dot" not in made
+    assert "scale.texel.f32_i32.shuffle" in made and "scale.buffer.f32.shuffle" not in made
 
 
 CHOICE = """#version 450
@@ -217,7 +219,7 @@ def test_no_shaders_make_an_empty_catalog(workshop):
     ("//! dtypes: f32 f32:i32", "//! storages: texel", "'//! storages:' is given twice"),
     ("//! dtypes", "//! features: none wings\n//! dtypes", "unknown feature 'wings'; one of none"),
     ("//! dtypes", "//! features: dot subgroups\n//! dtypes", "there is no plain variant, 'none'"),
-    ("//! dtypes", "//! features: none dot:f16\n//! dtypes", "is for dtype 'f16', which the file"),
+    ("//! dtypes", "//! features: none dot:f16\n//! dtypes", "dtype or storage 'f16', which"),
     ("* FACTOR", "* NOTHING", "'NOTHING' : undeclared identifier"),
     ("binding = 0)", "binding = 0, set = 1)", "'result' is not in descriptor set 0"),
     ("binding = 1)", "binding = 0)", "two variables share a binding"),

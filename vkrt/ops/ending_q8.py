@@ -102,14 +102,15 @@ def in_words(cx, shader: str, source: Operand, matrix: Operand) -> tuple[Operand
     """
     if cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16:
         return source, matrix
-    words = _words(source), _words(matrix)
+    words = words_of(source), words_of(matrix)
     least = min(tile for tile, _ in cx.target.tuning.tiles if shader != "matmul" or tile[0] > 1)
     if least in cx.refused_tiles(shader, words, "i32_i8"):
         return source, matrix
     return words
 
 
-def _words(operand: Operand) -> Operand:
+def words_of(operand: Operand) -> Operand:
+    """Numbers of 8 bits seen as words of 4, along a packed dimension that is a multiple of 16."""
     inner = operand.order[-1]
     sizes = tuple(size // 4 if d == inner else size for d, size in enumerate(operand.sizes))
     return replace(operand, sizes=sizes, dtype="int32")

@@ -1,23 +1,27 @@
 """One row times 4-bit weights: of a layer, of layers that read the same row, of a gated layer.
 
-The kernels of several layers (shaders/common/q4_row.glsl) see weights, scales and
+The kernel of several layers (shaders/common/q4_row.glsl) sees weights, scales and
 biases as texels in every storage, because a stage may have no more than 4 storage buffers. Where
 one of these is larger than the device's views, each layer is a dispatch of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import UnsupportedError
 from vkrt.ops.registry import known
 from vkrt.ops.schema import Sizes
 from vkrt.ops.teams import team_for
-from vkrt.work.tensor import Operand, Tensor
+from vkrt.work.tensor import Operand, Tensor, short_name
 
 # Elements of a texel of int32
 TEXEL = 32
 # Texels of columns that an invocation makes
 TILE = 3
+# Layers of the kernel of several
+MOST = 3
 
 
 def is_whole(weight: Sizes, group: int) -> bool:
@@ -86,9 +90,8 @@ def beside(cx, source: Operand, layers: list[Layer]) -> bool:
     reads = _as_texels(cx, layers)
     if reads is None:
         return False
-    shader = {2: "linear_q4_gemv_two", 3: "linear_q4_gemv_three"}[len(layers)]
     results = [cx.write(layer.out) for layer in layers]
-    _dispatch(cx, shader, layers, results, [source, *reads])
+    _dispatch_beside(cx, source, layers, results, reads)
     return True
 
 
@@ -99,8 +102,28 @@ def gated(cx, source: Operand, gate: Layer, layer: Layer) -> bool:
     reads = _as_texels(cx, layers)
     if reads is None:
         return False
-    _dispatch(cx, "linear_q4_gemv_gated", layers, [cx.write(layer.out)], [source, *reads])
+    _dispatch_beside(cx, source, layers, [cx.write(layer.out)], reads)
     return True
+
+
+def _dispatch_beside(cx, source: Operand, layers: list[Layer], results: list[Operand],
+                     reads: list[Operand]) -> None:
+    """Dispatches several layers of a row; fewer results than layers are one gated one.
+
+    Args:
+        reads: as of `_as_texels`.
+    """
+    count = len(layers)
+    # What is bound in the places of layers that are not there.
+    reads = [operand for first in range(0, len(reads), count)
+             for operand in _filled(reads[first:first + count])]
+    _dispatch(cx, "linear_q4_gemv_beside", layers, _filled(results), [source, *reads],
+              more=[count, len(results) < count])
+
+
+def _filled(operands: list[Operand]) -> list[Operand]:
+    """As many as the kernel of several layers binds."""
+    return operands + operands[-1:] * (MOST - len(operands))
 
 
 def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
@@ -115,12 +138,13 @@ def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
 
 
 def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], reads: list[Operand],
-              adds: bool = False) -> None:
+              adds: bool = False, more: Sequence[int] = ()) -> None:
     """Dispatches a kernel of q4_row.glsl.
 
     Args:
         layers: of the same sizes.
         reads: the row first.
+        more: parameters behind those that all have.
     """
     layer = layers[0]
     row, texels, width = reads[0], layer.texels, -(-layer.columns // 4)
@@ -129,7 +153,8 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
     reads = [*reads, cx.check_view(cx.vector(factor, layer.out.dtype))]
     params = [layer.columns, row.grid[2], row.grid[0], results[0].grid[0], texels,
               layer.group // TEXEL, layer.bias is not None, layer.high_first,
-              cx.target.tuning.reads_ahead, 0, norm is not None, epsilon, adds]
+              cx.target.tuning.reads_ahead, 0, norm is not None, epsilon, adds,
+              *more]
     team = team_for(cx.target, width, texels)
     if team is not None:
         cx.share(f"{shader}_team", [*params, *team.params], results, reads, team.groups(width),
@@ -137,5 +162,6 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
         return
     # The walks ahead are over as many lines, 4 texels a step.
     walks = len(layers) * TILE
+    found = cx.compiled(shader, reads, short_name(results[0].dtype), ("shuffle",))
     cx.dispatch(shader, params, results, reads, -(-width // TILE), loops=texels * (1 + walks),
-                work=TEXEL * TILE // (1 + TILE))
+                work=TEXEL * TILE // (1 + TILE), feature="" if found is None else found[1])

@@ -12,14 +12,16 @@ from vkrt.ops import copying, tiles
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
+from vkrt.ops.ending_q8 import words_of
 from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
 from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
-from vkrt.work.tensor import Operand, Tensor, row_major
+from vkrt.work.tensor import Operand, Tensor, round_up, row_major
+from vkrt.work.tuning import LANES
 
-# The tiles of matmul_q8_AxB.comp
+# The tiles of matmul_q8_AxB.comp, but for the wide ones
 TILES_8 = ((4, 8),)
 
 # The id of the first parameter of a team in gemv_team.glsl
@@ -55,7 +57,7 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
     ending = ending or plain(cx.vector(None, result.dtype), False)
     params = [rows, batches, texels, columns, source.grid[0], result.grid[0], stride, computed,
               addend is not None, alpha, beta, *ending.params]
-    kind, allowed = ("", None) if scales is None else ("_q8", TILES_8)
+    kind = "" if scales is None else "_q8"
     vectors = list(ending.vectors)
     if is_float(source.dtype):
         cx.check_view(vectors[0])
@@ -84,19 +86,30 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
                  tiles.shared_groups(side, rows, columns, batches), loops=texels,
                  features=tiles.shared_features(source), dtype=dtype)
         return
+    # Lanes that hand round what they load see weights of 8 bits as words.
+    words = None
+    if scales is not None and cx.storage != "texture3d" and not matrix.packed % 16:
+        words = [source, words_of(matrix), *vectors]
+    hands = is_float(source.dtype) and (scales is None or words is not None)
     if rows == 1 and 4 * (texels + 1) <= cx.target.max_loops:
         shader, loops = f"gemv{kind}", 4 * (texels + 1)
+        found = cx.compiled(shader, words or reads, dtype, ("shuffle",)) if hands else None
+        feature = "" if found is None else found[1]
         # Networks have such layers of all lengths and widths, and groups of another size are
         # another pipeline.
-        count, work, spread = tiles.invocations((1, 4), 1, columns, count=batches), 1, WIDE
-        feature = ""
+        lanes, work, spread = LANES if feature else 1, 1, WIDE
+        count = round_up(-(-columns // 4), lanes) * batches
     else:
-        tile = tiles.choose(cx.target.tuning, rows, columns, count=batches,
-                            allowed=allowed or tiles.with_wide(tiles.PRODUCTS, dtype),
+        allowed = tiles.PRODUCTS if scales is None else TILES_8
+        if scales is None or words is not None:
+            allowed = tiles.with_wide(allowed, dtype)
+        tile = tiles.choose(cx.target.tuning, rows, columns, count=batches, allowed=allowed,
                             refused=cx.refused_tiles(f"matmul{kind}", reads, dtype))
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, count=batches)
         work, spread, feature = math.prod(tile), 1, tiles.feature_of(tile)
+    if feature and words is not None:
+        reads = words
     cx.dispatch(shader, params, [result], reads, count, loops=loops, work=work, spread=spread,
                 dtype=dtype, feature=feature)
 

@@ -1,9 +1,0 @@
-#version 450
-//! storages: texel buffer texture3d
-//! dtypes: f32 f16
-#extension GL_GOOGLE_include_directive : require
-// The gated layer of one row, with 4-bit weights, 12 columns an invocation: see q4_row.glsl.
-#define LAYERS 2
-#define GATED
-#define TILE_N 3
-#include "q4_row.glsl"
