@@ -60,6 +60,11 @@ def test_where_a_prompt_comes_from(words, run, tmp_path):
     file.write_bytes(b"\xff\xfe")
     code, _, err = run(*words, "-f", file)
     assert code == 2 and "prompt.txt: not a text in UTF-8" in err
+    for chat in ([], ["--chat"]):
+        with open(file, "rb") as stdin:
+            done = subprocess.run([sys.executable, "-m", "vkrt", *words, *chat], stdin=stdin,
+                                  text=True, capture_output=True, timeout=120)
+        assert done.returncode == 2 and "vkrt: not a text" in done.stderr, done.stderr
 
 
 def test_a_terminal_is_not_read_as_a_prompt(words):
@@ -292,7 +297,7 @@ def test_what_grammars_need(device, tmp_path, monkeypatch):
         with pytest.raises(vkrt.InputError, match="grammars over these tokens"):
             Grammars(model, tokenizer).constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
         monkeypatch.setitem(sys.modules, "llguidance", None)
-        with pytest.raises(vkrt.VkrtError, match=r"llguidance: pip install '\.\[grammar\]'"):
+        with pytest.raises(vkrt.VkrtError, match=r"llguidance, .*: pip install '\.\[grammar\]'"):
             Grammars(model, tokenizer).constrained(vkrt.Sampler(), "gbnf", 'root ::= "a"')
 
 
@@ -300,4 +305,4 @@ def test_what_grammars_need(device, tmp_path, monkeypatch):
 def test_a_missing_package_is_named(words, run, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     code, _, err = run(*words, "--chat", stdin="w9\n")
-    assert code == 1 and f"needs the package {package}: pip install '.[text]'" in err
+    assert code == 1 and f"needs the package {package}, " in err and "pip install '.[text]'" in err

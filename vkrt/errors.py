@@ -27,6 +27,22 @@ class UnsupportedError(VkrtError, NotImplementedError):
     """
 
 
+class PackageError(UnsupportedError, ImportError):
+    """Something that the call needs is not installed: an optional package, or vkrt itself where its
+    source folder was imported."""
+
+
+def missing_package(package, what, extra=""):
+    """The error of something that needs an optional package.
+
+    Args:
+        what: needs it, in words: "reading pictures".
+        extra: of vkrt's, that brings the package.
+    """
+    how = f"pip install '.[{extra}]' in vkrt's folder" if extra else f"pip install {package}"
+    return PackageError(f"{what} needs the package {package}, which is not installed: {how}")
+
+
 class InputError(VkrtError, ValueError):
     """An argument of a call does not fit the method: wrong count, dtype, rank or size."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from vkrt.cli import common
+from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
 from vkrt.hints import Any
 from vkrt.program import Program
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stats", action="store_true",
                         help="at the end, print rates and the memory table on stderr (default: no)")
     common.add_load_options(parser)
+    add_progress(parser)
     common.add_json(parser)
 
 
@@ -94,6 +97,8 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError(f"--max-tokens {options.max_tokens}: expected 1 or more")
     if "" in options.stop:
         raise InputError("--stop: expected a text that is not empty")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # the tokenizer says that it is no text
     prompt = _prompt(options)
     if options.save_session:
         check_session_file(options.save_session, "--save-session")
@@ -101,8 +106,7 @@ def execute(options: argparse.Namespace) -> int:
     sampler = Sampler(options.temperature, options.top_k, options.top_p,
                       options.repetition_penalty, options.seed, options.min_p,
                       options.repeat_last_n)
-    with Program(options.model, common.device_of(options), common.load_options(options),
-                 options.data_path) as program:
+    with load_shown(options) as program:
         writer = _Writer(options, tokenizer, sampler, program)
         if options.chat:
             writer.converse(_turns(prompt))
@@ -116,6 +120,14 @@ def execute(options: argparse.Namespace) -> int:
             sys.stdout.flush()
             print(writer.stats(), file=sys.stderr)
     return 0
+
+
+def load_shown(options: argparse.Namespace) -> Program:
+    """The program of a command line, loaded, which the line of progress says."""
+    with progress_of(options) as progress:
+        progress.say(f"loading {options.model} ..")
+        return Program(options.model, common.device_of(options), common.load_options(options),
+                       options.data_path)
 
 
 def _prompt(options: argparse.Namespace) -> str | None:

@@ -17,7 +17,7 @@ from vkrt.cli.common import (
     EXIT_USAGE,
 )
 from vkrt.dataclass import fields
-from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.errors import InputError, PackageError, UnsupportedError, VkrtError
 from vkrt.hints import Any, TextIO
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
@@ -29,6 +29,7 @@ COMMANDS = {
     "info": "what a program is and how much memory it will take",
     "run": "run a program once",
     "generate": "write text with a language model",
+    "serve": "answer requests over HTTP, as OpenAI's API or the V2 protocol has them",
     "bench": "measure loading and running programs",
     "pack": "save packed weights, so that loads need not pack them",
     "doctor": "what a device is like, and whether it computes right",
@@ -71,6 +72,8 @@ def _command(options: Any) -> int:
     except BrokenPipeError:
         _drop_output(sys.stdout)
         return EXIT_PIPE
+    except PackageError as error:
+        return _fail(error, EXIT_FAILED)
     except UnsupportedError as error:
         return _fail(error, EXIT_UNSUPPORTED)
     except InputError as error:

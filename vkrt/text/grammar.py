@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from vkrt.errors import InputError
+from vkrt.errors import InputError, missing_package
 from vkrt.hints import Any
 from vkrt.text.generate import Choice
 from vkrt.text.model import LanguageModel
-from vkrt.text.tokenizer import Tokenizer, need_package
+from vkrt.text.tokenizer import Tokenizer
 
 
 class Grammars:
@@ -35,7 +35,7 @@ class Grammars:
         Raises:
             InputError: it is no such grammar, or one that is too complex.
             UnsupportedError: the tokenizer is no `tokenizer.json` whose tokens are bytes.
-            VkrtError: the package `llguidance` is not installed.
+            PackageError: the package `llguidance` is not installed.
         """
         tokens = self._tokens
         from llguidance import LLMatcher, grammar_from
@@ -60,7 +60,7 @@ class Grammars:
         try:
             from llguidance import LLTokenizer
         except ImportError as error:
-            need_package("llguidance", "grammar", error)
+            raise missing_package("llguidance", "a grammar", "grammar") from error
         ends = sorted(self._model.ends | self._tokenizer.ends)
         if not ends:
             raise InputError("neither the program nor the tokenizer's files name a token that ends "

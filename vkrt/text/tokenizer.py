@@ -10,11 +10,11 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
-from vkrt.errors import InputError, UnsupportedError, VkrtError
+from vkrt.errors import InputError, UnsupportedError, VkrtError, missing_package
 from vkrt.hints import Any, NoReturn
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
@@ -44,7 +44,7 @@ class Tokenizer:
     Raises:
         OSError: a file cannot be read.
         InputError: it is no tokenizer.
-        VkrtError: the package that reads it is not installed.
+        PackageError: the package that reads it is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -55,7 +55,15 @@ class Tokenizer:
         self.ends = frozenset(self._find_ends())
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        """The tokens of a text, with those that the model wants at its start, or without."""
+        """The tokens of a text, with those that the model wants at its start, or without.
+
+        Raises:
+            InputError: it has what stands for bytes that are no text, or half a character.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"not a text: {error}") from error
         return self._codec.encode(text, special)
 
     def as_json(self) -> str:
@@ -87,11 +95,22 @@ class Tokenizer:
 
         Raises:
             UnsupportedError: there is no template beside the tokenizer.
-            VkrtError: `jinja2` is not installed.
+            PackageError: `jinja2` is missing.
             InputError: the template refuses the messages.
         """
-        template = self._template()
-        if template is None:
+        try:
+            return self._template.render(
+                messages=list(messages), tools=None, documents=None, add_generation_prompt=True,
+                **self._special_names())
+        except VkrtError:
+            raise
+        except Exception as error:  # a template's code, in which anything may go wrong
+            raise InputError(f"{self._folder}: the chat template says: {error}") from error
+
+    @cached_property
+    def _template(self) -> Any:
+        text = self._template_text()
+        if text is None:
             raise UnsupportedError(
                 f"{self._folder}: no chat template (chat_template.jinja, or chat_template in "
                 "tokenizer_config.json)")
@@ -99,7 +118,7 @@ class Tokenizer:
             from jinja2 import TemplateError
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError as error:
-            need_package("jinja2", "text", error)
+            raise missing_package("jinja2", "text", "text") from error
 
         def refuse(message: str) -> NoReturn:
             raise TemplateError(message)
@@ -109,14 +128,9 @@ class Tokenizer:
                                                     extensions=["jinja2.ext.loopcontrols"])
         environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals |= {"raise_exception": refuse, "strftime_now": time.strftime}
-        try:
-            return environment.from_string(template).render(
-                messages=list(messages), tools=None, documents=None, add_generation_prompt=True,
-                **self._special_names())
-        except Exception as error:  # a template's code, in which anything may go wrong
-            raise InputError(f"{self._folder}: the chat template says: {error}") from error
+        return environment.from_string(text)
 
-    def _template(self) -> str | None:
+    def _template_text(self) -> str | None:
         file = self._folder / "chat_template.jinja"
         if file.exists():
             return file.read_text(encoding="utf-8")
@@ -197,11 +211,6 @@ def _json_of(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def need_package(package: str, extra: str, error: ImportError) -> NoReturn:
-    """Says how to install what is missing."""
-    raise VkrtError(f"this needs the package {package}: pip install '.[{extra}]'") from error
-
-
 class _Json:
     """`tokenizer.json`."""
 
@@ -209,7 +218,7 @@ class _Json:
         try:
             from tokenizers import Tokenizer as Reader
         except ImportError as error:
-            need_package("tokenizers", "text", error)
+            raise missing_package("tokenizers", "text", "text") from error
         text = path.read_text(encoding="utf-8")
         try:
             self._reader = Reader.from_str(text)
@@ -236,7 +245,7 @@ class _SentencePiece:
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError as error:
-            need_package("sentencepiece", "text", error)
+            raise missing_package("sentencepiece", "text", "text") from error
         data = path.read_bytes()
         self._reader = SentencePieceProcessor()
         try:
