@@ -262,6 +262,21 @@ def test_a_device_that_is_lost(server, monkeypatch):
     assert server.ask(CHAT, TURN)[0] == 503
 
 
+def test_a_server_that_ends(server, gate):
+    """Whoever is answered, or waits, is told; nobody is waited for."""
+    asking = [Asking(server, stream=n % 2 == 0) for n in range(4)]
+    wait_for(lambda: server.service.turns.counts == (2, 2))
+    server.service.turns.end()
+    gate.let()
+    for stream in asking[::2]:
+        assert stream.status() == 200
+        assert b"the server has ended" in stream.result[2] and b"[DONE]" not in stream.result[2]
+    for whole in asking[1::2]:
+        assert whole.status() == 503
+        assert whole.result[2]["error"]["message"] == "the server has ended"
+    assert server.ask(CHAT, TURN)[0] == 429 and gate.begun == 1
+
+
 def test_metrics(server):
     assert works(server) and works(server)
     assert server.ask("/nothing")[0] == 404

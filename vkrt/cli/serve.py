@@ -75,20 +75,25 @@ def execute(options: argparse.Namespace) -> int:
                              f"{least} to {most}")
     limits = Limits(options.queue, parse_bytes(options.max_body), options.max_seconds,
                     options.max_tokens)
-    # Before the load, which takes longer; nobody can connect yet.
-    with _bound(options.host, options.port) as listener, load_shown(options) as program:
+    # Before the load, which takes longer: clients wait until it is done.
+    with _listener(options.host, options.port) as listener, load_shown(options) as program:
         service = _service(options, program, limits)
         hosts = ["localhost", "127.0.0.1", "[::1]", options.host] if is_local and not key else ["*"]
         app = service.app(service.routes(), key, hosts)
-        listener.listen(1024)
         host, port = listener.getsockname()[:2]
         print(f"vkrt: serving {service.name} on {program.device.info.name} at "
               f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
         # It says, too, that a client has gone.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
-        uvicorn.Server(uvicorn.Config(
-            app, log_level="error", access_log=False, ws="none", server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=5)).run([listener])
+
+        class Server(uvicorn.Server):
+            def handle_exit(self, sig: int, frame: Any) -> None:
+                service.turns.end()  # so that no answer is waited for
+                super().handle_exit(sig, frame)
+
+        Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none",
+                              server_header=False, proxy_headers=False,
+                              timeout_graceful_shutdown=5)).run([listener])
     return 0
 
 
@@ -116,22 +121,14 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket at an address, which does not listen yet.
+def _listener(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.
 
     Raises:
         OSError: the address is no address of this machine's, or in use.
     """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except BaseException:
-            bound.close()
-            raise
-        return bound
+        return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise OSError(f"--host {host} --port {port}: {error}") from error

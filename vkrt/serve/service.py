@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import InputError, VkrtError
+from vkrt.errors import CancelledError, InputError, VkrtError
 from vkrt.hints import Any
 from vkrt.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns
@@ -247,7 +247,7 @@ class _Guard:
 
 async def _refusal(request: Request, error: Any) -> Response:
     """The answer to what went wrong, as OpenAI's API or the V2 protocol has it."""
-    status = {InputError: 400, Refused: getattr(error, "status", 0),
+    status = {InputError: 400, CancelledError: 503, Refused: getattr(error, "status", 0),
               HTTPException: getattr(error, "status_code", 0)}.get(type(error), 500)
     text = getattr(error, "detail", None) or str(error)
     headers = dict(getattr(error, "headers", None) or {})

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from time import monotonic
 
-from vkrt.errors import DeviceLostError
+from vkrt.errors import CancelledError, DeviceLostError
 from vkrt.hints import Any
 
 # What is delivered behind the last item of a job
@@ -81,11 +81,16 @@ class Turns:
             self._fill()
             self._changed.notify()
 
-    def close(self) -> None:
-        """Ends all jobs after the step that is being done; may be called twice."""
+    def end(self) -> None:
+        """Lets all jobs end with CancelledError after the step that is being done, and refuses
+        further ones; also for handlers of signals."""
         with self._changed:
             self._closed = True
             self._changed.notify()
+
+    def close(self) -> None:
+        """The same, and waits for that; may be called twice."""
+        self.end()
         self._thread.join()
 
     def _work(self) -> None:
@@ -95,8 +100,8 @@ class Turns:
                     with self._changed:
                         self._running.remove(job)
         for job in (*self._running, *self._waiting):
-            job.cancelled = True
-            self._advance(job)
+            job.steps.close()
+            job.deliver(CancelledError("the server has ended"))
 
     def _begun(self) -> list[Job]:
         """The jobs that take turns; waits for one. None at the end."""
