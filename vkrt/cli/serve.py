@@ -22,6 +22,8 @@ from vkrt.text.tokenizer import Tokenizer
 
 # The variable that has the key, which others could read in a command line
 KEY = "VKRT_API_KEY"
+# Further connections get status 503
+MAX_CONNECTIONS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +95,7 @@ def execute(options: argparse.Namespace) -> int:
 
         Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none",
                               server_header=False, proxy_headers=False,
+                              limit_concurrency=MAX_CONNECTIONS,
                               timeout_graceful_shutdown=5)).run([listener])
     return 0
 
