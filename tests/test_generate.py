@@ -76,6 +76,9 @@ def test_a_terminal_is_not_read_as_a_prompt(words):
         os.close(main_end)
         os.close(other_end)
     assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
+    done = subprocess.run(["bash", "-c", 'exec "$@" <&-', "bash", sys.executable, "-m", "vkrt",
+                           *words], text=True, capture_output=True, timeout=120)
+    assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
 
 
 def test_figures_where_they_are_asked_for(words, run):

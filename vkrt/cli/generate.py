@@ -141,7 +141,7 @@ def _prompt(options: argparse.Namespace) -> str | None:
     if name is None and text is None and not options.chat:
         if options.load_session:
             return None
-        if sys.stdin.isatty():
+        if sys.stdin is None or sys.stdin.isatty():
             raise InputError("expected --prompt TEXT, -f FILE, a text on standard input, or --chat")
         name = "-"
     if name is not None:
