@@ -163,3 +163,25 @@ def write_tokenizer(folder: Path) -> Path:
     (folder / "tokenizer_config.json").write_text(json.dumps(
         {"eos_token": {"content": "w2"}, "chat_template": template}))
     return folder / "tokenizer.json"
+
+
+# Characters that a JSON text of small words needs; there are as many tokens as in `llama.pte`.
+LETTERS = '{}[]":,.- 0123456789' + "abcdefghijklmnopqrstuvwxyz" + "ABCDEFGHIJK"
+
+
+def write_letters(folder: Path) -> Path:
+    """A tokenizer of 61 tokens: four without a text, 2 and 3 end one, and 57 characters."""
+    tokenizers = pytest.importorskip("tokenizers")
+    special = ["<a>", "<b>", "<end>", "<over>"]
+    words = {name: n for n, name in enumerate(special)}
+    level = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    for letter in LETTERS:
+        words[level.pre_tokenize_str(letter)[0][0]] = len(words)
+    assert len(words) == 61
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(words, []))
+    made.pre_tokenizer = level
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(special)
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
+    return folder / "tokenizer.json"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import threading
 
 import numpy as np
 import pytest
-from support import MODELS, QUICK, STORAGES, need_model, write_tokenizer
+from support import MODELS, QUICK, STORAGES, need_model
 
 import vkrt
-from vkrt.cli.main import main
 from vkrt.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late, Read
@@ -50,11 +48,6 @@ def load(device, **options):
 @pytest.fixture(scope="module")
 def steps():
     return steps_of(MODELS / "llama.pte")
-
-
-@pytest.fixture
-def tokenizer(tmp_path):
-    return write_tokenizer(tmp_path)
 
 
 # Graphs, without a driver
@@ -352,26 +345,3 @@ def test_going_back_in_a_session(device):
         session.logits()
         session.rewind(len(PROMPT))
         np.testing.assert_allclose(session.logits(), expected, rtol=1e-4, atol=1e-5)
-
-
-@driver
-def test_the_command(tokenizer, device, capsys, monkeypatch):
-    words = ["generate", str(MODELS / "llama.pte"), "--tokenizer", str(tokenizer), "--max-tokens",
-             "6"]
-    assert main([*words, "--prompt", "w7 w33 w20", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    turn, = data["turns"]
-    assert turn["prompt_tokens"] == 3 and 1 <= turn["tokens"] <= 6
-    assert main([*words, "--prompt", "w7 w33 w20"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out.rstrip() == ("w7 w33 w20" + turn["text"]).rstrip()
-    assert "prompt: 3 tokens" in printed.err and "state" in printed.err
-    lines = iter(["w9\n", "w10 w11\n", ""])
-    monkeypatch.setattr("sys.stdin.readline", lambda: next(lines), raising=False)
-    assert main([*words, "--chat", "--json", "--seed", "3", "--temperature", "0.8"]) == 0
-    turns = json.loads(capsys.readouterr().out)["turns"]
-    assert len(turns) == 2
-    # What was read in the first turn is not read again.
-    assert turns[1]["prompt_tokens"] < turns[0]["prompt_tokens"] + turns[0]["tokens"] + 6
-    assert main(words) == 2
-    assert "--chat" in capsys.readouterr().err

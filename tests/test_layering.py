@@ -15,6 +15,7 @@ LINES = (
     ("__main__",),
     ("cli", "capi"),
     ("__init__",),
+    ("serve",),
     ("packer", "requirements", "text", "executorch"),
     ("program",),
     ("description",),

@@ -10,7 +10,7 @@ import pytest
 from support import write_tokenizer
 
 import vkrt
-from vkrt.text.tokenizer import ENDS
+from vkrt.text.tokenizer import ENDS, TextStream
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,34 @@ def test_few_tokens(logits):
     assert set(drawn(logits, temperature=1.0, top_p=0.9)) <= set(order[:count])
 
 
+def test_tokens_that_are_likely_beside_the_most_likely_one(logits):
+    shares = np.exp(logits.astype(np.float64) - logits.max())
+    likely = set(np.flatnonzero(shares >= 0.05))
+    assert 1 < len(likely) < 20
+    assert set(drawn(logits, temperature=5.0, min_p=0.05)) == likely
+    assert drawn(logits, 20, temperature=5.0, min_p=1.0) == {logits.argmax(): 20}
+
+
+def test_the_temperature_comes_last():
+    """As in llama.cpp: which tokens are left does not depend on it."""
+    logits = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
+    for options, left in (({"top_p": 0.79}, {0, 1}), ({"top_p": 0.81}, {0, 1, 2}),
+                          ({"min_p": 0.5}, {0, 1}), ({"top_k": 3, "top_p": 0.84}, {0, 1}),
+                          ({"top_k": 2, "min_p": 0.05}, {0, 1})):
+        for temperature in (0.7, 1.0, 100.0):
+            assert set(drawn(logits, temperature=temperature, **options)) == left
+
+
+def test_tokens_that_are_not_allowed_are_not_chosen(logits):
+    """A grammar leaves them no chance: their logits are -inf."""
+    masked = np.full_like(logits, -np.inf)
+    masked[[3, 8]] = logits[[3, 8]]
+    for options in ({}, {"temperature": 9.0}, {"temperature": 9.0, "top_p": 0.999, "min_p": 1e-9,
+                                               "repetition_penalty": 2.0}):
+        sampler = vkrt.Sampler(seed=2, **options)
+        assert {sampler(masked, [3, 4, 5]) for _ in range(200)} <= {3, 8}
+
+
 def test_a_seed_repeats(logits):
     first, again, other = ([sampler(logits, []) for _ in range(30)] for sampler in (
         vkrt.Sampler(temperature=1.0, seed=seed) for seed in (7, 7, 8)))
@@ -60,10 +88,18 @@ def test_repetitions_cost():
     assert sampler(logits, [1, 1]) == 0
     np.testing.assert_array_equal(logits, [1.0, 1.5, -1.0, -1.5])
     assert sampler(np.array([-1.0, -1.5], np.float32), [0]) == 1
+    # Of the last 64 tokens, of others, of all
+    ids = [1, *[2] * 64]
+    assert sampler(logits, ids) == 1 and sampler(logits, ids[:-1]) == 0
+    for count, chosen in ((0, 1), (64, 1), (65, 0), (-1, 0)):
+        limited = vkrt.Sampler(repetition_penalty=2.0, repeat_last_n=count)
+        assert limited(logits, ids) == chosen
 
 
 @pytest.mark.parametrize("options", [{"temperature": -1}, {"top_k": -1}, {"top_p": 0},
-                                     {"top_p": 1.5}, {"repetition_penalty": 0}, {"seed": -1}])
+                                     {"top_p": 1.5}, {"repetition_penalty": 0}, {"seed": -1},
+                                     {"min_p": -0.1}, {"min_p": 1.1}, {"repeat_last_n": -2},
+                                     {"temperature": float("nan")}])
 def test_wrong_options(options):
     with pytest.raises(vkrt.InputError, match="out of range"):
         vkrt.Sampler(**options)
@@ -112,11 +148,32 @@ def test_conversations(tmp_path):
     assert vkrt.Tokenizer(tmp_path).chat(messages) == "3"
 
 
-def test_templates_cannot_reach_the_system(tmp_path):
+def test_what_templates_use(tmp_path):
+    """What transformers offers them: templates of Llama 3, Qwen and others use it."""
     write_tokenizer(tmp_path)
-    (tmp_path / "chat_template.jinja").write_text("{{ messages.__class__.__mro__ }}")
-    with pytest.raises(vkrt.InputError, match="unsafe"):
+    file = tmp_path / "chat_template.jinja"
+    messages = [{"role": "user", "content": "<\u00e4>"}, {"role": "user", "content": "b"}]
+    file.write_text("{% for m in messages %}{{ m | tojson }}{% break %}{% endfor %}"
+                    "{{ strftime_now('%Y') | length }}{{ tools is none }}{{ documents is none }}")
+    text = vkrt.Tokenizer(tmp_path).chat(messages)
+    assert text == '{"role": "user", "content": "<\u00e4>"}4TrueTrue'
+
+
+@pytest.mark.parametrize(("template", "message"), [
+    ("{{ messages.__class__.__mro__ }}", "unsafe"), ("{{ messages.append(1) }}", "unsafe"),
+    ("{{ 1 + 'a' }}", "unsupported operand"), ("{% for %}", "Expected"),
+    ("{{ range(10 ** 9) | list | length }}", "Range too big")])
+def test_templates_cannot_reach_the_system(tmp_path, template, message):
+    write_tokenizer(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text(template)
+    with pytest.raises(vkrt.InputError, match=f"chat template says: .*{message}"):
         vkrt.Tokenizer(tmp_path).chat([])
+
+
+def test_a_text_that_goes_on_keeps_its_spaces(tmp_path):
+    tokenizer = vkrt.Tokenizer(write_tokenizer(tmp_path))
+    assert TextStream(tokenizer).add(5) == "w5"
+    assert TextStream(tokenizer, [3]).add(5) == " w5"
 
 
 def test_what_is_no_tokenizer(tmp_path):

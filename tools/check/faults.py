@@ -267,6 +267,20 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
     ("a lavapipe gives groups of samples away that no other run takes",
      [("tests/ops/test_ops.py", "    rest = everything | {", "    rest = everything or {")],
      "", "tests/ops/test_dealing.py -k kernel"),
+    ("a server uses a state again that a failed run has left half changed",
+     [("vkrt/serve/conversations.py", "                with suppress(VkrtError):\n",
+       "                if False:\n")], "", "tests/serve/test_requests.py -k run_that"),
+    ("a server goes on for a client that has gone",
+     [("vkrt/serve/service.py", "        self._job.cancelled = True", "        pass")], "",
+     "tests/serve/test_requests.py -k goes_away"),
+    ("a server takes a state that has read nothing of a prompt before one that has read it",
+     [("vkrt/serve/conversations.py", "        best = max(self._free, key=lambda session: ",
+       "        best = min(self._free, key=lambda session: ")], "",
+     "tests/serve/test_openai.py -k earlier"),
+    ("a saved session is written where the old one is",
+     [("vkrt/text/saved.py", "    descriptor, name = tempfile.mkstemp(dir=folder, prefix=\".vkrt"
+       "-session-\")", "    descriptor, name = os.open(path, os.O_WRONLY | os.O_CREAT), path")],
+     "", "tests/test_generate.py -k stays"),
 ]
 
 

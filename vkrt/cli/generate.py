@@ -3,101 +3,167 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from vkrt.cli import common
 from vkrt.cli.progress import add_progress, progress_of
-from vkrt.dataclass import dataclass
-from vkrt.errors import InputError
-from vkrt.hints import Any, TextIO
+from vkrt.errors import InputError, VkrtError
+from vkrt.hints import Any
 from vkrt.program import Program
-from vkrt.text.generate import continued
+from vkrt.text.answer import Answer
+from vkrt.text.generate import Choice
+from vkrt.text.grammar import Grammars
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
+from vkrt.text.saved import check_session_file, load_session, save_session
 from vkrt.text.tokenizer import Tokenizer
+
+COMMANDS = "/bye ends, /clear begins anew, /save FILE saves, /stats shows rates and memory"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     common.add_model(parser)
     common.add_method(parser)
-    parser.add_argument("--tokenizer", metavar="FILE",
-                        help="tokenizer.json or a sentencepiece model, or the folder that has one "
-                             "(default: the one beside the program)")
-    parser.add_argument("--prompt", metavar="TEXT",
+    add_tokenizer(parser)
+    prompt = parser.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT",
                         help="what the text begins with, or with --chat the first turn (default: "
-                             "with --chat it is read from standard input)")
+                             "what standard input has)")
+    prompt.add_argument("-f", "--file", metavar="FILE",
+                        help="the same, from a file; - for standard input (default: none)")
     parser.add_argument("--chat", action="store_true",
-                        help="a conversation: turns are read from standard input, and put as the "
-                             "chat template beside the tokenizer says (default: no)")
+                        help="a conversation: turns are lines of standard input, put as the chat "
+                             f"template beside the tokenizer says; {COMMANDS} (default: no)")
     parser.add_argument("--system", metavar="TEXT",
                         help="what a conversation begins with (default: nothing)")
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N",
                         help="tokens of an answer at most (default: 256)")
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T",
+    parser.add_argument("--stop", action="append", default=[], metavar="TEXT",
+                        help="the text ends before this, once per text (default: none)")
+    parser.add_argument("--temperature", "--temp", type=float, default=0.0, metavar="T",
                         help="0 takes the most likely token (default: 0)")
     parser.add_argument("--top-k", type=int, default=0, metavar="N",
                         help="choose among so many tokens; 0 for all (default: 0)")
     parser.add_argument("--top-p", type=float, default=1.0, metavar="P",
                         help="choose among the fewest tokens that are so likely (default: 1)")
-    parser.add_argument("--repetition-penalty", type=float, default=1.0, metavar="X",
-                        help="makes tokens that occurred less likely; 1 for no change (default: 1)")
+    parser.add_argument("--min-p", type=float, default=0.0, metavar="P",
+                        help="choose among tokens that are so many times as likely as the most "
+                             "likely one; 0 for all (default: 0)")
+    parser.add_argument("--repetition-penalty", "--repeat-penalty", type=float, default=1.0,
+                        metavar="X", help="makes tokens that occurred less likely; 1 for no change "
+                                          "(default: 1)")
+    parser.add_argument("--repeat-last-n", type=int, default=64, metavar="N",
+                        help="the last tokens that the penalty looks at; -1 for all (default: 64)")
     parser.add_argument("--seed", type=int, help="of the choices (default: another every time)")
-    parser.add_argument("--prefill", type=int, default=64, metavar="N",
-                        help="tokens of a prompt that are read at a time; more take more memory "
-                             "(default: 64)")
+    grammar = parser.add_mutually_exclusive_group()
+    grammar.add_argument("--json-schema", metavar="FILE",
+                         help="answers are JSON of this schema (default: any text)")
+    grammar.add_argument("--grammar", metavar="FILE",
+                         help="answers keep to this grammar, GBNF (default: any text)")
+    parser.add_argument("--load-session", metavar="FILE",
+                        help="go on with a text or a conversation that was saved (default: none)")
+    parser.add_argument("--save-session", metavar="FILE",
+                        help="save the text or the conversation at the end, with what the model's "
+                             "caches hold of it (default: no)")
+    add_prefill(parser)
+    parser.add_argument("--stats", action="store_true",
+                        help="at the end, print rates and the memory table on stderr (default: no)")
     common.add_load_options(parser)
     add_progress(parser)
     common.add_json(parser)
 
 
+def add_tokenizer(parser: argparse.ArgumentParser) -> None:
+    """Which tokenizer is read."""
+    parser.add_argument("--tokenizer", metavar="FILE",
+                        help="tokenizer.json or a sentencepiece model, or the folder that has one "
+                             "(default: the one beside the program)")
+
+
+def add_prefill(parser: argparse.ArgumentParser) -> None:
+    """How much of a prompt is read in one run."""
+    parser.add_argument("--prefill", type=int, default=64, metavar="N",
+                        help="tokens of a prompt that are read at a time; more take more memory "
+                             "(default: 64)")
+
+
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
-    if options.prompt is None and not options.chat:
-        raise InputError("--prompt: expected a text, or --chat")
     if options.max_tokens < 1:
         raise InputError(f"--max-tokens {options.max_tokens}: expected 1 or more")
+    if "" in options.stop:
+        raise InputError("--stop: expected a text that is not empty")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # the tokenizer says that it is no text
+    prompt = _prompt(options)
+    if options.save_session:
+        check_session_file(options.save_session, "--save-session")
     tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
     sampler = Sampler(options.temperature, options.top_k, options.top_p,
-                      options.repetition_penalty, options.seed)
-    with progress_of(options) as progress:
-        progress.say(f"loading {options.model} ..")
-        loaded = Program(options.model, common.device_of(options), common.load_options(options),
-                         options.data_path, progress.on_progress)
-    with loaded as program:
-        session = Session(LanguageModel(program, options.method), chunk=options.prefill)
-        writer = _Writer(options, tokenizer, sampler, session)
+                      options.repetition_penalty, options.seed, options.min_p,
+                      options.repeat_last_n)
+    with load_shown(options) as program:
+        writer = _Writer(options, tokenizer, sampler, program)
         if options.chat:
-            _converse(options, tokenizer, writer)
+            writer.converse(_turns(prompt))
         else:
-            writer.answer(tokenizer.encode(options.prompt), options.prompt)
-        data = {"device": program.device.info.name, "turns": [t.as_dict() for t in writer.turns],
-                "memory": program.memory.as_dict()}
+            writer.write(prompt)
+        if options.save_session:
+            writer.save(options.save_session)
         if options.json:
-            common.show(options, data, "")
-        else:
+            common.show(options, writer.as_dict(), "")
+        elif options.stats:
             sys.stdout.flush()
-            print("\n".join(["", *(turn.line() for turn in writer.turns), "",
-                             program.memory.table()]), file=sys.stderr)
+            print(writer.stats(), file=sys.stderr)
     return 0
 
 
-def _converse(options: argparse.Namespace, tokenizer: Tokenizer, writer: _Writer) -> None:
-    """Takes turns until standard input ends, or a prompt was given and answered."""
-    messages = [{"role": "system", "content": options.system}] if options.system else []
-    for said in _turns(options.prompt):
-        messages.append({"role": "user", "content": said})
-        # The template writes the tokens at the start too.
-        answer = writer.answer(tokenizer.encode(tokenizer.chat(messages), special=False))
-        messages.append({"role": "assistant", "content": answer})
+def load_shown(options: argparse.Namespace) -> Program:
+    """The program of a command line, loaded, which the line of progress says."""
+    with progress_of(options) as progress:
+        progress.say(f"loading {options.model} ..")
+        return Program(options.model, common.device_of(options), common.load_options(options),
+                       options.data_path, progress.on_progress)
+
+
+def _prompt(options: argparse.Namespace) -> str | None:
+    """What the text begins with, or the first turn; None if there is none yet.
+
+    Raises:
+        InputError: the text begins with nothing.
+        OSError, InputError: the file cannot be read, or is no text.
+    """
+    name, text = options.file, options.prompt
+    if name is None and text is None and not options.chat:
+        if options.load_session:
+            return None
+        if sys.stdin is None or sys.stdin.isatty():
+            raise InputError("expected --prompt TEXT, -f FILE, a text on standard input, or --chat")
+        name = "-"
+    if name is not None:
+        text = sys.stdin.read() if name == "-" else _text_of(name)
+        text = text.removesuffix("\n")
+    if text == "" and not options.chat:
+        raise InputError("the prompt is empty; expected a text")
+    return text
+
+
+def _text_of(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not a text in UTF-8 ({error})") from error
 
 
 def _turns(prompt: str | None) -> Iterator[str]:
     """What the user says, turn by turn; a prompt is the first."""
     is_terminal = sys.stdin.isatty()
+    if is_terminal:
+        print(COMMANDS, file=sys.stderr)
     if prompt is not None:
         yield prompt
         if not is_terminal:
@@ -112,77 +178,138 @@ def _turns(prompt: str | None) -> Iterator[str]:
             yield line.strip()
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """What an answer took: tokens, and seconds until the first and for the others."""
-
-    text: str
-    prompt_tokens: int
-    prompt_seconds: float
-    tokens: int
-    seconds: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"text": self.text, "prompt_tokens": self.prompt_tokens,
-                "prompt_ms": round(self.prompt_seconds * 1e3, 2), "tokens": self.tokens,
-                "ms": round(self.seconds * 1e3, 2)}
-
-    def line(self) -> str:
-        text = (f"prompt: {self.prompt_tokens} tokens in {self.prompt_seconds * 1e3:,.0f} ms, "
-                f"{self.prompt_tokens / max(self.prompt_seconds, 1e-9):,.1f} a second; ")
-        rate = max(self.tokens - 1, 0) / max(self.seconds, 1e-9)
-        return f"{text}text: {self.tokens} tokens" + (
-            f", {rate:,.1f} a second" if self.tokens > 1 else "")
-
-
 class _Writer:
     """Answers: continues the text of a session, and shows it as it comes."""
 
     def __init__(self, options: argparse.Namespace, tokenizer: Tokenizer, sampler: Sampler,
-                 session: Session):
+                 program: Program):
         self.options = options
         self.tokenizer = tokenizer
+        self.program = program
         self.sampler = sampler
-        self.session = session
-        self.turns: list[_Turn] = []
-        self.out: TextIO | None = None if options.json else sys.stdout
+        model = LanguageModel(program, options.method)
+        self.session = Session(model, chunk=options.prefill)
+        self.grammars = Grammars(model, tokenizer)
+        self.kind = "gbnf" if options.grammar else "json_schema"
+        name = options.grammar or options.json_schema
+        self.grammar = _text_of(name) if name else None
+        self.choice()  # which says what is wrong with a grammar
+        self.messages: list[dict[str, str]] = []
+        self.answers: list[tuple[str, Answer]] = []
+        if options.load_session:
+            self.messages = load_session(options.load_session, self.session)
+            if options.chat and not self.messages:
+                raise InputError(f"--load-session {options.load_session}: a text, not a "
+                                 "conversation; leave out --chat")
+        elif options.chat:
+            self.clear()
 
-    def answer(self, ids: list[int], shown: str = "") -> str:
-        """The text that follows these tokens, all that there are so far; Ctrl-C ends it."""
-        session = self.session
-        same = 0
-        while same < min(len(ids), len(session.ids)) and ids[same] == session.ids[same]:
-            same += 1
-        session.rewind(same)
-        session.add(ids[same:])
-        unread = len(session.ids) - session.position
+    def choice(self) -> Choice:
+        """What chooses the tokens of one answer."""
+        if self.grammar is None:
+            return self.sampler
+        return self.grammars.constrained(self.sampler, self.kind, self.grammar)
+
+    def write(self, prompt: str | None) -> None:
+        """Goes on with the text of the session, behind a prompt where there is one."""
+        if prompt is not None:
+            self.session.add(self.tokenizer.encode(prompt, special=not self.session.ids))
+        self._answer(prompt or "")
+
+    def converse(self, turns: Iterator[str]) -> None:
+        """Takes turns until there are no more."""
+        for said in turns:
+            command, _, argument = said.partition(" ")
+            if command == "/bye":
+                return
+            if command.startswith("/") and command[1:].isalpha():
+                self._command(command, argument.strip())
+                continue
+            messages = [*self.messages, {"role": "user", "content": said}]
+            # The template writes the tokens at the start too.
+            ids = self.tokenizer.encode(self.tokenizer.chat(messages), special=False)
+            try:
+                self.session.continue_with(ids)
+            except InputError as error:
+                if not sys.stdin.isatty():
+                    raise
+                print(f"vkrt: {error}; /clear begins anew", file=sys.stderr)
+                continue
+            self.messages = [*messages, {"role": "assistant", "content": self._answer()}]
+
+    def clear(self) -> None:
+        """Begins a conversation anew."""
+        system = self.options.system
+        self.messages = [{"role": "system", "content": system}] if system else []
+
+    def save(self, name: str) -> None:
+        """Saves the session."""
+        save_session(name, self.session, self.messages)
+
+    def _command(self, command: str, argument: str) -> None:
+        if command == "/clear":
+            self.clear()
+        elif command == "/stats":
+            print(self.stats(), file=sys.stderr)
+        elif command == "/save" and argument:
+            try:
+                self.save(argument)
+            except (OSError, VkrtError) as error:  # the conversation goes on
+                print(f"vkrt: {error}", file=sys.stderr)
+            else:
+                print(f"wrote {argument}", file=sys.stderr)
+        else:
+            print(COMMANDS, file=sys.stderr)
+
+    def _answer(self, shown: str = "") -> str:
+        """The text that follows the session's tokens; Ctrl-C ends it."""
+        answer = Answer(self.session, self.tokenizer, self.choice(), self.options.max_tokens,
+                        self.options.stop, continues=not self.options.chat)
         self._show(shown)
-        times = [time.perf_counter()]
         pieces: list[str] = []
         try:
-            for piece in self.tokenizer.stream(self._tokens(times)):
+            for piece in answer:
                 pieces.append(piece)
                 self._show(piece)
         except KeyboardInterrupt:
             pass  # the text ends here
-        self._note(unread, times, pieces)
         self._show("\n")
-        return "".join(pieces)
-
-    def _tokens(self, times: list[float]) -> Iterator[int]:
-        """The tokens, without the last one where that only says that the text ends."""
-        ends = self.session.model.ends | self.tokenizer.ends
-        for token in continued(self.session, self.sampler, self.options.max_tokens, ends):
-            times.append(time.perf_counter())
-            if token not in ends:
-                yield token
-
-    def _note(self, unread: int, times: list[float], pieces: list[str]) -> None:
-        start, first, *_ = *times, times[-1]
-        self.turns.append(_Turn("".join(pieces), unread, first - start, len(times) - 1,
-                                times[-1] - first))
+        self.answers.append(("".join(pieces), answer))
+        return self.answers[-1][0]
 
     def _show(self, text: str) -> None:
-        if self.out is not None and text:
-            self.out.write(text)
-            self.out.flush()
+        if text and not self.options.json:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Answers and figures, for JSON."""
+        memory = self.program.memory
+        return {"device": self.program.device.info.name,
+                "turns": [_figures(text, answer) for text, answer in self.answers],
+                "memory": {"planned_peak": memory.planned_peak,
+                           "measured_peak": memory.measured_peak}}
+
+    def stats(self) -> str:
+        """Rates and the memory table."""
+        return "\n".join(["", *(_line(answer) for _, answer in self.answers), "",
+                          self.program.memory.table()])
+
+
+def _figures(text: str, answer: Answer) -> dict[str, Any]:
+    """Rates are tokens a second."""
+    return {"text": text, "ended": answer.reason or "interrupted",
+            "prompt_tokens": answer.prompt_tokens - answer.cached_tokens,
+            "cached_tokens": answer.cached_tokens,
+            "prompt_ms": round(answer.prompt_seconds * 1e3, 2),
+            "prompt_rate": answer.prompt_rate and round(answer.prompt_rate, 2),
+            "tokens": answer.tokens, "ms": round(answer.seconds * 1e3, 2),
+            "rate": answer.rate and round(answer.rate, 2)}
+
+
+def _line(answer: Answer) -> str:
+    read = answer.prompt_tokens - answer.cached_tokens
+    prompt, rate = ("" if value is None else f", {value:,.1f} a second"
+                    for value in (answer.prompt_rate, answer.rate))
+    return (f"prompt: {read} tokens in {answer.prompt_seconds * 1e3:,.0f} ms{prompt}; "
+            f"text: {answer.tokens} tokens{rate}")

@@ -30,6 +30,7 @@ COMMANDS = {
     "info": "what a program is and how much memory it will take",
     "run": "run a program once",
     "generate": "write text with a language model",
+    "serve": "answer requests over HTTP, as OpenAI's API or the V2 protocol has them",
     "bench": "measure loading and running programs",
     "pack": "save packed weights, so that loads need not pack them",
     "doctor": "what a device is like, and whether it computes right",

@@ -8,6 +8,8 @@ know ("get_max_seq_len").
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError
@@ -108,6 +110,7 @@ class Session:
         self.chunk = min(chunk, model.longest)
         self.ids: list[int] = []
         self.position = 0
+        self._logits: np.ndarray | None = None  # of the last token that was read
 
     @property
     def room(self) -> int:
@@ -136,31 +139,78 @@ class Session:
         # The logits of the last one are needed again.
         self.position = max(0, min(self.position, count - 1))
 
-    def logits(self) -> np.ndarray:
-        """Reads the tokens that were added; logits, float32 [V], of the one that comes next.
+    def continue_with(self, ids: list[int]) -> None:
+        """Makes these the tokens of the text; those that it begins with already are kept.
+
+        Raises:
+            InputError: as `add`; the text is empty then.
+        """
+        same = common_prefix(self.ids, ids)
+        self.rewind(same)
+        try:
+            self.add(ids[same:])
+        except InputError:
+            self.rewind(0)
+            raise
+
+    def restore(self, ids: list[int], position: int, values: Mapping[str, np.ndarray]) -> None:
+        """Makes it another text, of which the model has read the first `position` tokens.
+
+        Args:
+            values: what its caches hold then, see `State.save`.
+
+        Raises:
+            InputError: these are not this model's.
+        """
+        self.rewind(0)
+        self.add(ids)
+        if self.model.has_cache:
+            self.model.program.load_method(self.model.method).load_state(values, self.state)
+            # The logits of the last one are needed again.
+            self.position = max(0, min(position, len(ids) - 1))
+
+    @property
+    def unread(self) -> int:
+        """How many tokens the model has not read yet."""
+        return len(self.ids) - self.position
+
+    def read(self) -> None:
+        """Reads some of the tokens that were added, in one run.
 
         Runs take numbers of tokens that are powers of two where that is shorter than `chunk`: a
         few shapes serve prompts of any length.
+        """
+        left = self.unread
+        if not self.model.has_cache:
+            self._logits = self.model.run(self.ids, 0, self.state)
+            self.position = len(self.ids)
+            return
+        if self.model.is_dynamic:
+            count = self.chunk if left >= self.chunk else 1 << left.bit_length() - 1
+        elif left < self.model.longest:
+            raise UnsupportedError(f"the program always takes {self.model.longest} tokens, and "
+                                   f"{left} are left; export it with a dynamic length")
+        else:
+            count = self.model.longest
+        self._logits = self.model.run(self.ids[self.position:self.position + count], self.position,
+                                      self.state)
+        self.position += count
+
+    def logits(self) -> np.ndarray:
+        """Reads the tokens that were added; logits, float32 [V], of the one that comes next.
 
         Raises:
             InputError: there are no tokens.
         """
         if not self.ids:
             raise InputError("a text begins with one token at least")
-        if not self.model.has_cache:
-            self.position = len(self.ids)
-            return self.model.run(self.ids, 0, self.state)
-        result = None
-        while (left := len(self.ids) - self.position) > 0:
-            if self.model.is_dynamic:
-                count = self.chunk if left >= self.chunk else 1 << left.bit_length() - 1
-            elif left < self.model.longest:
-                raise UnsupportedError(f"the program always takes {self.model.longest} tokens, and "
-                                       f"{left} are left; export it with a dynamic length")
-            else:
-                count = self.model.longest
-            result = self.model.run(self.ids[self.position:self.position + count], self.position,
-                                    self.state)
-            self.position += count
-        assert result is not None
-        return result
+        while self.unread:
+            self.read()
+        assert self._logits is not None
+        return self._logits
+
+
+def common_prefix(ids: Sequence[int], others: Sequence[int]) -> int:
+    """How many tokens two texts begin with that are the same."""
+    return next((n for n, (a, b) in enumerate(zip(ids, others)) if a != b),
+                min(len(ids), len(others)))

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Protocol
 
-from vkrt.errors import InputError, UnsupportedError, missing_package
+from vkrt.errors import InputError, UnsupportedError, VkrtError, missing_package
 from vkrt.hints import Any, NoReturn
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
@@ -22,6 +24,8 @@ ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", 
 
 class Codec(Protocol):
     """What `Tokenizer` needs of the package that reads the file."""
+
+    def as_json(self) -> str: ...
 
     def encode(self, text: str, special: bool) -> list[int]: ...
     def decode(self, ids: Sequence[int]) -> str: ...
@@ -51,8 +55,24 @@ class Tokenizer:
         self.ends = frozenset(self._find_ends())
 
     def encode(self, text: str, special: bool = True) -> list[int]:
-        """The tokens of a text, with those that the model wants at its start, or without."""
+        """The tokens of a text, with those that the model wants at its start, or without.
+
+        Raises:
+            InputError: it has what stands for bytes that are no text, or half a character.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"not a text: {error}") from error
         return self._codec.encode(text, special)
+
+    def as_json(self) -> str:
+        """The content of `tokenizer.json`, without what the package leaves out.
+
+        Raises:
+            UnsupportedError: it is a sentencepiece model.
+        """
+        return self._codec.as_json()
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens; special ones are left out."""
@@ -60,18 +80,12 @@ class Tokenizer:
 
     def stream(self, ids: Iterator[int]) -> Iterator[str]:
         """The text of tokens as it comes, in pieces of whole characters."""
-        # The tokens of the last piece go along: what a token looks like depends on those before.
-        last: list[int] = []
-        new: list[int] = []
+        text = TextStream(self)
         for token in ids:
-            new.append(token)
-            before, text = self.decode(last), self.decode(last + new)
-            # The bytes of a character may be several tokens: it is a replacement until then.
-            if len(text) > len(before) and not text.endswith("\ufffd"):
-                yield text[len(before):]
-                last, new = new, []
-        if new:
-            yield self.decode(last + new)[len(self.decode(last)):]
+            if piece := text.add(token):
+                yield piece
+        if piece := text.end():
+            yield piece
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """A conversation as the model has learned to read it, to its own next turn.
@@ -84,8 +98,19 @@ class Tokenizer:
             PackageError: `jinja2` is missing.
             InputError: the template refuses the messages.
         """
-        template = self._template()
-        if template is None:
+        try:
+            return self._template.render(
+                messages=list(messages), tools=None, documents=None, add_generation_prompt=True,
+                **self._special_names())
+        except VkrtError:
+            raise
+        except Exception as error:  # a template's code, in which anything may go wrong
+            raise InputError(f"{self._folder}: the chat template says: {error}") from error
+
+    @cached_property
+    def _template(self) -> Any:
+        text = self._template_text()
+        if text is None:
             raise UnsupportedError(
                 f"{self._folder}: no chat template (chat_template.jinja, or chat_template in "
                 "tokenizer_config.json)")
@@ -93,20 +118,19 @@ class Tokenizer:
             from jinja2 import TemplateError
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError as error:
-            _need("jinja2", error)
+            raise missing_package("jinja2", "text", "text") from error
 
         def refuse(message: str) -> NoReturn:
             raise TemplateError(message)
 
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-        environment.globals["raise_exception"] = refuse
-        try:
-            return environment.from_string(template).render(
-                messages=list(messages), add_generation_prompt=True, **self._special_names())
-        except TemplateError as error:
-            raise InputError(f"{self._folder}: the chat template says: {error}") from error
+        # What templates may use: the same that transformers offers them.
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
+                                                    extensions=["jinja2.ext.loopcontrols"])
+        environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
+        environment.globals |= {"raise_exception": refuse, "strftime_now": time.strftime}
+        return environment.from_string(text)
 
-    def _template(self) -> str | None:
+    def _template_text(self) -> str | None:
         file = self._folder / "chat_template.jinja"
         if file.exists():
             return file.read_text(encoding="utf-8")
@@ -130,6 +154,34 @@ class Tokenizer:
             token = self._codec.token(name)
             if token is not None:
                 yield token
+
+
+class TextStream:
+    """The text of tokens as they come, in pieces of whole characters.
+
+    Args:
+        before: tokens before them, whose text is there already.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, before: Sequence[int] = ()):
+        self._decode = tokenizer.decode
+        # The tokens of the last piece go along: what a token looks like depends on those before.
+        self._last = list(before)
+        self._new: list[int] = []
+
+    def add(self, token: int) -> str:
+        """What one more token adds; "" in the middle of a character."""
+        self._new.append(token)
+        before, text = self._decode(self._last), self._decode(self._last + self._new)
+        # The bytes of a character may be several tokens: it is a replacement until then.
+        if len(text) <= len(before) or text.endswith("\ufffd"):
+            return ""
+        self._last, self._new = self._new, []
+        return text[len(before):]
+
+    def end(self) -> str:
+        """What is left, of a text that ends in the middle of a character."""
+        return self._decode(self._last + self._new)[len(self._decode(self._last)):]
 
 
 def _content(value: Any) -> str:
@@ -159,10 +211,6 @@ def _json_of(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _need(package: str, error: ImportError) -> NoReturn:
-    raise missing_package(package, "text", "text") from error
-
-
 class _Json:
     """`tokenizer.json`."""
 
@@ -170,12 +218,15 @@ class _Json:
         try:
             from tokenizers import Tokenizer as Reader
         except ImportError as error:
-            _need("tokenizers", error)
+            raise missing_package("tokenizers", "text", "text") from error
         text = path.read_text(encoding="utf-8")
         try:
             self._reader = Reader.from_str(text)
         except Exception as error:  # the package raises nothing narrower
             raise InputError(f"{path}: not a tokenizer ({error})") from error
+
+    def as_json(self) -> str:
+        return self._reader.to_str()
 
     def encode(self, text: str, special: bool) -> list[int]:
         return self._reader.encode(text, add_special_tokens=special).ids
@@ -194,13 +245,16 @@ class _SentencePiece:
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError as error:
-            _need("sentencepiece", error)
+            raise missing_package("sentencepiece", "text", "text") from error
         data = path.read_bytes()
         self._reader = SentencePieceProcessor()
         try:
             self._reader.LoadFromSerializedProto(data)
         except RuntimeError as error:
             raise InputError(f"{path}: not a tokenizer ({error})") from error
+
+    def as_json(self) -> str:
+        raise UnsupportedError("this needs the model's tokenizer.json, not a sentencepiece model")
 
     def encode(self, text: str, special: bool) -> list[int]:
         return self._reader.EncodeAsIds(text) if not special else [

@@ -1,0 +1,137 @@
+"""`vkrt serve`: answers requests over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+
+from vkrt.cli import common
+from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
+from vkrt.cli.progress import add_progress
+from vkrt.errors import InputError, UnsupportedError, missing_package
+from vkrt.hints import Any
+from vkrt.plan.options import parse_bytes
+from vkrt.program import Program
+from vkrt.text.model import LanguageModel
+from vkrt.text.tokenizer import Tokenizer
+
+# The variable that has the key, which others could read in a command line
+KEY = "VKRT_API_KEY"
+# Further connections get status 503
+MAX_CONNECTIONS = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    common.add_model(parser)
+    common.add_method(parser)
+    parser.add_argument("--host", default="127.0.0.1",
+                        help="the address to listen at; one that other machines reach needs a key "
+                             "(default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, metavar="N",
+                        help="the port; 0 for a free one (default: 8000)")
+    parser.add_argument("--api-key", metavar="KEY",
+                        help="clients have to send it, as Authorization: Bearer KEY (default: what "
+                             f"{KEY} in the environment is)")
+    parser.add_argument("--name", help="the model's name (default: the file's)")
+    parser.add_argument("--conversations", type=int, default=4, metavar="N",
+                        help="texts of a language model that are made at once, each with caches of "
+                             "its own (default: 4)")
+    parser.add_argument("--queue", type=int, default=64, metavar="N",
+                        help="requests that wait, at most; others get status 429 (default: 64)")
+    parser.add_argument("--max-tokens", type=int, default=1024, metavar="N",
+                        help="tokens of an answer at most (default: 1024)")
+    parser.add_argument("--max-body", default="16MB", metavar="BYTES",
+                        help="of a request at most, such as 300MB (default: 16MB)")
+    parser.add_argument("--max-seconds", type=float, default=300.0, metavar="S",
+                        help="until an answer ends (default: 300)")
+    add_tokenizer(parser)
+    add_prefill(parser)
+    common.add_load_options(parser)
+    add_progress(parser)
+    parser.set_defaults(json=False)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Does what the command says; returns its exit code."""
+    try:
+        import uvicorn
+
+        from vkrt.serve.service import Limits
+    except ImportError as error:
+        raise missing_package(error.name or "starlette", "a server", "serve") from error
+    key = options.api_key or os.environ.get(KEY) or None
+    is_local = _is_local(options.host)
+    if not is_local and key is None:
+        raise InputError(f"--host {options.host}: other machines reach that, so clients need a key;"
+                         f" set {KEY} in the environment, or --api-key")
+    for name, least, most in (("port", 0, 65535), ("conversations", 1, 1000), ("queue", 0, 10**6),
+                              ("max_tokens", 1, 10**9), ("max_seconds", 0, 10**9)):
+        if not least <= getattr(options, name) <= most:
+            raise InputError(f"--{name.replace('_', '-')} {getattr(options, name)}: expected "
+                             f"{least} to {most}")
+    limits = Limits(options.queue, parse_bytes(options.max_body), options.max_seconds,
+                    options.max_tokens)
+    # Before the load, which takes longer: clients wait until it is done.
+    with _listener(options.host, options.port) as listener, load_shown(options) as program:
+        service = _service(options, program, limits)
+        hosts = ["localhost", "127.0.0.1", "[::1]", options.host] if is_local and not key else ["*"]
+        app = service.app(service.routes(), key, hosts)
+        host, port = listener.getsockname()[:2]
+        print(f"vkrt: serving {service.name} on {program.device.info.name} at "
+              f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
+        # It says, too, that a client has gone.
+        logging.getLogger("asyncio").setLevel(logging.ERROR)
+
+        class Server(uvicorn.Server):
+            def handle_exit(self, sig: int, frame: Any) -> None:
+                service.turns.end()  # so that no answer is waited for
+                super().handle_exit(sig, frame)
+
+        Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none",
+                              server_header=False, proxy_headers=False,
+                              limit_concurrency=MAX_CONNECTIONS,
+                              timeout_graceful_shutdown=5)).run([listener])
+    return 0
+
+
+def _service(options: argparse.Namespace, program: Program, limits: Any) -> Any:
+    name = options.name or Path(options.model).stem
+    try:
+        LanguageModel(program, options.method)
+    except (InputError, UnsupportedError):
+        from vkrt.serve.arrays import ArrayService
+
+        return ArrayService(program, options.method, name, limits)
+    from vkrt.serve.conversations import Conversations
+    from vkrt.serve.openai import TextService
+
+    tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
+    return TextService(Conversations(program, options.method, tokenizer, options.conversations,
+                                     options.prefill), name, limits, options.conversations)
+
+
+def _is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.
+
+    Raises:
+        OSError: the address is no address of this machine's, or in use.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise OSError(f"--host {host} --port {port}: {error}") from error

@@ -1,0 +1,79 @@
+"""Conversations: the states of a language model that texts are made in."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from time import monotonic
+
+from vkrt.errors import VkrtError
+from vkrt.program import Program
+from vkrt.text.answer import Answer
+from vkrt.text.generate import Choice
+from vkrt.text.model import LanguageModel, Session, common_prefix
+from vkrt.text.tokenizer import Tokenizer
+
+
+class Conversations:
+    """So many texts over one set of weights. One thread uses them.
+
+    Args:
+        count: of the states; each has caches of its own.
+        chunk: tokens of a prompt that are read in one run.
+
+    Attributes:
+        totals: of all answers so far, by the names of figures.
+    """
+
+    def __init__(self, program: Program, method: str, tokenizer: Tokenizer, count: int,
+                 chunk: int):
+        self.model = LanguageModel(program, method)
+        self.tokenizer = tokenizer
+        # One is the method's own. A model without caches keeps nothing.
+        states = [program.new_state(method) if n and self.model.has_cache else None
+                  for n in range(count)]
+        # Those that no answer is being made in, the one that was used last at the end
+        self._free = [Session(self.model, state, chunk) for state in states]
+        self.totals = dict.fromkeys(("prompt_tokens", "cached_tokens", "tokens", "prompt_seconds",
+                                     "seconds"), 0.0)
+
+    def answer(self, ids: list[int], choose: Choice, max_tokens: int, stop: Sequence[str],
+               deadline: float, continues: bool) -> Generator[Answer | str, None, None]:
+        """The steps of an answer: what will have its figures, then pieces of its text.
+
+        Args:
+            ids: the prompt.
+            deadline: when the text ends, by `time.monotonic`, however long it is.
+            max_tokens, stop, continues: see `Answer`.
+        """
+        session = self._take(ids)
+        answer = None
+        try:
+            session.continue_with(ids)
+            answer = Answer(session, self.tokenizer, choose, max_tokens, stop, continues)
+            yield answer
+            for piece in answer:
+                yield piece
+                if monotonic() > deadline:
+                    answer.reason = answer.reason or "length"
+                    return
+        except VkrtError:
+            # The run may have left the state half changed.
+            session.rewind(0)
+            if self.model.has_cache:
+                with suppress(VkrtError):
+                    self.model.program.load_method(self.model.method).reset_state(session.state)
+            raise
+        finally:
+            self._free.append(session)
+            for name in self.totals if answer is not None else ():
+                self.totals[name] += getattr(answer, name)
+
+    def _take(self, ids: list[int]) -> Session:
+        """The session that has read most of this prompt, if that is half of it at least; else the
+        one that was not used for the longest time."""
+        best = max(self._free, key=lambda session: common_prefix(session.ids, ids))
+        if 2 * common_prefix(best.ids, ids) < len(ids):
+            best = self._free[0]
+        self._free.remove(best)
+        return best

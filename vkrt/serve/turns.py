@@ -1,0 +1,136 @@
+"""Turns: the one thread that gives the device work, a step of each job after the other's."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from time import monotonic
+
+from vkrt.errors import CancelledError, DeviceLostError
+from vkrt.hints import Any
+
+# What is delivered behind the last item of a job
+END = object()
+
+
+class Busy(Exception):
+    """As many jobs wait as may."""
+
+
+class Job:
+    """Work in steps.
+
+    Args:
+        steps: does a step, such as a run of a program, for each item.
+        deliver: gets the items, then END or the exception that ended it, all in the thread.
+        deadline: where `time.monotonic` is then and the job has not begun, it ends with
+            TimeoutError.
+
+    Attributes:
+        cancelled: set by whoever does not want the rest; then no more steps are done.
+    """
+
+    def __init__(self, steps: Generator[Any, None, None], deliver: Callable[[Any], object],
+                 deadline: float):
+        self.steps = steps
+        self.deliver = deliver
+        self.deadline = deadline
+        self.cancelled = False
+
+
+class Turns:
+    """The thread.
+
+    Args:
+        at_once: jobs that take turns.
+        waiting: jobs that wait until one of those ends, at most.
+
+    Attributes:
+        failure: why nothing works any more, "" where it does.
+    """
+
+    def __init__(self, at_once: int, waiting: int):
+        self.failure = ""
+        self._at_once, self._most_waiting = at_once, waiting
+        self._waiting: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="vkrt-serve", daemon=True)
+        self._thread.start()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Jobs that run, and that wait."""
+        with self._changed:
+            return len(self._running), len(self._waiting)
+
+    def submit(self, job: Job) -> None:
+        """Adds a job.
+
+        Raises:
+            Busy: too many wait.
+        """
+        with self._changed:
+            self._fill()
+            if self._closed or len(self._waiting) >= self._most_waiting and (
+                    len(self._running) >= self._at_once):
+                raise Busy
+            self._waiting.append(job)
+            self._fill()
+            self._changed.notify()
+
+    def end(self) -> None:
+        """Lets all jobs end with CancelledError after the step that is being done, and refuses
+        further ones; also for handlers of signals."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def close(self) -> None:
+        """The same, and waits for that; may be called twice."""
+        self.end()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while jobs := self._begun():
+            for job in jobs:
+                if not self._advance(job):
+                    with self._changed:
+                        self._running.remove(job)
+        for job in (*self._running, *self._waiting):
+            job.steps.close()
+            job.deliver(CancelledError("the server has ended"))
+
+    def _begun(self) -> list[Job]:
+        """The jobs that take turns; waits for one. None at the end."""
+        with self._changed:
+            self._fill()
+            self._changed.wait_for(lambda: self._closed or self._running)
+            return [] if self._closed else list(self._running)
+
+    def _fill(self) -> None:
+        """Ends jobs that wait in vain, and lets others take the places that are free."""
+        for job in [j for j in self._waiting if j.cancelled or monotonic() > j.deadline]:
+            self._waiting.remove(job)
+            job.deliver(TimeoutError())
+        while self._waiting and len(self._running) < self._at_once:
+            self._running.append(self._waiting.popleft())
+
+    def _advance(self, job: Job) -> bool:
+        """Does a step; False behind the last one."""
+        last: Any = END
+        try:
+            if not job.cancelled:
+                job.deliver(next(job.steps))
+                return True
+            job.steps.close()
+        except StopIteration:
+            pass
+        except Exception as error:
+            last = error
+            if isinstance(error, DeviceLostError):
+                self.failure = str(error)
+        job.deliver(last)
+        return False

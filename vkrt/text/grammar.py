@@ -1,0 +1,77 @@
+"""Grammars that a text keeps to: JSON schemas and GBNF, by the package `llguidance`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from vkrt.errors import InputError, missing_package
+from vkrt.hints import Any
+from vkrt.text.generate import Choice
+from vkrt.text.model import LanguageModel
+from vkrt.text.tokenizer import Tokenizer
+
+
+class Grammars:
+    """What makes choices keep to grammars, of a model with its tokenizer.
+
+    Reading the tokens takes a part of a second, so one of these serves many texts.
+    """
+
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer):
+        self._model = model
+        self._tokenizer = tokenizer
+
+    def constrained(self, choose: Choice, kind: Any, text: str) -> Choice:
+        """A choice, for one text, among the tokens with which that can still keep to a grammar.
+
+        Args:
+            choose: chooses among those; the logits of all others are -inf.
+            kind: "json_schema" or "gbnf" (grammars as llama.cpp has them, from the rule "root").
+            text: the schema or the grammar.
+
+        Raises:
+            InputError: it is no such grammar, or one that is too complex.
+            UnsupportedError: the tokenizer is no `tokenizer.json` whose tokens are bytes.
+            PackageError: the package `llguidance` is not installed.
+        """
+        tokens = self._tokens
+        from llguidance import LLMatcher, grammar_from
+
+        try:
+            matcher = LLMatcher(tokens, grammar_from(kind, text), log_level=0)
+        except ValueError as error:
+            raise InputError(f"{kind}: {error}") from error
+        _check(matcher, kind)
+
+        def choose_allowed(logits: np.ndarray, ids: Sequence[int]) -> int:
+            allowed = np.frombuffer(matcher.compute_logit_bias(), np.uint8)[:len(logits)] != 0
+            _check(matcher, kind)
+            token = choose(np.where(allowed, logits, np.float32(-np.inf)), ids)
+            matcher.consume_token(token)
+            return token
+
+        return choose_allowed
+
+    @cached_property
+    def _tokens(self) -> Any:
+        try:
+            from llguidance import LLTokenizer
+        except ImportError as error:
+            raise missing_package("llguidance", "a grammar", "grammar") from error
+        ends = sorted(self._model.ends | self._tokenizer.ends)
+        if not ends:
+            raise InputError("neither the program nor the tokenizer's files name a token that ends "
+                             "a text, which a grammar needs")
+        try:
+            return LLTokenizer(self._tokenizer.as_json(), n_vocab=self._model.vocabulary,
+                               eos_token=ends)
+        except ValueError as error:
+            raise InputError(f"grammars over these tokens: {error}") from error
+
+
+def _check(matcher: Any, kind: str) -> None:
+    if matcher.is_error():
+        raise InputError(f"{kind}: {matcher.get_error().partition('<state>')[0].strip()}")
