@@ -116,7 +116,7 @@ def errors(path: str) -> str:
     except vkrt.VulkanError as error:
         return f"{error.result} {error.node}"
     except (vkrt.FormatError, vkrt.UnsupportedError, vkrt.InputError, vkrt.StateError,
-            vkrt.ClosedError, vkrt.CancelledError, vkrt.InternalError):
+            vkrt.ClosedError, vkrt.PackageError, vkrt.CancelledError, vkrt.InternalError):
         return "no"
     except vkrt.VkrtError as error:
         return str(error)
