@@ -100,7 +100,7 @@ def text(program: vkrt.Program, path: str) -> None:
     ids = tokenizer.encode("Once upon a time", special=True)
     tokens = vkrt.generate(program, ids, max_tokens=8, sampler=sampler, ends=tokenizer.ends)
     print(*tokenizer.stream(iter(tokens)), tokenizer.decode(ids))
-    print(tokenizer.chat([{"role": "user", "content": "Hello"}]))
+    print(tokenizer.chat([{"role": "user", "content": "Hello"}]), len(tokenizer.as_json()))
 
 
 def errors(path: str) -> str:

@@ -96,6 +96,8 @@ class Turns:
     def _work(self) -> None:
         while jobs := self._begun():
             for job in jobs:
+                if self._closed:
+                    break
                 if not self._advance(job):
                     with self._changed:
                         self._running.remove(job)
