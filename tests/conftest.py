@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -32,6 +33,10 @@ EXPECTED = "env var 'VK_INSTANCE_LAYERS'"
 PROFILE = os.environ.get("VKRT_TEST_PROFILE") or None
 if PROFILE is not None:
     os.environ.update(environment_of(PROFILE))
+
+# A shell ignores interrupts for what it starts in the background, and processes inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
 # thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and

@@ -22,7 +22,7 @@ def command(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, behind some code."""
     code = textwrap.dedent(code) + "from vkrt.cli import command\nsys.exit(command())\n"
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
-                          timeout=300)
+                          timeout=60)
 
 
 DURING_IMPORT = """
