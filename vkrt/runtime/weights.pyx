@@ -11,6 +11,8 @@
 Work lists of the same method at other sizes read the same weights (`ComputeGraph.bind`).
 """
 
+from vkrt.dataclass import replace
+from vkrt.executable.weights import PrepackPlan
 from vkrt.plan.memory_plan import SLOTS
 from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
@@ -25,6 +27,8 @@ from vkrt.vk.resource cimport Buffer
 
 # Bytes that are read between two words about it
 PROGRESS_BYTES = 16 << 20
+
+DONE = PrepackPlan((), (), 0)
 
 # Kinds of blocks that are the weights'
 KINDS = ("weight", "pool")
@@ -123,6 +127,8 @@ cdef class Weights:
 
         self._write_directly(reader, count, PROGRESS_BYTES if on_progress is not None else total)
         self._prepacker(reader).run(self._allocate, count)
+        # What has been carried out goes: a plan of many slices takes memory of the host's.
+        self.plan = replace(self.plan, written=(), prepack=DONE)
 
     def _write_directly(self, reader, count, at_once):
         """Weights whose memory the host sees are read, and packed, straight into it, `at_once`
