@@ -16,6 +16,8 @@ cdef class Weights:
     cdef object memory
     cdef object mapper
     cdef list blocks
+    # Of the file, that `prepack` reads
+    cdef readonly object copied_bytes
     # Runs the sections of a plan with streamed weights; None where none are
     cdef readonly object streamer
     # Methods that use them

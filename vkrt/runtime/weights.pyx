@@ -58,6 +58,9 @@ cdef class Weights:
         self.memory = memory
         self.mapper = mapper
         self.blocks = [None] * len(memory.blocks)
+        self.copied_bytes = (sum([weight.nbytes for weight in plan.written])
+                             + sum([read.nbytes for batch in plan.prepack.batches
+                                    for read in batch.reads]))
         self.storages = tuple(plan.storages[number] for number in plan.weights)
         try:
             self.resources = Resources(device, plan.storages)
@@ -101,13 +104,6 @@ cdef class Weights:
         """For order "eager": allocates every block before anything is packed."""
         if self.memory.order == "eager":
             self._allocate_all(KINDS)
-
-    @property
-    def copied_bytes(self):
-        """Bytes of the file that `prepack` reads."""
-        return (sum([weight.nbytes for weight in self.plan.written])
-                + sum([read.nbytes for batch in self.plan.prepack.batches
-                       for read in batch.reads]))
 
     def prepack(self, reader, on_progress=None):
         """Brings every constant into its weight, but for those that are mapped or streamed.

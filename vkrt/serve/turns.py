@@ -98,9 +98,12 @@ class Turns:
             for job in jobs:
                 if self._closed:
                     break
-                if not self._advance(job):
+                last = self._advance(job)
+                if last is not None:
+                    # Before its last item is delivered: who has that may ask again at once.
                     with self._changed:
                         self._running.remove(job)
+                    job.deliver(last)
         for job in (*self._running, *self._waiting):
             job.steps.close()
             job.deliver(CancelledError("the server has ended"))
@@ -120,19 +123,17 @@ class Turns:
         while self._waiting and len(self._running) < self._at_once:
             self._running.append(self._waiting.popleft())
 
-    def _advance(self, job: Job) -> bool:
-        """Does a step; False behind the last one."""
-        last: Any = END
+    def _advance(self, job: Job) -> Any:
+        """Does a step; behind the last one what is delivered then, else None."""
         try:
             if not job.cancelled:
                 job.deliver(next(job.steps))
-                return True
+                return None
             job.steps.close()
         except StopIteration:
             pass
         except Exception as error:
-            last = error
             if isinstance(error, DeviceLostError):
                 self.failure = str(error)
-        job.deliver(last)
-        return False
+            return error
+        return END
