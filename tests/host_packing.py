@@ -10,6 +10,7 @@ from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import strided_copy
+from vkrt.runtime import transfers
 from vkrt.work.records import Prepack
 
 
@@ -25,5 +26,6 @@ def pack_bytes(params: Any, itemsize: int, data: Any, rows: int = 1) -> bytes:
 
 def packing_of(record: Prepack) -> Packing:
     """How the host packs a constant."""
-    copy = strided_copy(record)
-    return Packing(copy.params, copy.itemsize, copy.rows)
+    packing = transfers.packing_of(strided_copy(record))
+    assert packing is not None
+    return packing

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.device.policy import target_of
+from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late, Read
 from vkrt.ops.lowering import lower
+from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype
 
 # Relative L2 error that results held in half precision may have.
@@ -210,6 +211,16 @@ def is_finite(case: Case) -> bool:
     largest = np.finfo(np.float16 if half else np.float32).max
     return all((np.abs(a) <= largest).all() for a in (*case.inputs, *map(np.asarray, case.expected))
                if a.dtype.kind == "f")
+
+
+def in_images(members: Sequence[Variant], half: bool, info: Any, target: Target) -> list[Variant]:
+    """The samples that a device's images hold whole: those that become buffers all the same are
+    left out, and those with infinities where the driver's half-precision images make NaN of them.
+    """
+    members = [v for v in members if not lower(v.case().graph, target).notes]
+    if half and info.driver_id == SWIFTSHADER:
+        members = [v for v in members if is_finite(v.case())]
+    return members
 
 
 def check(results: Sequence[np.ndarray], case: Case) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from harness import Variant, check, is_finite, merged, variants
+from harness import Variant, check, in_images, merged, variants
 from support import STORAGES, same_bits
 
-from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
+from vkrt.device.policy import overridden, policy_of, target_of
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
@@ -56,11 +56,7 @@ def test_samples(half, storage, device):
     """Right, and the same bits both ways."""
     members = samples(half)
     if storage == "texture3d":
-        target = target_of(device.info, storage)
-        members = [v for v in members if not lower(v.case().graph, target).notes]
-        if half and device.info.driver_id == SWIFTSHADER:
-            # Its half-precision images turn infinities into NaN.
-            members = [v for v in members if is_finite(v.case())]
+        members = in_images(members, half, device.info, target_of(device.info, storage))
     cases = [variant.case() for variant in members]
     graph, data = merged(cases)
     results = []

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gaps import PATTERNS, run_over
-from harness import Variant, check, is_finite, merged, variants
+from harness import Variant, check, in_images, merged, variants
 from support import DEPTH, STORAGES
 
-from vkrt.device.policy import SWIFTSHADER, overridden, policy_from, policy_of, target_of
+from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
@@ -83,10 +83,7 @@ def run(members, half, storage, device, features, ran) -> None:
     target = target_of(device.info, storage, enabled=device.features)
     assert target.features == set(features)
     if storage == "texture3d":
-        members = [v for v in members if not lower(v.case().graph, target).notes]
-        if half and device.info.driver_id == SWIFTSHADER:
-            # Its half-precision images turn infinities into NaN.
-            members = [v for v in members if is_finite(v.case())]
+        members = in_images(members, half, device.info, target)
     cases = [variant.case() for variant in members]
     graph, data = merged(cases)
     kernels = tuple(step.shader for step in lower(graph, target).steps)
