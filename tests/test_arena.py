@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from vkrt.plan.memory_plan import Block
+from vkrt.executable.memory import Block
 from vkrt.runtime.arena import Arena
 
 
@@ -40,17 +39,9 @@ class Counting:
         return self.held[-1]
 
 
-@dataclass
-class Plan:
-    """What the arena looks at in a plan."""
-
-    blocks: tuple[Block, ...]
-
-
-def plan(activation: int, host: int = 0, spill: int = 0, type_bits: int = 7) -> Any:
-    sizes = {"weight": 100, "activation": activation, "host": host, "spill": spill}
-    return Plan(tuple(Block(kind, nbytes, 64, type_bits, ()) for kind, nbytes in sizes.items()
-                      if nbytes))
+def plan(activation: int, host: int = 0, spill: int = 0, type_bits: int = 7) -> tuple[Block, ...]:
+    sizes = {"activation": activation, "host": host, "spill": spill}
+    return tuple(Block(kind, nbytes, 64, type_bits, ()) for kind, nbytes in sizes.items() if nbytes)
 
 
 @pytest.fixture

@@ -20,7 +20,10 @@ from vkrt.description import Description
 from vkrt.errors import CancelledError, StateError
 from vkrt.ops.host import run as host_kernels
 from vkrt.ops.lowering import lower
+from vkrt.plan.commands import execution_plan
+from vkrt.plan.kernels import Specialization
 from vkrt.plan.lending import lend
+from vkrt.plan.plan import plan
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 from vkrt.work.target import Target
@@ -82,19 +85,25 @@ class Lent:
 
 # What is lent, without a device
 
+ALIGNMENT = 256
+
+
+def commands(work):
+    return execution_plan(work, plan(work), Specialization())
+
 
 @pytest.fixture(scope="module")
 def superres():
     description = Description(SUPERRES)
-    yield lower(description.graph("forward"), Target())
+    yield commands(lower(description.graph("forward"), Target()))
     description.close()
 
 
-def places(work, **changes):
+def places(execution, **changes):
     """How one buffer for the input and one for the output are used."""
     x = DeviceBuffer(1, **{"nbytes": 1 << 20, **changes})
     y = DeviceBuffer(2, **{"nbytes": 1 << 20, **changes})
-    found = lend(work, {0: x}, {0: y})
+    found = lend(execution, ALIGNMENT, {0: x}, {0: y})
     return len(found.in_place), len(found.copies_in), len(found.copies_out)
 
 
@@ -106,22 +115,22 @@ def test_whole_storages_at_an_alignment_are_used_in_place(superres):
 
 def test_padding_of_the_hosts_is_not_taken_for_zeros():
     description = Description(MODELS / "mlp.pte")
-    work = lower(description.graph("forward"), Target())
+    execution = commands(lower(description.graph("forward"), Target()))
     description.close()
     # 360 bytes end in the middle of a texel.
-    found = lend(work, {0: DeviceBuffer(1, 368)}, {})
+    found = lend(execution, ALIGNMENT, {0: DeviceBuffer(1, 368)}, {})
     assert [copy.nbytes for copy in found.copies_in] == [360]
 
 
 def test_an_input_that_is_written_over_is_copied():
     description = Description(MODELS / "cases" / "attention.pte")
     # The query is scaled where it lies, unless the product has the factor.
-    work = lower(description.graph("forward"), Target(fuses=False))
+    execution = commands(lower(description.graph("forward"), Target(fuses=False)))
     description.close()
-    written = {operand.storage.id for step in work.steps for operand in step.writes}
-    inputs = {number: DeviceBuffer(number + 1, 1 << 20) for number in range(len(work.inputs))}
-    found = lend(work, inputs, {})
-    assert any(copy.operand.storage.id in written for copy in found.copies_in)
+    written = {number for numbers, _ in execution.accesses for number in numbers}
+    inputs = {number: DeviceBuffer(number + 1, 1 << 20) for number in range(len(execution.inputs))}
+    found = lend(execution, ALIGNMENT, inputs, {})
+    assert any(copy.range.storage in written for copy in found.copies_in)
     assert not any(storage in written for storage, _ in found.in_place)
 
 
@@ -133,52 +142,53 @@ def test_a_buffer_has_room_for_its_tensor(superres):
 @pytest.mark.parametrize("first, shared", [(0, True), (4608, True), (4864, False)])
 def test_an_input_that_shares_bytes_with_an_output_is_copied(superres, first, shared):
     """The input has 4,752 bytes at 0, the output begins at `first` of the same buffer."""
-    assert superres.inputs[0].nbytes == 4752
+    assert superres.inputs[0].range.nbytes == 4752
     x, y = DeviceBuffer(1, 1 << 20), DeviceBuffer(1, 1 << 20, first)
-    found = lend(superres, {0: x}, {0: y})
+    found = lend(superres, ALIGNMENT, {0: x}, {0: y})
     assert [copy.buffer for copy in found.copies_in] == [x] * shared
     assert [buffer for _, buffer in found.in_place] == [y] if shared else [y, x]
     # Copied at the end, an output still writes over what another one's kernels read in place.
     odd = DeviceBuffer(1, 1 << 20, first + 4)
-    found = lend(superres, {0: x}, {0: odd})
+    found = lend(superres, ALIGNMENT, {0: x}, {0: odd})
     assert [copy.buffer for copy in found.copies_in] == [x] * shared
     assert [copy.buffer for copy in found.copies_out] == [odd]
 
 
 @pytest.fixture(scope="module")
 def many():
-    """A work list with several outputs of floats."""
+    """Commands with several outputs of floats."""
     description = Description(MODELS / "elementwise.pte")
-    yield lower(description.graph("forward"), Target())
+    yield commands(lower(description.graph("forward"), Target()))
     description.close()
 
 
 def test_outputs_that_share_bytes_are_refused(many):
-    sizes = [operand.packed * 4 for operand in many.outputs]
+    sizes = [array.nbytes for array in many.outputs]
     assert len(sizes) > 1
     room = 1 << 20
     outputs = {0: DeviceBuffer(1, room), 1: DeviceBuffer(1, room, sizes[0] - 4)}
     with pytest.raises(InputError, match=rf"out 1: .*at {sizes[0] - 4:,} and the {sizes[0]:,} of "
                                          "out 0 at 0 of the same VkBuffer overlap"):
-        lend(many, {}, outputs)
-    lend(many, {}, {0: outputs[0], 1: DeviceBuffer(2, room, sizes[0] - 4)})
-    lend(many, {}, {0: outputs[0], 1: DeviceBuffer(1, room, sizes[0])})
+        lend(many, ALIGNMENT, {}, outputs)
+    lend(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(2, room, sizes[0] - 4)})
+    lend(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(1, room, sizes[0])})
 
 
 def test_the_padding_of_an_output_leaves_the_next_one_alone():
     """Its kernel writes whole texels: in place it would write over the tensor behind it."""
     description = Description(MODELS / "places.pte")
-    work = lower(description.graph("forward"), Target(offset_alignment=4))
+    execution = commands(lower(description.graph("forward"), Target()))
     description.close()
-    numbers = [number for number, result in enumerate(work.outputs)
-               if result.storage.role == "activation" and result.packed % 4]
+    numbers = [number for number, result in enumerate(execution.outputs)
+               if execution.storages[result.range.storage].role == "activation"
+               and result.nbytes % 16]
     first, second = numbers[:2]
-    nbytes = work.outputs[first].packed * 4
-    assert nbytes < work.outputs[first].nbytes
-    found = lend(work, {}, {first: DeviceBuffer(1, 1 << 20)})
+    nbytes = execution.outputs[first].nbytes
+    assert nbytes < execution.outputs[first].range.nbytes
+    found = lend(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20)})
     assert len(found.in_place) == 1
-    found = lend(work, {}, {first: DeviceBuffer(1, 1 << 20),
-                            second: DeviceBuffer(1, 1 << 20, nbytes)})
+    found = lend(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20),
+                                    second: DeviceBuffer(1, 1 << 20, nbytes)})
     assert [copy.buffer.offset for copy in found.copies_out] == [0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plan.plan_samples import Maker
+from plan_samples import Maker
 from support import MODELS, same_bits
 
 import vkrt

@@ -65,7 +65,7 @@ def methods(program: vkrt.Program) -> None:
     method: vkrt.Method = program.load_method("forward")
     print(method.execute([1, 2]), method.execute({"x": 1}), method.metadata.inputs)
     print(method.start([1]).result(), method.profile([1]).seconds, method.plan, method.work)
-    print(method.prepared, method.graph)
+    print(method.prepared, method.graph, method.planned, method.states)
     method.cancel()
     method.release_buffers()
     values = method.save_state()

@@ -31,6 +31,7 @@ from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.version import __version__
 
 if TYPE_CHECKING:
+    from vkrt.executable.lending import DeviceBuffer, Semaphore
     from vkrt.files import verify
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from vkrt.text.tokenizer import Tokenizer
     from vkrt.vk.device import Device, devices
     from vkrt.vk.info import DeviceInfo
-    from vkrt.work.lending import DeviceBuffer, Semaphore
 
 __all__ = [
     "CancelledError",
@@ -110,7 +110,7 @@ _LAZY = {
     "vkrt.text.tokenizer": ("Tokenizer",),
     "vkrt.vk.device": ("Device", "devices"),
     "vkrt.vk.info": ("DeviceInfo",),
-    "vkrt.work.lending": ("DeviceBuffer", "Semaphore"),
+    "vkrt.executable.lending": ("DeviceBuffer", "Semaphore"),
 }
 
 # From Python 3.13 on there are builds without the lock. What keeps counts here relies on it.

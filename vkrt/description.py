@@ -16,6 +16,7 @@ from vkrt.work.records import WorkList
 
 if TYPE_CHECKING:
     from vkrt import pte
+    from vkrt.method.planned import Planned
     from vkrt.packed.sidecar import Sidecar
 
 
@@ -100,12 +101,18 @@ class Description:
             InputError: there is no such method.
             UnsupportedError: it needs what vkrt does not have.
         """
+        planned = self.plan(method, device, options or LoadOptions())
+        return planned.work, planned.memory
+
+    def plan(self, method: str, device: Device, options: LoadOptions) -> Planned:
+        """The same with what the runtime would be given; see `predict` for what is raised."""
+        from vkrt.method.planned import Planned
         from vkrt.method.prepare import prepare
 
-        options = options or LoadOptions()
         prepared = prepare(self.graph(method), device, self.sources, options, self.packed(options))
         prepared.close()
-        return prepared.work, prepared.plan
+        assert isinstance(prepared.plan, Planned)
+        return prepared.plan
 
     def packed(self, options: LoadOptions) -> Sidecar:
         """The file of packed weights, found and checked on first use; goes with the description."""

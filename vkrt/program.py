@@ -13,6 +13,7 @@ from importlib import import_module
 
 from vkrt.description import Description
 from vkrt.errors import ClosedError, InputError, PipelineError
+from vkrt.executable.lending import Semaphore
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
@@ -27,15 +28,15 @@ from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
 from vkrt.report.stopwatch import OnProgress
-from vkrt.runtime.refusals import note
+from vkrt.runtime.refusals import note, refused_by
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
-from vkrt.work.lending import Semaphore
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from vkrt.method.planned import Planned
     from vkrt.method.profile import Profile
 
 
@@ -106,15 +107,21 @@ class Program(DeviceBound):
         """Loads a method by its kept plan, if that still holds."""
         assert self._device is not None
         description, name = self._description, kept.method
+        refused = frozenset(refused_by(self._device))
         prepared = kept.prepare(self._device, description.sources, self._options)
         if prepared is None:
             return False
         self._report.stopwatch.mark("read the plan")
         self._report.growth.took("program")
+        device, options = self._device, self._options
+
+        def whole() -> tuple[Graph, Planned]:
+            return description.graph(name), description.plan(name, device, options)
+
         try:
-            self._add(prepared.graph, prepared=prepared, whole=lambda: description.graph(name))
+            self._add(prepared.graph, prepared=prepared, whole=whole)
         except PipelineError as error:
-            if prepared.work.target.refused.issuperset(error.shaders):
+            if refused.issuperset(error.shaders):
                 raise
             note(self._device, error.shaders)
             return False

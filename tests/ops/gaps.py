@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.executable.memory import Block
 from vkrt.executable.weights import WeightPlan
 from vkrt.method.method import Method
 from vkrt.plan.arena import ArenaLayout, Request
 from vkrt.plan.blocks import Requirements
-from vkrt.plan.memory_plan import Block, MemoryPlan
-from vkrt.runtime.arena import KINDS
 from vkrt.runtime.weights import Weights
 from vkrt.work.tensor import Storage, round_up
 
@@ -53,12 +52,12 @@ class SparseWeights(Weights):
     is packed. It needs plans of `with_gaps`."""
 
     def __init__(self, device: Any, _allocator: Any, _pipelines: Any, weights: WeightPlan,
-                 memory: MemoryPlan, *others: Any):
-        self.places = [(place, weights.storages[place.storage]) for block in memory.blocks
+                 storages: Sequence[Storage], *others: Any):
+        self.places = [(place, storages[place.storage]) for block in weights.blocks
                        if block.kind == "weight" and device.unified for place in block.places]
 
     def allocate_early(self) -> None:
-        self._allocate_all(("weight",))
+        self._allocate_all()
         for _, gap in self.gaps():
             gap[...] = PATTERNS[0]
 
@@ -86,9 +85,8 @@ def with_gaps(requirements_of: Any) -> Any:
 
 def memory_of(method: Method) -> Iterator[tuple[Any, Block]]:
     """(block of memory, its plan) of the activations that the host sees."""
-    plan = method.plan
-    planned = [block for block in plan.blocks if block.kind in KINDS]
-    memory = [block for _, block in method._loaded.instances.arena.blocks(plan)]
+    planned = method.prepared.execution.blocks
+    memory = [block for _, block in method._loaded.instances.arena.blocks(planned)]
     for block, wanted in zip(memory, planned, strict=True):
         if block.is_mapped:
             yield block, wanted

@@ -105,7 +105,7 @@ def test_weights(planned):
     assert made.weights == tuple(weight.storage for weight in work.catalog)
     staging = memory.staging_bytes
     for batch in made.prepack.batches:
-        check_ranges(batch.commands, made.storages, staging)
+        check_ranges(batch.commands, work.storages, staging)
         assert all(read.staging_offset + read.nbytes + read.zeros <= staging
                    for read in batch.reads)
     # All that is not mapped or written by the host is read once.

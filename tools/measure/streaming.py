@@ -213,8 +213,9 @@ def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
     """Programs that are loaded meanwhile carry out changed plans."""
     def changed(*args: Any) -> Prepared:
         found = prepare(*args)
-        stream = found.plan.stream and change(found.plan.stream)
-        return replace(found, plan=replace(found.plan, stream=stream))
+        planned = found.plan
+        stream = planned.memory.stream and change(planned.memory.stream)
+        return replace(found, plan=replace(planned, memory=replace(planned.memory, stream=stream)))
 
     with mock.patch("vkrt.method.prepare.prepare", changed):
         yield

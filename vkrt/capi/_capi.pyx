@@ -26,7 +26,7 @@ from vkrt.capi.handles import (
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.report import debug
-from vkrt.work.lending import DeviceBuffer, Semaphore
+from vkrt.executable.lending import DeviceBuffer, Semaphore
 
 cdef extern from "Python.h":
     enum:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkrt.capi.handles import method_of, programs, runs, state_of
-from vkrt.work.lending import DeviceBuffer, Semaphore
+from vkrt.executable.lending import DeviceBuffer, Semaphore
 
 
 def submit(program: int, method: str | None, state: int, inputs: Sequence[DeviceBuffer],

@@ -25,16 +25,15 @@ MAGIC = b"vkrtst1\0"
 
 
 def _header(method: Method) -> bytes:
-    entries = [[record.name, record.operand.dtype, record.operand.sizes]
-               for record in method.work.states]
+    entries = [[tensor.name, tensor.dtype, tensor.sizes] for tensor in method.states]
     text = json.dumps(entries).encode()
     return MAGIC + len(text).to_bytes(8, "little") + text
 
 
 def saved_bytes(method: Method) -> int:
     """How many bytes `save` writes."""
-    return len(_header(method)) + sum(nbytes_of(record.operand.dtype, record.operand.sizes)
-                                      for record in method.work.states)
+    return len(_header(method)) + sum(nbytes_of(tensor.dtype, tensor.sizes)
+                                      for tensor in method.states)
 
 
 def save(method: Method, state: State | None, memory: Any) -> None:
@@ -43,8 +42,8 @@ def save(method: Method, state: State | None, memory: Any) -> None:
     memory[:len(header)] = header
     at = len(header)
     values = method.save_state(state)
-    for record in method.work.states:
-        data = values[record.name].tobytes()
+    for tensor in method.states:
+        data = values[tensor.name].tobytes()
         memory[at:at + len(data)] = data
         at += len(data)
 
@@ -62,9 +61,9 @@ def load(method: Method, state: State | None, memory: Any) -> None:
         raise InputError(f"this is the state of another method than '{method.metadata.name}', or "
                          "not all of it")
     values, at = {}, len(header)
-    for record in method.work.states:
-        nbytes = nbytes_of(record.operand.dtype, record.operand.sizes)
-        values[record.name] = np.frombuffer(memory[at:at + nbytes], record.operand.dtype).reshape(
-            record.operand.sizes)
+    for tensor in method.states:
+        nbytes = nbytes_of(tensor.dtype, tensor.sizes)
+        values[tensor.name] = np.frombuffer(memory[at:at + nbytes], tensor.dtype).reshape(
+            tensor.sizes)
         at += nbytes
     method.load_state(values, state)

@@ -35,6 +35,7 @@ DESCRIPTOR_TYPES = {
     "uniform_texel_buffer": 4,
     "storage_buffer": STORAGE_BUFFER,
 }
+IMAGE_TYPES = (1, 3)
 
 
 def check_descriptors(shader: Any, info: Any) -> None:

@@ -8,8 +8,11 @@ way from there. Stages, accesses and formats are numbers of Vulkan's.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import cached_property
 
 from vkrt.dataclass import dataclass
+from vkrt.executable.memory import Block
 from vkrt.hints import Any
 from vkrt.work.tensor import Storage, itemsize
 
@@ -54,12 +57,14 @@ class Binding:
         type: VkDescriptorType.
         range: the bytes of a buffer; of an image always the whole.
         format: VkFormat of a texel view, 0 of others.
+        is_written: whether the dispatch writes there.
     """
 
     number: int
     type: int
     range: Range
     format: int = 0
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +169,11 @@ class SubmissionRecord:
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """Everything that a run does at one shape.
+    """Everything that a run does at one shape, and the memory it does it in.
 
     Attributes:
         storages: by number.
+        blocks: the memory of activations.
         kernels: of the dispatches, each once.
         submissions: in order.
         inputs: what is written before a run; None where nothing reads an input, or it is no tensor.
@@ -177,8 +183,36 @@ class ExecutionPlan:
     """
 
     storages: tuple[Storage, ...]
+    blocks: tuple[Block, ...]
     kernels: tuple[Kernel, ...]
     submissions: tuple[SubmissionRecord, ...]
     inputs: tuple[HostArray | None, ...]
     outputs: tuple[HostArray | None, ...]
     skips_branches: bool
+
+    @property
+    def steps(self) -> int:
+        """How many dispatches, copies and kernels of the host a run has."""
+        return sum(submission.steps for submission in self.submissions)
+
+    @cached_property
+    def changes_state_early(self) -> bool:
+        """Whether a run changes what is kept from run to run before everything else is done."""
+        changing = [any(self.storages[number].role == "state" for number in written)
+                    for written, _ in self.accesses]
+        return True in changing and False in changing[changing.index(True):]
+
+    @property
+    def accesses(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Of every step (storages that it writes, storages that it reads or writes)."""
+        for submission in self.submissions:
+            for command in submission.commands:
+                if isinstance(command, DispatchCommand):
+                    yield ([b.range.storage for b in command.bindings if b.is_written],
+                           [b.range.storage for b in command.bindings])
+                elif isinstance(command, CopyCommand):
+                    target = command.target.storage
+                    yield [target], [command.source.storage, target]
+            if submission.host is not None:
+                written = [array.range.storage for array in submission.host.writes]
+                yield written, [*written, *(a.range.storage for a in submission.host.reads)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vkrt.dataclass import dataclass
+from vkrt.executable.memory import Block
 from vkrt.executable.records import Command, Kernel
-from vkrt.work.tensor import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class WeightRead:
         storage: number of the storage.
         source: number of the file.
         offset, nbytes: of the constant in the file.
+        tail: bytes that the weight has behind those of the constant, all of them zero.
         copy: how its elements are packed; None where the weight has the file's bytes and no others.
         name: for messages.
     """
@@ -38,6 +39,7 @@ class WeightRead:
     source: int
     offset: int
     nbytes: int
+    tail: int
     copy: StridedCopy | None
     name: str
 
@@ -125,23 +127,69 @@ class PrepackPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Reload:
+    """When a streamed weight may be brought to its place, which others have had before it.
+
+    Attributes:
+        ahead: 0 when the transfer starts in the run that waits for it; 1 when it starts in the run
+            before, or before the first run.
+        after: the transfer may start once the device has completed this submission of that run;
+            -1 (only with `ahead` 0) is the moment the run begins.
+    """
+
+    ahead: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadPlan:
+    """The reloads of a run, and which submissions wait for them.
+
+    Attributes:
+        prefetches: whether the system is asked to read a weight before its place is free.
+        needed: of every submission, how many reloads of its run have to be done before it.
+        reloads: in the order of `WeightPlan.streamed`.
+    """
+
+    prefetches: bool
+    needed: tuple[int, ...]
+    reloads: tuple[Reload, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WeightPlan:
     """All weights of a method. Those that another method has on the device are none of these.
 
     Attributes:
-        storages: of the work list, by number.
         weights: numbers of the storages that are weights, in the order of the file.
+        contents: for each of them a text: equal ones are weights that are made of the same bytes in
+            the same way, within one program.
+        blocks: their memory, and the pool of those that are streamed.
+        is_eager: whether all of it is allocated before anything is packed.
         mapped: the device reads the file's own bytes.
         written: the host reads and packs them straight into their memory.
         prepack: they pass a staging buffer, once.
         streamed: they are brought to their places in every run, in the order of the stream.
+        upload_bytes: of the staging buffer that streamed weights pass; 0 where the host writes the
+            pool.
+        reloads: None where nothing is streamed.
         keeps_state: whether runs change what is kept from run to run.
     """
 
-    storages: tuple[Storage, ...]
     weights: tuple[int, ...]
+    contents: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    is_eager: bool
     mapped: tuple[WeightRead, ...]
     written: tuple[WeightRead, ...]
     prepack: PrepackPlan
     streamed: tuple[StreamedWeight, ...]
+    upload_bytes: int
+    reloads: ReloadPlan | None
     keeps_state: bool
+
+    @property
+    def copied(self) -> tuple[WeightRead | StagedRead, ...]:
+        """What leaves the file while the method is loaded."""
+        staged = [read for batch in self.prepack.batches for read in batch.reads]
+        return (*self.written, *staged)

@@ -68,7 +68,8 @@ cdef class Packing:
         if itemsize not in (1, 2, 4):
             raise InputError(f"elements of {itemsize} bytes; expected 1, 2 or 4")
         if (len(params) <= WALK or not 0 < params[DIMS] <= PACKING_DIMS
-                or len(params) < WALK + 2 * params[DIMS] or params[PACKED] < 0 or rows < 1):
+                or len(params) < WALK + 2 * params[DIMS] or rows < 1
+                or min(params[PACKED], params[COUNT], *params[WALK:WALK + 2 * params[DIMS]:2]) < 0):
             raise InputError(f"{params} with {rows} rows are not parameters of a copy")
         if params[FIRST] or params[GAP] or params[OFFSET]:
             raise InputError("a copy into a part of a tensor cannot be packed on the host")

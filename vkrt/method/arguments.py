@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError
+from vkrt.executable.lending import DeviceBuffer
 from vkrt.graph.graph import Graph, default_names
 from vkrt.graph.symbols import Symbol
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.work.lending import DeviceBuffer
 from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize
 
 if TYPE_CHECKING:

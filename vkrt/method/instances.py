@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
+from vkrt.executable.lending import DeviceBuffer, Lending, Semaphore
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Read
 from vkrt.hints import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.state_memory import StateMemory
-from vkrt.work.lending import DeviceBuffer, Lending, Semaphore
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Instance:
     """A method at one shape, over one state.
 
     Attributes:
-        prepared: its graph, work list and plan at this shape.
+        prepared: what it is at this shape.
         compute: runs it.
         state: what the method keeps from run to run.
         lent: the host's buffers that it is recorded with.
@@ -148,7 +147,7 @@ class Instance:
         try:
             yield
         except BaseException as error:
-            if self.changes_early and (isinstance(error, VulkanError)
+            if self.prepared.execution.changes_state_early and (isinstance(error, VulkanError)
                                        or not self.compute.is_one_submission):
                 self.state.torn = True
             raise
@@ -156,15 +155,7 @@ class Instance:
     @property
     def nbytes(self) -> int:
         """Bytes of the host's memory for its handles and commands, an estimate."""
-        return STEP_BYTES * len(self.prepared.work.steps)
-
-    @cached_property
-    def changes_early(self) -> bool:
-        """Whether a run changes its state before everything else is done."""
-        steps = self.prepared.work.steps
-        changing = [any(operand.storage.role == "state" for operand in step.writes)
-                    for step in steps]
-        return True in changing and False in changing[changing.index(True):]
+        return STEP_BYTES * self.prepared.execution.steps
 
     def check(self, arrays: Sequence[np.ndarray]) -> None:
         """Compares inputs with the limits.
@@ -271,15 +262,16 @@ class Instances:
         self._ready = instance
         if instance.compute.bound:
             return False
-        if not self.arena.holds(instance.prepared.plan):
+        blocks = instance.prepared.execution.blocks
+        if not self.arena.holds(blocks):
             self.unbind()
             try:
-                self.arena.reserve(instance.prepared.plan, self.max_bytes)
+                self.arena.reserve(blocks, self.max_bytes)
             except DeviceMemoryError as error:
-                error.breakdown = instance.prepared.plan.summary()
+                error.breakdown = instance.prepared.plan.figures.summary()
                 raise
-        instance.compute.bind(self._weights, instance.state,
-                              self.arena.blocks(instance.prepared.plan), instance.lending)
+        instance.compute.bind(self._weights, instance.state, self.arena.blocks(blocks),
+                              instance.lending)
         return True
 
     def settle(self) -> None:

@@ -1,16 +1,16 @@
 """Cached plans: what a load has worked out, in a file, for later loads of the same program.
 
-The way from a program's bytes to its records and their places is Python. All of it follows from the
+The way from a program's bytes to its executable is Python. All of it follows from the
 files, the options, the device and vkrt's own code, so a process that loads what another one has
-loaded before need not go it, nor import the modules that do. What it takes instead is the work
-list, the plan, and what the method's inputs and outputs are.
+loaded before need not go it, nor import the modules that do. What it takes instead is the
+executable, and what the method's inputs and outputs are.
 
 A file's name says what it follows from; the bytes of a program stand there as which file they are
-in, and when that was changed. Its content is checked JSON (`vkrt.work.codec`) with a checksum: what
-it says becomes numbers, texts and records whose types, ranges and places are checked, and nothing
-else. What kernels do with their parameters is not checked, so files and folders that somebody else
-may have written are not read (`vkrt.vk.private_file`). A file that is not there, or does not hold
-what it should, is none: then the program is read.
+in, and when that was changed. Its content is a flat file (`vkrt.executable.flat`) with a checksum:
+what it says becomes numbers, texts and records whose ranges and places are checked, and nothing
+else (`vkrt.executable.check`). What kernels do with their parameters is not checked, so files and
+folders that somebody else may have written are not read (`vkrt.vk.private_file`). A file that is
+not there, or does not hold what it should, is none: then the program is read.
 
 Programs in memory have no cached plan, nor have methods with dynamic shapes, which lower again at
 every new shape, nor what depends on the weights that another method has brought to the device.
@@ -23,60 +23,41 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 
 from vkrt.dataclass import dataclass, fields, replace
 from vkrt.device.policy import policy_of
 from vkrt.digest import sha256
 from vkrt.errors import FormatError, UnsupportedError
+from vkrt.executable.check import check, expect
+from vkrt.executable.executable import RECORDS, UNIONS, Executable
+from vkrt.executable.flat import Format
+from vkrt.executable.records import HostArray
 from vkrt.extensions import file_of
 from vkrt.files import packed_beside
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import IndexLimit, Limit, Read, Symbol
 from vkrt.hints import Any
 from vkrt.method.prepared import Prepared
-from vkrt.method.specialization import specialization_of
-from vkrt.plan import consistency
-from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
-from vkrt.plan.serial import plan_schema
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.refusals import refused_by
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk import private_file
 from vkrt.vk.cache_file import cache_folder, resolved
-from vkrt.work.codec import TEXT, Table, many, optional, parsed, record, text_of
-from vkrt.work.envelope import content_of, seal
-from vkrt.work.records import WorkList
-from vkrt.work.serial import (
-    ANY_INTEGER,
-    CONSTANT,
-    HOST_DTYPE,
-    INDEX,
-    NATURAL,
-    SIZES,
-    WorkListSchema,
-    value_or,
-)
-from vkrt.work.tensor import Operand, Tensor, device_dtype
+from vkrt.work.records import ReadArgument
+from vkrt.work.tensor import DTYPES, ITEMSIZE, Constant, Tensor, device_dtype
 
 SUFFIX = ".vkplan"
 MAGIC = b"vkrtplan"
-VERSION = 3
-PARTS = 12
+VERSION = 4
 MAX_BYTES = 64 << 20
 MAX_FOLDER_BYTES = 64 << 20
 # Packages whose extension modules plans depend on: what storages need, what is imported, ..
 IN_C = ("memory", "runtime", "vk")
 # A file that was changed so lately may be changed again without another time of change.
 RECENT_NS = 2_000_000_000
-
-TENSOR = record(Tensor, sizes=SIZES, dtype=HOST_DTYPE, host_dtype=HOST_DTYPE,
-                constant=optional(CONSTANT), name=TEXT, dynamic_dims=SIZES, bounds=optional(SIZES))
-LIMIT = record(Limit, read=record(Read, input=INDEX, element=NATURAL), low=ANY_INTEGER,
-               high=ANY_INTEGER, where=TEXT)
-INDEX_LIMIT = record(IndexLimit, input=INDEX, low=ANY_INTEGER, high=ANY_INTEGER, where=TEXT)
-
 
 @dataclass(frozen=True)
 class Kept:
@@ -88,8 +69,7 @@ class Kept:
         inputs, outputs: as `Graph` has them.
         input_names, output_names: as `Graph` has them.
         file_arena: as `Graph` has it.
-        work: the work list that runs.
-        plan: of its memory.
+        executable: the method on one device.
         limits, index_limits: as `Prepared` has them.
     """
 
@@ -100,21 +80,20 @@ class Kept:
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
     file_arena: int
-    work: WorkList
-    plan: MemoryPlan
+    executable: Executable
     limits: tuple[Limit, ...]
     index_limits: tuple[IndexLimit, ...]
 
     @classmethod
     def of(cls, methods: Sequence[str], prepared: Prepared) -> Kept | None:
         """What is to be kept of a method; None where it should not be."""
-        graph = prepared.graph
-        if (graph.is_dynamic or prepared.shared.owners
+        graph, plan = prepared.graph, prepared.plan
+        if (isinstance(plan, Executable) or graph.is_dynamic or prepared.shared.owners
                 or any(isinstance(value, Symbol) for value in graph.inputs)):
             return None
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
-                   graph.input_names, graph.output_names, graph.file_arena, prepared.work,
-                   prepared.plan, prepared.limits, prepared.index_limits)
+                   graph.input_names, graph.output_names, graph.file_arena, plan.executable,
+                   prepared.limits, prepared.index_limits)
 
     @property
     def graph(self) -> Graph:
@@ -127,44 +106,63 @@ class Kept:
                 ) -> Prepared | None:
         """The method as `vkrt.method.prepare` makes it, which the caller closes; None where the
         driver does not import now what it has imported then."""
-        mapper = Mapper(device, sources, self.work.target.offset_alignment,
-                        options.weights == "map")
+        executable = self.executable
+        mapper = Mapper(device, sources, executable.offset_alignment, options.weights == "map")
         try:
-            mapper.acquire(self.plan.placements.weights("map"))
+            mapper.acquire(executable.weights.mapped)
         except UnsupportedError:
             return None
         except BaseException:
             mapper.close()
             raise
-        return Prepared(self.graph, self.work, self.work, self.plan, tuple(sources), mapper,
-                        limits=self.limits, index_limits=self.index_limits,
-                        specialization=specialization_of(device.info, options))
+        return Prepared(self.graph, executable, tuple(sources), mapper, limits=self.limits,
+                        index_limits=self.index_limits)
 
-    def check(self) -> None:
-        """Checks that work list, plan, inputs and outputs fit together (FormatError)."""
-        consistency.check(self.work, self.plan)
-        work = self.work
-        if (self.method not in self.methods or len(work.inputs) != len(self.inputs)
-                or len(self.input_names) not in (0, len(self.inputs))
-                or len(self.output_names) not in (0, len(self.outputs))
-                or len(work.outputs) != len(self.outputs)
-                or not all(operand is None or _is_operand_of(value, operand)
-                           for value, operand in zip(self.inputs, work.inputs))
-                or not all(_is_operand_of(value, other) or not isinstance(value, Tensor)
-                           and not isinstance(other, Operand)
-                           for value, other in zip(self.outputs, work.outputs))
-                or any(limit.read.input >= len(self.inputs) for limit in self.limits)
-                or not all(limit.input < len(self.inputs)
-                           and isinstance(self.inputs[limit.input], Tensor)
-                           for limit in self.index_limits)):
-            raise FormatError("inputs and outputs are not those of the work list")
+    def check(self, sources: int) -> None:
+        """Checks that everything fits together.
+
+        Args:
+            sources: how many files the program has.
+
+        Raises:
+            FormatError: something does not.
+        """
+        check(self.executable, sources)
+        execution, count = self.executable.execution, len(self.inputs)
+        for tensor in (*self.inputs, *self.outputs):
+            if isinstance(tensor, Tensor):
+                _check_tensor(tensor)
+        expect(self.method in self.methods, self.method, "one of the methods")
+        expect(len(execution.inputs) == count and len(self.input_names) in (0, count), count,
+               "inputs and their names")
+        expect(len(execution.outputs) == len(self.outputs)
+               and len(self.output_names) in (0, len(self.outputs)), len(self.outputs),
+               "outputs and their names")
+        for value, array in zip(self.inputs, execution.inputs):
+            expect(array is None or _has_elements_of(array, value), array, f"an array of {value}")
+        for value, array in zip(self.outputs, execution.outputs):
+            expect(array is None and not isinstance(value, Tensor)
+                   or _has_elements_of(array, value), array, f"an array of {value}")
+        for limit in self.limits:
+            expect(0 <= limit.read.input < count and limit.read.element >= 0
+                   and isinstance(self.inputs[limit.read.input], Tensor), limit,
+                   "an element of an input")
+        for indices in self.index_limits:
+            expect(0 <= indices.input < count and isinstance(self.inputs[indices.input], Tensor),
+                   indices, "an input")
 
 
-def _is_operand_of(value: Any, operand: Any) -> bool:
-    """Whether an operand has the elements of an input or output."""
-    return (isinstance(value, Tensor) and isinstance(operand, Operand)
-            and value.numel == math.prod(operand.sizes)
-            and device_dtype(value.host_dtype) == operand.dtype)
+def _check_tensor(tensor: Tensor) -> None:
+    expect(min((0, *tensor.sizes)) == 0 and tensor.dtype in DTYPES
+           and tensor.host_dtype in ITEMSIZE and not tensor.dynamic_dims
+           and len(tensor.bounds or tensor.sizes) == len(tensor.sizes), tensor,
+           "sizes and dtypes of a tensor")
+
+
+def _has_elements_of(array: HostArray | None, value: Any) -> bool:
+    return (isinstance(value, Tensor) and array is not None
+            and value.numel == math.prod(array.sizes)
+            and device_dtype(value.host_dtype) == array.dtype)
 
 
 class PlanFiles:
@@ -180,6 +178,7 @@ class PlanFiles:
 
     def __init__(self, sources: Sequence[Any], options: LoadOptions):
         self._start = ""
+        self._sources = len(sources)
         self.any = False
         folder = folder_of(options.plan_cache)
         identities = [source.identity for source in sources]
@@ -209,13 +208,13 @@ class PlanFiles:
         if not self.any:
             return None
         data = private_file.read(self._path(device), MAX_BYTES)
-        return None if data is None else from_bytes(data)
+        return None if data is None else from_bytes(data, self._sources)
 
     def write(self, device: Any, kept: Kept | None) -> bool:
         """Keeps the plan for a device; returns whether it could."""
         if not self._start or kept is None:
             return False
-        data = to_bytes(kept)
+        data = plan_format().to_bytes(kept)
         path = self._path(device)
         if len(data) > MAX_BYTES or not private_file.put(path, data):
             return False
@@ -234,38 +233,20 @@ def folder_of(option: str | os.PathLike[str]) -> str | None:
     return cache_folder() if folder == "auto" else folder
 
 
-def to_bytes(kept: Kept) -> bytes:
-    """A file's content: tensors, what refers to them, the work list and its plan, limits."""
-    tensors = Table(TENSOR)
-    values = many(value_or(Tensor, tensors.schema, "Any"))
-    inputs, outputs = values.write(kept.inputs), values.write(kept.outputs)
-    return seal(MAGIC, VERSION, text_of([
-        list(kept.methods), kept.method, kept.file_arena, tensors.write(), inputs, outputs,
-        list(kept.input_names), list(kept.output_names),
-        WorkListSchema().write(kept.work), plan_schema().write(kept.plan),
-        many(LIMIT).write(kept.limits), many(INDEX_LIMIT).write(kept.index_limits)]))
+@cache
+def plan_format() -> Format:
+    """How plans lie in files."""
+    return Format(Kept, (*RECORDS, Executable, Constant, IndexLimit, Limit, Read), UNIONS,
+                  (ReadArgument, Tensor), MAGIC, VERSION)
 
 
-def from_bytes(data: bytes) -> Kept | None:
-    """What a file's content stands for; None where it is not what `to_bytes` makes."""
+def from_bytes(data: bytes, sources: int) -> Kept | None:
+    """What a file's content stands for; None where it is not what a plan of a program with so many
+    files can be."""
     try:
-        content, end = content_of(data, MAGIC, VERSION, "a cached plan", MAX_BYTES)
-        found = parsed(content)
-        if end != len(data) or type(found) is not list or len(found) != PARTS:
-            return None
-        (methods, method, file_arena, tensors, inputs, outputs, input_names, output_names, work,
-         plan, limits, index_limits) = found
-        table = Table(TENSOR)
-        table.read(tensors)
-        values = many(value_or(Tensor, table.schema, "Any"))
-        work = WorkListSchema().read(work)
-        kept = Kept(many(TEXT).read(methods), TEXT.read(method), values.read(inputs),
-                    values.read(outputs), many(TEXT).read(input_names),
-                    many(TEXT).read(output_names), NATURAL.read(file_arena), work,
-                    plan_schema(work).read(plan), many(LIMIT).read(limits),
-                    many(INDEX_LIMIT).read(index_limits))
-        kept.check()
-    except (FormatError, RecursionError):
+        kept: Kept = plan_format().from_bytes(data)
+        kept.check(sources)
+    except FormatError:
         return None
     return kept
 

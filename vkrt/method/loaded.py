@@ -13,6 +13,9 @@ from functools import cached_property
 
 from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
+from vkrt.executable.executable import Executable
+from vkrt.executable.lending import Lending
+from vkrt.executable.weights import StagedRead, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import Reader
@@ -21,7 +24,6 @@ from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.method.specialization import specialization_of
 from vkrt.method.states import is_zero
-from vkrt.ops.prepacking import weight_plan
 from vkrt.plan.kernels import kernels_of
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
@@ -34,15 +36,11 @@ from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
-from vkrt.work.lending import Lending
 from vkrt.work.records import WorkList
-from vkrt.work.tensor import Constant
 
 if TYPE_CHECKING:
+    from vkrt.method.planned import Planned
     from vkrt.packed.sidecar import Sidecar
-
-# Weights placed so leave the file while the method is loaded.
-COPIED = ("direct", "staged")
 
 # Bytes of the host's memory for what was prepared for sizes beside those of loading
 MAX_PREPARED_BYTES = 8 << 20
@@ -57,6 +55,7 @@ class Loaded:
         prepared: at the sizes it was loaded for, with dynamic shapes those that need the most.
         reader: of streamed weights; None where nothing is streamed.
         allocator: whose account the memory is on.
+        states: what it keeps from run to run.
         instances: run lately.
     """
 
@@ -83,11 +82,12 @@ class Loaded:
             else:
                 self._pipelines.begin(prepared.execution.kernels)
             self.prepared = self._prepared = prepared
+            self.states = prepared.plan.states
             self.allocator = allocator or self._own(Allocator(device))
             self._load(store)
         except BaseException as error:
             if isinstance(error, DeviceMemoryError) and self._prepared is not None:
-                error.breakdown = self._prepared.plan.summary()
+                error.breakdown = self._prepared.plan.figures.summary()
             self.release()
             raise
 
@@ -113,27 +113,27 @@ class Loaded:
 
     def _load(self, store: WeightStore | None) -> None:
         prepared, report = self.prepared, self.report
-        work, plan = prepared.work, prepared.plan
+        plan, figures, weight_plan = prepared.plan, prepared.plan.figures, prepared.plan.weights
         arena = Arena(self.allocator, self._own(Allocator(self._device)))
-        weights = Weights(self._device, self.allocator, self._pipelines, weight_plan(work, plan),
-                          plan, prepared.mapper, prepared.shared.places)
+        weights = Weights(self._device, self.allocator, self._pipelines, weight_plan,
+                          plan.execution.storages, prepared.mapper, prepared.shared.places)
         self._weights.append(weights)
         # Bytes of activations that the report expects
-        self._expected = kept = plan.activation_bytes + plan.host_bytes
+        self._expected = kept = figures.activation_bytes + figures.host_bytes
         if self.options.budget is not None:
-            kept += self.options.budget - plan.weight_bytes - plan.run_bytes
+            kept += self.options.budget - figures.weight_bytes - figures.run_bytes
         self.instances = self._own(Instances(arena, self._weights, kept))
         for source in prepared.sources:
             source.check_unchanged()
             if source.is_file:
                 report.growth.files.add((source.address, memoryview(source).nbytes))
         reader = self._own(self._new_reader())
-        self._read_ahead(reader, *COPIED)
+        self._read_ahead(reader, weight_plan.copied, reader.window)
         # Kernels that do not compile end the load, before it is in the report.
         self._pipelines.finish()
-        debug.describe(self.graph, work, plan)
-        report.planned(plan)
-        report.notes += [note for note in work.notes if note not in report.notes]
+        debug.describe(self.graph, plan)
+        report.planned(figures, plan.placements)
+        report.notes += [note for note in plan.notes if note not in report.notes]
         weights.prepare()
         self._shape = Shape.of_graph(prepared.graph, self.graph.reads)
         self.state = self._own(self._new_memory())
@@ -144,7 +144,7 @@ class Loaded:
         weights.allocate_early()
         if self.options.order == "eager":
             self.state.allocate()
-            arena.reserve(plan)
+            arena.reserve(plan.execution.blocks)
         self.phase("prepack start")
         weights.prepack(reader, report.stopwatch.on_progress)
         report.stopwatch.mark("weights", weights.copied_bytes)
@@ -153,9 +153,9 @@ class Loaded:
         self.state.allocate()
         self.state.reset(reader, self._zeros)
         # What is mapped is read by the first run; until then the system may.
-        self._read_ahead(reader, "map")
+        self._read_ahead(reader, weight_plan.mapped)
         reader.close()
-        if plan.streams:
+        if weight_plan.streamed:
             # The processors may be those that the device computes on, and mapping the file's pages
             # and giving them back takes nearly twice the time of the system's own copy.
             strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
@@ -172,20 +172,19 @@ class Loaded:
         report.growth.took("freed")
         self.phase("before execute")
         if store is not None:
-            store.offer(weights, work, plan)
+            store.offer(weights, weight_plan)
 
     def _new_reader(self, strategy: str | None = None) -> Reader:
         return Reader(self.prepared.sources, strategy or self.options.prefetch,
                       keep_cached=self.options.keep_cached)
 
-    def _read_ahead(self, reader: Reader, *kinds: str) -> None:
-        """Asks the system to begin reading the weights that are placed so: of what is copied a
-        window, of what is mapped everything."""
-        left = reader.window if kinds == COPIED else 1 << 62
-        for weight in self.prepared.plan.placements.weights(*kinds):
-            reader.start_ahead(weight.source, weight.offset, min(weight.nbytes, left))
-            left -= weight.nbytes
-            if left <= 0:
+    def _read_ahead(self, reader: Reader, reads: Sequence[WeightRead | StagedRead],
+                    window: int = 1 << 62) -> None:
+        """Asks the system to begin reading what is read first, `window` bytes of it."""
+        for read in sorted(reads, key=lambda read: (read.source, read.offset)):
+            reader.start_ahead(read.source, read.offset, min(read.nbytes, window))
+            window -= read.nbytes
+            if window <= 0:
                 break
 
     def phase(self, name: str) -> None:
@@ -194,6 +193,13 @@ class Loaded:
         debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
 
     # Sizes
+
+    @property
+    def planned(self) -> Planned:
+        """What other sizes are made from: those with dynamic shapes are planned by this process."""
+        plan = self.prepared.plan
+        assert not isinstance(plan, Executable)
+        return plan
 
     def ready(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
         """The instance of a shape, a state and the host's buffers, ready to run. See
@@ -209,8 +215,8 @@ class Loaded:
             self._other_sizes.get(shape)
         self._run_last = instance.prepared
         if self.instances.bind(instance):
-            plan = instance.prepared.plan
-            self.report.shape(str(shape), plan.run_bytes - plan.state_bytes,
+            figures = instance.prepared.plan.figures
+            self.report.shape(str(shape), figures.run_bytes - figures.state_bytes,
                               self.instances.arena.nbytes, self.allocator)
         return instance
 
@@ -256,7 +262,8 @@ class Loaded:
         if lent:
             from vkrt.plan.lending import lend  # few hosts have buffers of their own
 
-            lending = lend(prepared.work, dict(lent.inputs), dict(lent.outputs))
+            lending = lend(prepared.execution, prepared.plan.offset_alignment, dict(lent.inputs),
+                           dict(lent.outputs))
         instance = Instance(prepared, compute, state, lent, lending)
         self.instances.add(shape, instance)
         return instance
@@ -266,27 +273,29 @@ class Loaded:
         from vkrt.method.prepare import prepare_sizes
         from vkrt.ops.lowering import lower
 
-        base = self.prepared.base
+        planned = self.planned
+        base = planned.base
         refused = frozenset(refused_by(self._device))
         if refused != base.target.refused:
             # Other kernels than before, also for nodes that other sizes leave as they were
             base = replace(base, target=replace(base.target, refused=refused),
                            memo=replace(base.memo, nodes=()))
-            self.prepared = replace(self.prepared, base=base)
+            self.prepared = replace(self.prepared, plan=replace(planned, base=base))
         graph = shape.resolve(self.graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
             self._load_extra(graph, work)
         prepared = prepare_sizes(graph, work, self.prepared, self._device, self.options,
                                  self._extra_bytes)
-        debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.run_bytes:,} bytes of "
+        debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.figures.run_bytes:,} bytes of "
                      "activations")
         self._expect(shape, prepared)
         return prepared
 
     def _expect(self, shape: Shape, prepared: Prepared) -> None:
         """Corrects the prediction where sizes need more than those of which it was made."""
-        needed = prepared.plan.activation_bytes + prepared.plan.host_bytes
+        figures = prepared.plan.figures
+        needed = figures.activation_bytes + figures.host_bytes
         more = needed - self._expected
         if more > 0:
             self._expected = needed
@@ -297,7 +306,8 @@ class Loaded:
         """Loads constants that new sizes read in another layout than all before, for good."""
         from vkrt.method.prepare import prepare_weights
 
-        base = self.prepared.base
+        planned = self.planned
+        base = planned.base
         extra = [p for p in work.prepacks if p.target.storage.id >= len(base.storages)]
         found = prepare_weights(graph, work, extra, self.prepared, self._device, self.options)
         weights = None
@@ -306,20 +316,21 @@ class Loaded:
             self.instances.unbind()
             self.instances.arena.release()
             used = self.allocator.statistics()["allocation_bytes"]
-            needed, budget = found.plan.peak_bytes, self.options.budget
+            figures, budget = found.plan.figures, self.options.budget
+            needed = figures.peak_bytes
             if budget is not None and used + needed > budget:
                 raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights "
                                  f"in another layout, {needed:,} bytes beside {used:,}")
-            weights = Weights(self._device, self.allocator, self._pipelines,
-                              weight_plan(found.work, found.plan), found.plan, found.mapper)
+            weights = Weights(self._device, self.allocator, self._pipelines, found.plan.weights,
+                              work.storages, found.mapper)
             with self._new_reader() as reader:
                 weights.prepare()
                 weights.allocate_early()
                 weights.prepack(reader)
-            nbytes = found.plan.weight_bytes
-            prepared = replace(self.prepared, base=replace(
+            nbytes = figures.weight_bytes
+            prepared = replace(self.prepared, plan=replace(planned, base=replace(
                 base, storages=work.storages, prepacks=work.prepacks,
-                memo=replace(base.memo, weights=work.memo.weights)))
+                memo=replace(base.memo, weights=work.memo.weights))))
         except BaseException:
             (weights or found).close()
             raise
@@ -332,15 +343,15 @@ class Loaded:
     # States
 
     def _new_memory(self) -> StateMemory:
-        return StateMemory(self._device, self.allocator, self.prepared.work, self.prepared.plan)
+        return StateMemory(self._device, self.allocator, self.states,
+                           self.prepared.execution.storages)
 
     @cached_property
-    def _zeros(self) -> frozenset[Constant]:
-        """What states begin with that is zero."""
+    def _zeros(self) -> frozenset[int]:
+        """Numbers of the states that begin with zeros."""
         sources = self.prepared.sources
-        constants = {state.constant for state in self.prepared.work.states}
-        return frozenset(c for c in constants
-                         if c.zeros or is_zero(sources[c.source], c.offset, c.nbytes))
+        return frozenset(number for number, s in enumerate(self.states.tensors)
+                         if s.is_zero or is_zero(sources[s.source], s.offset, s.nbytes))
 
     def new_state(self) -> StateMemory:
         """One more state with the initial values."""
@@ -365,7 +376,7 @@ class Loaded:
 
     def reset_state(self, state: StateMemory) -> None:
         """See `Method.reset_state`."""
-        if not self.prepared.work.states:
+        if not self.states.tensors:
             return
         self.instances.settle()
         for source in self.prepared.sources:

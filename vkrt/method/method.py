@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from vkrt.errors import ClosedError, InputError, VulkanError
+from vkrt.errors import ClosedError, InputError, UnsupportedError, VulkanError
+from vkrt.executable.executable import Executable
+from vkrt.executable.lending import DeviceBuffer, Semaphore
+from vkrt.executable.records import ExecutionPlan
+from vkrt.executable.states import StateTensor
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import (
@@ -33,13 +37,13 @@ from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weight_store import WeightStore
 from vkrt.vk import interruption
 from vkrt.vk.memory import Allocator
-from vkrt.work.lending import DeviceBuffer, Semaphore
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from vkrt.method.planned import Planned
     from vkrt.method.profile import Profile
     from vkrt.packed.sidecar import Sidecar
 else:
@@ -65,7 +69,8 @@ class Method(DeviceBound):
         allocator: whose account the method's memory is on; the caller's. Its own by default.
         prepared: what `vkrt.method.prepare` would make of the graph, if that is known already; the
             method's from now on.
-        whole: makes the graph with its nodes, where `graph` is without them.
+        whole: makes the graph with its nodes and what it is planned to, where `prepared` comes from
+            a file and has neither.
 
     Raises:
         UnsupportedError, FormatError, VulkanError: nothing stays allocated then.
@@ -75,11 +80,12 @@ class Method(DeviceBound):
                  options: LoadOptions | None = None, report: MemoryReport | None = None,
                  packed: Sidecar | None = None, store: WeightStore | None = None,
                  allocator: Allocator | None = None, prepared: Prepared | None = None,
-                 whole: Callable[[], Graph] | None = None):
+                 whole: Callable[[], tuple[Graph, Planned]] | None = None):
         self.metadata = metadata_of(graph)
         self._graph = graph
         self._whole = whole
-        self._graph_lock = threading.Lock()
+        self._whole_lock = threading.Lock()
+        self._planned: Planned | None = None
         self.report = report or MemoryReport()
         self._device = device
         self._lock = threading.Lock()
@@ -101,10 +107,14 @@ class Method(DeviceBound):
     @property
     def graph(self) -> Graph:
         """The method's graph."""
-        with self._graph_lock:
+        self._find_whole()
+        return self._graph
+
+    def _find_whole(self) -> None:
+        """Makes the graph with its nodes, and what it is planned to, if a file has spared that."""
+        with self._whole_lock:
             if self._whole is not None:
-                self._graph, self._whole = self._whole(), None
-            return self._graph
+                (self._graph, self._planned), self._whole = self._whole(), None
 
     @property
     def prepared(self) -> Prepared:
@@ -114,12 +124,23 @@ class Method(DeviceBound):
     @property
     def work(self) -> WorkList:
         """The work list, with dynamic shapes at the sizes that need the most memory."""
-        return self._loaded.prepared.work
+        return self.planned.work
 
     @property
     def plan(self) -> MemoryPlan:
         """The plan of its memory."""
-        return self._loaded.prepared.plan
+        return self.planned.memory
+
+    @property
+    def planned(self) -> Planned:
+        """What it was planned to, with dynamic shapes at the sizes that need the most memory."""
+        self._find_whole()
+        return self._planned or self._loaded.planned
+
+    @property
+    def states(self) -> tuple[StateTensor, ...]:
+        """What it keeps from run to run."""
+        return self._loaded.states.tensors
 
     # Running
 
@@ -243,7 +264,7 @@ class Method(DeviceBound):
         instance = self._ready(shape, state, arrays, out)
         instance.check(arrays)
         results = self._results(out, instance)
-        write_inputs(instance.compute, arrays, instance.prepared.work.inputs)
+        write_inputs(instance.compute, arrays, instance.prepared.execution.inputs)
         return instance, results
 
     def _collect(self, instance: Instance, results: list[Any]) -> None:
@@ -364,7 +385,7 @@ class Method(DeviceBound):
         """
         with self._open() as loaded:
             loaded.instances.settle()
-            return arrays_of(self.work.states, self._memory(loaded, state).save())
+            return arrays_of(self.states, self._memory(loaded, state).save())
 
     def load_state(self, values: Mapping[str, np.ndarray], state: State | None = None) -> None:
         """Gives the buffers that the method changes in place values of `save_state`.
@@ -374,7 +395,7 @@ class Method(DeviceBound):
             VulkanError: the device failed.
         """
         with self._open() as loaded:
-            wanted = bytes_of(self.work.states, values)
+            wanted = bytes_of(self.states, values)
             loaded.instances.settle()
             self._memory(loaded, state).load(wanted)
 
@@ -430,18 +451,29 @@ class Method(DeviceBound):
         with self._lock:
             instance = self._ready(shape, None, arrays)
             instance.check(arrays)
-            compute, operands = instance.compute, instance.prepared.work.inputs
+            compute, prepared = instance.compute, instance.prepared
 
             def write() -> None:
-                write_inputs(compute, arrays, operands)
+                write_inputs(compute, arrays, prepared.execution.inputs)
                 compute.copy_in()
 
-            prepared = instance.prepared
-            plan = profiled_plan(prepared.work, prepared.plan, prepared.specialization, timestamps)
+            planned = prepared.plan
+            if isinstance(planned, Executable):
+                planned = self._planned_as(prepared.execution)
+            plan = profiled_plan(planned.work, planned.memory, planned.specialization, timestamps)
             runs = compute.profile(plan, write, _run_kernel, timestamps, repeat + 1)
-        graph = instance.prepared.graph if self._graph.is_dynamic else self.graph
-        return summarize(graph, instance.prepared.work, self._device, runs[1:],
+        graph = prepared.graph if self._graph.is_dynamic else self.graph
+        return summarize(graph, planned.work, self._device, runs[1:],
                          "device" if timestamps else "host")
+
+    def _planned_as(self, execution: ExecutionPlan) -> Planned:
+        """What a method was planned to whose plan comes from a file."""
+        planned = self.planned
+        if planned.execution != execution:
+            raise UnsupportedError(f"method '{self.metadata.name}': the cached plan that it runs by"
+                                   " is another one than is made now; load it with "
+                                   "plan_cache='off' to profile it")
+        return planned
 
     def _arrays(self, inputs: Any) -> list[np.ndarray]:
         infos = self.metadata.inputs

@@ -14,6 +14,7 @@ from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
+from vkrt.method.planned import Planned
 from vkrt.method.prepared import Prepared
 from vkrt.method.specialization import specialization_of
 from vkrt.ops.extremes import largest_and_near
@@ -23,6 +24,7 @@ from vkrt.ops.lowering import lower
 from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
+from vkrt.plan.contents import contents_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.plan.placement import Placement, Placements, placements_of
@@ -30,6 +32,7 @@ from vkrt.plan.plan import plan
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
+from vkrt.plan.weight_reads import mapped_read
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.refusals import refused_by
 from vkrt.runtime.resources import requirements_of
@@ -37,7 +40,7 @@ from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
 
 
-class _Planned(NamedTuple):
+class _Found(NamedTuple):
     """A work list that differs from the given one where activations are spilled, its plan, and the
     imports of its mapped weights, which the caller closes."""
 
@@ -71,16 +74,17 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
     work = base
     if packed is not None:
         work, sources = packed.apply(base, sources)
-    shared = store.find(work) if store is not None else SharedWeights()
+    shared = store.find(contents_of(work)) if store is not None else SharedWeights()
     try:
         if lowered is not None:
             lowered(work)
-        planned = _Search(work, device, sources, shared).find(options)
+        found = _Search(work, device, sources, shared).find(options)
     except BaseException:
         shared.close()
         raise
-    return Prepared(graph, base, *planned[:2], tuple(sources), planned.mapper, shared,
-                    limits(graph), index_limits(graph), specialization_of(device.info, options))
+    made = Planned(base, found.work, found.plan, specialization_of(device.info, options))
+    return Prepared(graph, made, tuple(sources), found.mapper, shared, limits(graph),
+                    index_limits(graph))
 
 
 def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, options: LoadOptions,
@@ -88,7 +92,7 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
     """Prepares a method at other sizes, its weights being on the device already.
 
     Args:
-        graph, work: at these sizes, the work list made from `base.base`.
+        graph, work: at these sizes, the work list made from that of `base`.
         base: what the weights were loaded for.
         beside: bytes of weights that its plan does not have.
 
@@ -96,14 +100,18 @@ def prepare_sizes(graph: Graph, work: WorkList, base: Prepared, device: Any, opt
         InputError: the memory budget has no room for these sizes.
         UnsupportedError: weights cannot be streamed at these sizes.
     """
-    beside += base.plan.weight_bytes + base.plan.pool_bytes + base.plan.upload_bytes
+    planned = base.plan
+    assert isinstance(planned, Planned)
+    memory = planned.memory
+    beside += memory.weight_bytes + memory.pool_bytes + memory.upload_bytes
     lowered = work
     work, result = _Planner(device, options).plan_activations(work, beside)
-    if base.plan.stream is not None:
-        result = replace(result, stream=base.plan.stream, sections=sections_at(
-            base.plan.stream, base.plan.placements, base.work, work))
-    return Prepared(graph, lowered, work, result, base.sources, limits=limits(graph),
-                    index_limits=index_limits(graph), specialization=base.specialization)
+    if memory.stream is not None:
+        result = replace(result, stream=memory.stream, sections=sections_at(
+            memory.stream, memory.placements, planned.work, work))
+    made = Planned(lowered, work, result, planned.specialization)
+    return Prepared(graph, made, base.sources, limits=limits(graph),
+                    index_limits=index_limits(graph))
 
 
 def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], base: Prepared,
@@ -117,9 +125,9 @@ def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], b
     only = replace(work, prepacks=tuple(prepacks), steps=(), inputs=(), outputs=(), states=(),
                    notes=())
     weights = "direct" if options.weights == "stream" else options.weights
-    planned = _Search(only, device, base.sources, SharedWeights()).find(
+    found = _Search(only, device, base.sources, SharedWeights()).find(
         replace(options, memory_budget=None, weights=weights))
-    return Prepared(graph, work, *planned[:2], base.sources, planned.mapper)
+    return Prepared(graph, Planned(work, found.work, found.plan), base.sources, found.mapper)
 
 
 def _largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
@@ -150,7 +158,7 @@ class _Search:
         self.sources = sources
         self.shared = shared
 
-    def find(self, options: LoadOptions) -> _Planned:
+    def find(self, options: LoadOptions) -> _Found:
         """The plan for these options; see `prepare` for what is raised."""
         if not options.has_budget:
             return self._plan(options)
@@ -168,7 +176,7 @@ class _Search:
         found.mapper.close()
         raise InputError(self._too_small(found.plan, options))
 
-    def _best(self, options: LoadOptions) -> _Planned:
+    def _best(self, options: LoadOptions) -> _Found:
         """Within a budget, the first choice that fits; for as few bytes as possible, the
         smallest."""
         # What is mapped takes no memory, but what is streamed beside it may then need a larger
@@ -193,7 +201,7 @@ class _Search:
                 planned.mapper.close()
         return best
 
-    def _smallest(self, options: LoadOptions) -> _Planned:
+    def _smallest(self, options: LoadOptions) -> _Found:
         """The plan of the fewest bytes: with one byte less, nothing is found any more."""
         few = None if options.memory_budget is None else SMALLEST
         best = self._best(replace(options, memory_budget=few))
@@ -236,14 +244,14 @@ class _Search:
                      "memory")
         return text
 
-    def _plan(self, options: LoadOptions) -> _Planned:
+    def _plan(self, options: LoadOptions) -> _Found:
         """The plan for one choice of options."""
         work, device = self.work, self.device
         mapper = Mapper(device, self.sources, work.target.offset_alignment,
                         options.weights == "map")
         try:
             placements = self._placements(mapper, options)
-            return _Planned(*_Planner(device, options).plan(work, placements), mapper)
+            return _Found(*_Planner(device, options).plan(work, placements), mapper)
         except BaseException:
             mapper.close()
             raise
@@ -255,7 +263,7 @@ class _Search:
                 self.work, options.weights, unified=self.device.unified,
                 cannot_map=mapper.cannot_map, shared=self.shared.places))
             try:
-                mapper.acquire(placements.weights("map"))
+                mapper.acquire(tuple(map(mapped_read, placements.weights("map"))))
             except UnsupportedError:
                 continue  # the mapper has noted which file: its weights are placed otherwise now
             return placements

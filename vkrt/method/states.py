@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vkrt.errors import InputError
+from vkrt.executable.states import StateTensor
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.device_bound import DeviceBound
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from vkrt.method.method import Method
     from vkrt.runtime.state_memory import StateMemory
-    from vkrt.work.records import StateRecord
 else:
     from vkrt.late import numpy as np
 
@@ -76,27 +76,27 @@ class State(DeviceBound):
         self.close()
 
 
-def arrays_of(records: tuple[StateRecord, ...], values: list[bytearray]) -> dict[str, np.ndarray]:
+def arrays_of(tensors: tuple[StateTensor, ...], values: list[bytearray]) -> dict[str, np.ndarray]:
     """Saved bytes as arrays, by the names of the states."""
-    return {record.name: np.frombuffer(value, record.operand.dtype).reshape(record.operand.sizes)
-            for record, value in zip(records, values, strict=True)}
+    return {tensor.name: np.frombuffer(value, tensor.dtype).reshape(tensor.sizes)
+            for tensor, value in zip(tensors, values, strict=True)}
 
 
-def bytes_of(records: tuple[StateRecord, ...], values: Mapping[str, np.ndarray]) -> list[bytes]:
+def bytes_of(tensors: tuple[StateTensor, ...], values: Mapping[str, np.ndarray]) -> list[bytes]:
     """Arrays as bytes, in the order of the states.
 
     Raises:
         InputError: a name is missing or too many, or an array has another dtype or other sizes.
     """
-    names = [record.name for record in records]
+    names = [tensor.name for tensor in tensors]
     if set(values) != set(names):
         raise InputError(f"expected values of {', '.join(names) or 'nothing'}, got "
                          f"{', '.join(map(str, values)) or 'nothing'}")
     result = []
-    for record in records:
-        array = np.asarray(values[record.name])
-        if array.shape != record.operand.sizes or str(array.dtype) != record.operand.dtype:
-            raise InputError(f"'{record.name}': expected {record.operand.dtype}"
-                             f"{list(record.operand.sizes)}, got {array.dtype}{list(array.shape)}")
+    for tensor in tensors:
+        array = np.asarray(values[tensor.name])
+        if array.shape != tensor.sizes or str(array.dtype) != tensor.dtype:
+            raise InputError(f"'{tensor.name}': expected {tensor.dtype}{list(tensor.sizes)}, got "
+                             f"{array.dtype}{list(array.shape)}")
         result.append(array.tobytes())
     return result

@@ -13,6 +13,7 @@ from vkrt.executable.flags import (
     TRANSFER_STAGE,
 )
 from vkrt.executable.formats import DESCRIPTOR_TYPES
+from vkrt.executable.memory import WEIGHT_KINDS
 from vkrt.executable.records import (
     STAGING,
     BarrierCommand,
@@ -26,6 +27,8 @@ from vkrt.executable.records import (
 from vkrt.executable.weights import (
     PrepackBatch,
     PrepackPlan,
+    Reload,
+    ReloadPlan,
     StagedRead,
     StreamedWeight,
     UploadPiece,
@@ -33,8 +36,10 @@ from vkrt.executable.weights import (
 )
 from vkrt.ops.copying import COUNT, shader_params, slice_params
 from vkrt.plan.commands import range_of
+from vkrt.plan.contents import contents_of
 from vkrt.plan.kernels import pushed_kernel
 from vkrt.plan.memory_plan import Batch, Item, MemoryPlan
+from vkrt.plan.stream.records import StreamPlan
 from vkrt.plan.weight_reads import host_read, mapped_read
 from vkrt.shader import catalog
 from vkrt.work.records import Prepack, WorkList
@@ -52,12 +57,28 @@ TEXEL_BYTES = 16
 def weight_plan(work: WorkList, plan: MemoryPlan) -> WeightPlan:
     """How the weights of a work list come to their places in the memory of a plan."""
     placements = plan.placements
+    contents = contents_of(work)
+    weights = tuple(weight.storage for weight in placements.catalog)
     return WeightPlan(
-        work.storages, tuple(weight.storage for weight in placements.catalog),
+        weights, tuple(contents[storage] for storage in weights),
+        tuple(block for block in plan.blocks if block.kind in WEIGHT_KINDS), plan.order == "eager",
         mapped=tuple(map(mapped_read, placements.weights("map"))),
         written=tuple(host_read(work, weight) for weight in placements.weights("direct")),
         prepack=_Prepack(work, plan).plan(), streamed=_streamed(work, plan),
+        upload_bytes=plan.upload_bytes,
+        reloads=None if plan.stream is None else _reloads(plan.stream),
         keeps_state=bool(work.states))
+
+
+def _reloads(stream: StreamPlan) -> ReloadPlan:
+    """The reloads, and how many come before each section: all up to the last one it waits for."""
+    places = {weight: place for place, weight in enumerate(stream.streamed)}
+    needed, highest = [], 0
+    for section in stream.sections:
+        highest = max([highest, *(places[weight] + 1 for weight in section.waits)])
+        needed.append(highest)
+    return ReloadPlan(stream.lookahead > 0, tuple(needed),
+                      tuple(Reload(reload.ahead, reload.after) for reload in stream.reloads))
 
 
 def _streamed(work: WorkList, plan: MemoryPlan) -> tuple[StreamedWeight, ...]:

@@ -84,7 +84,8 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         for job, entry in zip(jobs, header.entries):
             packed = memory[:job.nbytes]
             packed[:] = 0
-            reader.run([transfer_of(host_read(job.work, job.weight), memory.ctypes.data)])
+            reader.run([transfer_of(host_read(job.work, job.weight), memory.ctypes.data,
+                                    job.nbytes)])
             file.seek(start + entry.offset)
             file.write(packed.data)
             entries.append(replace(entry, crc32=zlib.crc32(packed.data)))

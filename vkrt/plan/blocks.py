@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from vkrt.executable.memory import Block, Place
 from vkrt.hints import Any
 from vkrt.plan.arena import ArenaLayout, Request, pack
-from vkrt.plan.memory_plan import Block, Place
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage, round_up
 

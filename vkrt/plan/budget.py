@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import Speed
+from vkrt.executable.memory import SLOTS
 from vkrt.plan.blocks import Requirements
-from vkrt.plan.memory_plan import SLOTS
 from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream

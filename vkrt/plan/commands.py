@@ -20,6 +20,7 @@ from vkrt.executable.flags import (
     TRANSFER_WRITE,
 )
 from vkrt.executable.formats import DESCRIPTOR_TYPES, TEXEL_FORMATS
+from vkrt.executable.memory import ARENA_KINDS
 from vkrt.executable.records import (
     BarrierCommand,
     Binding,
@@ -82,19 +83,22 @@ class _Commands:
     def __init__(self, work: WorkList, plan: MemoryPlan, specialization: Specialization,
                  alone: bool):
         self.work = work
+        self.memory = plan
         self.alone = alone
         self.barriers = barriers(work, plan)
         self.transitions = transitions(work, plan, self.barriers)
         self.chooser = KernelChooser(work, specialization)
         self.kernels: dict[Kernel, int] = {}
         self.ranges: dict[tuple[int, int, int], Range] = {}
-        self.bindings: dict[tuple[int, int, Range, int], Binding] = {}
+        self.bindings: dict[tuple[int, int, Range, int, bool], Binding] = {}
 
     def plan(self, bounds: Iterable[tuple[int, int]]) -> ExecutionPlan:
         """The plan; `bounds` are (first step, end) of each submission."""
         submissions = tuple(self._submission(first, end) for first, end in bounds)
         return ExecutionPlan(
-            self.work.storages, tuple(self.kernels), submissions,
+            self.work.storages,
+            tuple(block for block in self.memory.blocks if block.kind in ARENA_KINDS),
+            tuple(self.kernels), submissions,
             inputs=tuple(self._array(value) for value in self.work.inputs),
             outputs=tuple(self._array(value) for value in self.work.outputs),
             skips_branches=not any(isinstance(step, Move) for step in self.work.steps))
@@ -127,15 +131,16 @@ class _Commands:
         kernel = self.kernels.setdefault(self.chooser.kernel(step), len(self.kernels))
         operands = (*step.writes, *step.reads)
         bindings = tuple([
-            self._binding(binding.binding, binding.type, operands[binding.binding])
+            self._binding(binding.binding, binding.type, operands[binding.binding],
+                          binding.binding < len(step.writes))
             for binding in catalog().get(step.shader).bindings])
         return DispatchCommand(kernel, bindings, step.params, step.groups)
 
-    def _binding(self, number: int, kind: str, operand: Operand) -> Binding:
+    def _binding(self, number: int, kind: str, operand: Operand, is_written: bool) -> Binding:
         is_view = kind == "uniform_texel_buffer"
         # Several dispatches read the same: one record for all of them
         key = (number, DESCRIPTOR_TYPES[kind], self._range(operand),
-               TEXEL_FORMATS[operand.dtype] if is_view else 0)
+               TEXEL_FORMATS[operand.dtype] if is_view else 0, is_written)
         found = self.bindings.get(key)
         if found is None:
             found = self.bindings[key] = Binding(*key)

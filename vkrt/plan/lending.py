@@ -12,18 +12,20 @@ from itertools import combinations
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
-from vkrt.work.lending import Copy, DeviceBuffer, Lending
-from vkrt.work.records import Dispatch, WorkList
-from vkrt.work.tensor import Operand, itemsize
+from vkrt.executable.lending import Copy, DeviceBuffer, Lending
+from vkrt.executable.records import CopyCommand, ExecutionPlan, HostArray
 
 
-def lend(work: WorkList, inputs: Mapping[int, DeviceBuffer],
+def lend(execution: ExecutionPlan, alignment: int, inputs: Mapping[int, DeviceBuffer],
          outputs: Mapping[int, DeviceBuffer]) -> Lending:
-    """How a work list uses buffers for some of its inputs and outputs, by their numbers.
+    """How a run uses buffers for some of its inputs and outputs, by their numbers.
 
     An input that nothing reads is left out. One that shares bytes with an output is copied before
     the run, whose kernels may write an output long before they have read all of an input. What is
     compared are handles and ranges: two VkBuffers at the same memory are not seen to be that.
+
+    Args:
+        alignment: bytes that the offset of a buffer used in place is a multiple of.
 
     Raises:
         InputError: a buffer has fewer bytes than the tensor, or two outputs share bytes.
@@ -31,44 +33,53 @@ def lend(work: WorkList, inputs: Mapping[int, DeviceBuffer],
     in_place: dict[int, DeviceBuffer] = {}
     copies_in: list[Copy] = []
     copies_out: list[Copy] = []
-    written, touched_otherwise = _touched(work)
+    written = {storage for storages, _ in execution.accesses for storage in storages}
+    touched_otherwise = _touched_otherwise(execution)
     wanted: dict[int, _Range] = {}
     for number, buffer in inputs.items():
-        if (operand := work.inputs[number]) is not None:
-            wanted[number] = _range(buffer, _tensor_bytes(operand, buffer, f"input {number}"))
-    results: dict[int, Operand] = {}
+        if (array := execution.inputs[number]) is not None:
+            wanted[number] = _range(buffer, _tensor_bytes(array, buffer, f"input {number}"))
+    results: dict[int, HostArray] = {}
     # What a run writes: tensors, and the padding behind those that are used in place.
     tensors: dict[int, _Range] = {}
     changed: list[_Range] = []
     for number, buffer in outputs.items():
-        result = work.outputs[number]
-        assert isinstance(result, Operand)
+        result = execution.outputs[number]
+        assert result is not None
         results[number] = result
         tensors[number] = _range(buffer, _tensor_bytes(result, buffer, f"out {number}"))
     _check_apart(tensors)
+
+    def fits(array: HostArray, buffer: DeviceBuffer) -> bool:
+        """Whether a buffer can stand for the storage of an array, as far as bytes go."""
+        storage = execution.storages[array.range.storage]
+        return (array.range.offset == 0 and array.range.nbytes == storage.nbytes
+                and not storage.is_image and storage.nbytes <= buffer.nbytes
+                and buffer.offset % alignment == 0)
+
     for number, buffer in outputs.items():
         result, tensor = results[number], tensors[number]
-        storage = result.storage
+        storage = execution.storages[result.range.storage]
         whole = _range(buffer, storage.nbytes)
         others = [other for one, other in tensors.items() if one != number]
         if (storage.role == "activation" and storage.id not in touched_otherwise
-                and storage.id not in in_place and _fits(work, result, buffer)
+                and storage.id not in in_place and fits(result, buffer)
                 and not any(map(whole.overlaps, others))):
             in_place[storage.id] = buffer
             changed.append(whole)
         elif tensor.nbytes:
-            copies_out.append(Copy(result, buffer, tensor.nbytes))
+            copies_out.append(Copy(result.range, buffer, tensor.nbytes))
             changed.append(tensor)
     for number, tensor in wanted.items():
-        operand, buffer = work.inputs[number], inputs[number]
-        assert operand is not None
-        storage = operand.storage
+        array, buffer = execution.inputs[number], inputs[number]
+        assert array is not None
+        storage = execution.storages[array.range.storage]
         # The padding of a buffer of the host's is not known to be zero.
         if (tensor.nbytes == storage.nbytes and storage.id not in written | touched_otherwise
-                and _fits(work, operand, buffer) and not any(map(tensor.overlaps, changed))):
+                and fits(array, buffer) and not any(map(tensor.overlaps, changed))):
             in_place[storage.id] = buffer
         elif tensor.nbytes:
-            copies_in.append(Copy(operand, buffer, tensor.nbytes))
+            copies_in.append(Copy(array.range, buffer, tensor.nbytes))
     return Lending(tuple(in_place.items()), tuple(copies_in), tuple(copies_out))
 
 
@@ -108,27 +119,23 @@ def _check_apart(tensors: Mapping[int, _Range]) -> None:
                 f"at {one.first:,} of the same VkBuffer overlap")
 
 
-def _tensor_bytes(operand: Operand, buffer: DeviceBuffer, label: str) -> int:
-    """Bytes of the elements of a raw operand, without padding: so many the buffer has at least."""
-    nbytes = operand.packed * itemsize(operand.dtype)
+def _tensor_bytes(array: HostArray, buffer: DeviceBuffer, label: str) -> int:
+    """Bytes of the elements of an array, without padding: so many the buffer has at least."""
+    nbytes = array.nbytes
     if buffer.nbytes < nbytes:
         raise InputError(f"{label}: expected a DeviceBuffer of {nbytes:,} bytes or more for "
-                         f"{operand.dtype}{list(operand.sizes)}, got {buffer.nbytes:,}")
+                         f"{array.dtype}{list(array.sizes)}, got {buffer.nbytes:,}")
     return nbytes
 
 
-def _fits(work: WorkList, operand: Operand, buffer: DeviceBuffer) -> bool:
-    """Whether a buffer can stand for the storage of an operand, as far as bytes go."""
-    return (operand.offset == 0 and operand.nbytes == operand.storage.nbytes
-            and not operand.storage.is_image and operand.storage.nbytes <= buffer.nbytes
-            and buffer.offset % work.target.offset_alignment == 0)
-
-
-def _touched(work: WorkList) -> tuple[set[int], set[int]]:
-    """Ids of the storages that steps write, and of those that steps other than kernels touch."""
-    written, otherwise = set(), set()
-    for step in work.steps:
-        written |= {operand.storage.id for operand in step.writes}
-        if not isinstance(step, Dispatch):
-            otherwise |= {operand.storage.id for operand in (*step.reads, *step.writes)}
-    return written, otherwise
+def _touched_otherwise(execution: ExecutionPlan) -> set[int]:
+    """Numbers of the storages that a run touches otherwise than by kernels."""
+    found: set[int] = set()
+    for submission in execution.submissions:
+        for command in submission.commands:
+            if isinstance(command, CopyCommand):
+                found |= {command.source.storage, command.target.storage}
+        if submission.host is not None:
+            found |= {array.range.storage
+                      for array in (*submission.host.reads, *submission.host.writes)}
+    return found

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.executable.memory import Block, Place
 from vkrt.plan.blocks import (
     ANY_TYPE,
     Requirements,
@@ -28,7 +29,7 @@ from vkrt.plan.blocks import (
     weight_blocks,
 )
 from vkrt.plan.budget import Budget, Fit, fit
-from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS, Batch, Block, MemoryPlan, Place
+from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS, Batch, MemoryPlan
 from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED

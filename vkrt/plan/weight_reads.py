@@ -38,5 +38,5 @@ def host_read(work: WorkList, weight: Weight) -> WeightRead:
 
 def mapped_read(weight: Weight) -> WeightRead:
     """Where the device reads a weight in its file."""
-    return WeightRead(weight.storage, weight.source, weight.offset, weight.nbytes, None,
-                      weight.name)
+    return WeightRead(weight.storage, weight.source, weight.offset, weight.nbytes, weight.tail,
+                      None, weight.name)

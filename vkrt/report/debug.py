@@ -3,7 +3,7 @@
     1  the device, and the memory plan of every method that is loaded
     2  also the phases as they pass, with their times
     3  also every node of the graph
-    4  also every record of the work list
+    4  also every command
 """
 
 from __future__ import annotations
@@ -46,24 +46,26 @@ def say(at: int, text: str) -> None:
         print(f"[vkrt {time.perf_counter() - _START:8.3f}] {text}", file=sys.stderr)
 
 
-def describe(graph: Any, work: Any, plan: Any) -> None:
-    """Says what a method became."""
+def describe(graph: Any, plan: Any) -> None:
+    """Says what a method became.
+
+    Args:
+        plan: as `vkrt.executable.executable.Executable` has it.
+    """
     if level() < 1:
         return
-    say(1, f"method '{graph.name}', storage {work.storage}")
-    for line in plan.describe().splitlines():
+    say(1, f"method '{graph.name}', storage {plan.storage}")
+    for line in plan.figures.describe().splitlines():
         say(1, f"  {line}")
     for index, node in enumerate(graph.nodes):
         outs = ", ".join(map(repr, node.outs))
         say(3, f"  node {index} {node}: {list(node.tensors())} -> {outs}")
-    for step in work.steps:
-        name = getattr(step, "shader", None) or step.kernel
-        groups = getattr(step, "groups", "")
-        say(4, f"  node {step.node} {name} {groups} "
-               f"writes {[_operand(o) for o in step.writes]} "
-               f"reads {[_operand(o) for o in step.reads]}")
-
-
-def _operand(operand: Any) -> str:
-    layout = "raw" if operand.raw else "".join(map(str, operand.order))
-    return f"#{operand.storage.id} {operand.dtype}{list(operand.sizes)} {layout}"
+    if level() < 4:
+        return
+    kernels = plan.execution.kernels
+    for number, submission in enumerate(plan.execution.submissions):
+        for command in submission.commands:
+            kernel = kernels[command.kernel].shader if hasattr(command, "kernel") else ""
+            say(4, f"  submission {number} {kernel} {command}")
+        if submission.host is not None:
+            say(4, f"  submission {number} {submission.host}")

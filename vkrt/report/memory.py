@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from vkrt.dataclass import asdict, dataclass, field
 from vkrt.hints import Any
@@ -121,8 +122,13 @@ class MemoryReport:
         return (f"<vkrt.MemoryReport {parts or 'nothing'} bytes; peak {self.planned_peak:,} "
                 f"planned, {self.measured_peak:,} measured>")
 
-    def planned(self, plan: Any) -> None:
-        """Takes the figures of a method's plan; several methods of a program add up."""
+    def planned(self, plan: Any, placements: Sequence[WeightRecord]) -> None:
+        """Takes the figures of a method's plan; several methods of a program add up.
+
+        Args:
+            plan: `vkrt.executable.memory.MemoryFigures`.
+            placements: of its weights.
+        """
         before = (self.weights + self.pool + self.uploads + self.state + self.activations
                   + self.host)
         self.planned_peak = max(self.planned_peak, before + plan.peak_bytes)
@@ -135,9 +141,7 @@ class MemoryReport:
         self.spilled += plan.spill_bytes
         self.staging = max(self.staging, plan.staging_bytes)
         self.lower_bound += plan.lower_bound
-        for weight, placement in zip(plan.placements.catalog, plan.placements.each):
-            self.placements.append(WeightRecord(weight.name, weight.nbytes, placement.kind,
-                                                placement.why))
+        self.placements += placements
         self.mapped, self.shared, self.direct, self.streamed = (
             sum(record.nbytes for record in self.placements if record.placement == kind)
             for kind in ("map", "shared", "direct", "stream"))

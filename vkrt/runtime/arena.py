@@ -6,12 +6,11 @@ ones are run.
 
 from __future__ import annotations
 
-from vkrt.hints import Any
-from vkrt.plan.memory_plan import MemoryPlan, Place
-from vkrt.vk.memory import MemoryKind
+from collections.abc import Sequence
 
-# Kinds of blocks that are the arena's
-KINDS = ("activation", "host", "spill")
+from vkrt.executable.memory import Block, Place
+from vkrt.hints import Any
+from vkrt.vk.memory import MemoryKind
 
 # What makes blocks of two plans one and the same: (kind, bits of the memory types)
 Key = tuple[str, int]
@@ -35,45 +34,44 @@ class Arena:
         """Bytes allocated, without those in which activations wait."""
         return sum(block.size for (kind, _), block in self._blocks.items() if kind != "spill")
 
-    def holds(self, plan: MemoryPlan) -> bool:
-        """Whether the activations of a plan find room."""
+    def holds(self, planned: Sequence[Block]) -> bool:
+        """Whether blocks of activations, as planned, find room."""
         return all(key in self._blocks and block.nbytes <= self._blocks[key].size
-                   for key, block in _needed(plan).items())
+                   for key, block in _needed(planned).items())
 
-    def reserve(self, plan: MemoryPlan, max_bytes: int | None = None) -> None:
-        """Makes room for the activations of a plan. What there was is released before.
+    def reserve(self, planned: Sequence[Block], max_bytes: int | None = None) -> None:
+        """Makes room for blocks of activations. What there was is released before.
 
         No buffer may be bound to the arena.
 
         Args:
-            max_bytes: of the arena, where its blocks stay larger than the plan needs because they
-                were before.
+            max_bytes: of the arena, where its blocks stay larger than is needed because they were
+                before.
 
         Raises:
             DeviceMemoryError: there is not enough memory; the arena is empty then.
         """
-        needed = _needed(plan)
-        sizes = {key: max(planned.nbytes, self._blocks[key].size if key in self._blocks else 0)
-                 for key, planned in needed.items()}
+        needed = _needed(planned)
+        sizes = {key: max(block.nbytes, self._blocks[key].size if key in self._blocks else 0)
+                 for key, block in needed.items()}
         total = sum(n for (kind, _), n in sizes.items() if kind != "spill")
         if max_bytes is not None and total > max_bytes:
-            sizes = {key: planned.nbytes for key, planned in needed.items()}
+            sizes = {key: block.nbytes for key, block in needed.items()}
         self.release()
         try:
-            for key, planned in needed.items():
-                account = self._spilled if planned.kind == "spill" else self._allocator
-                kind = (MemoryKind.MEMORY_DEVICE if planned.kind == "activation"
+            for key, block in needed.items():
+                account = self._spilled if block.kind == "spill" else self._allocator
+                kind = (MemoryKind.MEMORY_DEVICE if block.kind == "activation"
                         else MemoryKind.MEMORY_READBACK)
-                self._blocks[key] = account.allocate(sizes[key], planned.alignment,
-                                                     planned.type_bits, kind)
+                self._blocks[key] = account.allocate(sizes[key], block.alignment, block.type_bits,
+                                                     kind)
         except BaseException:
             self.release()
             raise
 
-    def blocks(self, plan: MemoryPlan) -> list[tuple[tuple[Place, ...], Any]]:
-        """(places, memory) of each of a plan's blocks of activations."""
-        return [(planned.places, self._blocks[planned.kind, planned.type_bits])
-                for planned in plan.blocks if planned.kind in KINDS]
+    def blocks(self, planned: Sequence[Block]) -> list[tuple[tuple[Place, ...], Any]]:
+        """(places, memory) of each of the blocks."""
+        return [(block.places, self._blocks[block.kind, block.type_bits]) for block in planned]
 
     def release(self) -> None:
         """Frees everything; the arena can be used again. Interrupted, it has what is not freed."""
@@ -81,5 +79,5 @@ class Arena:
             self._blocks.popitem()[1].close()
 
 
-def _needed(plan: MemoryPlan) -> dict[Key, Any]:
-    return {(block.kind, block.type_bits): block for block in plan.blocks if block.kind in KINDS}
+def _needed(planned: Sequence[Block]) -> dict[Key, Block]:
+    return {(block.kind, block.type_bits): block for block in planned}

@@ -3,13 +3,13 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.executable.lending import Lending, Semaphore
+from vkrt.executable.memory import Place
 from vkrt.executable.records import ExecutionPlan
-from vkrt.plan.memory_plan import Place
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weights import Weights
 from vkrt.vk.device import Device
-from vkrt.work.lending import Lending, Semaphore
 
 class ComputeGraph:
     bound: bool

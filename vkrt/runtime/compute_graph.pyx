@@ -19,7 +19,7 @@ from libc.stdint cimport uint32_t
 
 from vkrt.errors import DeviceLostError, UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
-from vkrt.work.lending import Lending
+from vkrt.executable.lending import Lending
 
 from vkrt.runtime.handover cimport Handover
 from vkrt.runtime.host_calls cimport HostStep
@@ -248,7 +248,7 @@ cdef class ComputeGraph:
         submission it is at: `settle` comes before inputs are written again.
 
         Args:
-            waits, signals: `vkrt.work.lending.Semaphore`s. Whatever happens, the latter are
+            waits, signals: `vkrt.executable.lending.Semaphore`s. Whatever happens, the latter are
                 signaled, unless the device has failed.
         """
         cdef SemaphoreList before = self._semaphores(waits)

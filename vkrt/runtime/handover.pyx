@@ -9,7 +9,6 @@ submissions between need none.
 """
 
 from vkrt.executable.formats import BUFFER_USAGE
-from vkrt.plan.commands import range_of
 
 from libc.stdint cimport uint64_t
 
@@ -32,7 +31,7 @@ cdef class Handover:
 
     Args:
         device: an open device.
-        lending: which buffers stand for what, a `vkrt.work.lending.Lending`.
+        lending: which buffers stand for what, a `vkrt.executable.lending.Lending`.
     """
 
     def __cinit__(self, Device device not None, lending not None):
@@ -56,8 +55,8 @@ cdef class Handover:
             # Runs of before are done with this memory.
             _before_copies(self.copy_in, VK_ACCESS_TRANSFER_WRITE_BIT)
             for copy in self.lending.copies_in:
-                target = resources.handles[copy.operand.storage.id]
-                offset, whole = resources.place_of(range_of(copy.operand))
+                target = resources.handles[copy.range.storage]
+                offset, whole = resources.place_of(copy.range)
                 # Kernels take the rest of the last texel to be zero. Words are filled, and the last
                 # of them may have elements too.
                 padding = copy.nbytes & ~<uint64_t>3
@@ -66,8 +65,8 @@ cdef class Handover:
             _before_copies(self.copy_in, VK_ACCESS_TRANSFER_WRITE_BIT)
             for copy in self.lending.copies_in:
                 source = self._buffer(copy.buffer)
-                target = resources.handles[copy.operand.storage.id]
-                offset, whole = resources.place_of(range_of(copy.operand))
+                target = resources.handles[copy.range.storage]
+                offset, whole = resources.place_of(copy.range)
                 self.copy_in.copy_buffer(source.handle, copy.buffer.offset, target.handle, offset,
                                          copy.nbytes)
             self.copy_in.end()
@@ -77,9 +76,9 @@ cdef class Handover:
             _before_copies(self.copy_out,
                            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT)
             for copy in self.lending.copies_out:
-                source = resources.handles[copy.operand.storage.id]
+                source = resources.handles[copy.range.storage]
                 target = self._buffer(copy.buffer)
-                offset, whole = resources.place_of(range_of(copy.operand))
+                offset, whole = resources.place_of(copy.range)
                 self.copy_out.copy_buffer(source.handle, offset, target.handle, copy.buffer.offset,
                                           copy.nbytes)
             self.copy_out.end()

@@ -12,6 +12,7 @@ from mmap import PAGESIZE
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.formats import BUFFER_USAGE
+from vkrt.executable.weights import WeightRead
 from vkrt.hints import Any
 from vkrt.vk.imported import HostImport, import_alignment, is_importable
 from vkrt.work.tensor import round_up
@@ -98,14 +99,14 @@ class Mapper:
         return ("a trial did not show that this driver reads the pages of files in place "
                 "(weights='map' insists)")
 
-    def _span(self, weight: Weight) -> tuple[int, int]:
+    def _span(self, weight: Weight | WeightRead) -> tuple[int, int]:
         """First and last byte of the file that an import of the weight has to hold."""
         base = self._sources[weight.source].address
         first = (base + weight.offset) // self._alignment * self._alignment - base
         last = base + weight.offset + weight.nbytes + weight.tail
         return first, round_up(last, self._alignment) - base
 
-    def acquire(self, weights: Sequence[Weight]) -> None:
+    def acquire(self, weights: Sequence[WeightRead]) -> None:
         """Imports what these weights lie in.
 
         A refusal of the driver is remembered: `cannot_map` then says so for all weights of the
@@ -123,7 +124,7 @@ class Mapper:
                 raise UnsupportedError(self._refused[source]) from error
             self._imports.append((source, start, made))
 
-    def _windows(self, weights: Sequence[Weight]) -> list[tuple[int, int, int]]:
+    def _windows(self, weights: Sequence[WeightRead]) -> list[tuple[int, int, int]]:
         """(source, first byte, end) of the imports that hold these weights."""
         windows: list[tuple[int, int, int]] = []
         for weight in sorted(weights, key=lambda w: (w.source, w.offset)):
@@ -136,7 +137,7 @@ class Mapper:
             windows.append((weight.source, start, end))
         return windows
 
-    def place(self, weight: Weight) -> tuple[Any, int]:
+    def place(self, weight: WeightRead) -> tuple[Any, int]:
         """(buffer, offset in bytes) where the device reads a weight that was acquired."""
         for source, start, made in self._imports:
             if source == weight.source and start <= weight.offset < start + made.size:

@@ -8,10 +8,7 @@ from vkrt.vk.memory cimport Allocator, Block
 cdef class StateMemory:
     cdef Device device
     cdef Allocator allocator
-    cdef object work
     cdef object plan
-    # Where each state lies
-    cdef list parts
     cdef list blocks
     cdef readonly Resources resources
     cdef readonly tuple storages

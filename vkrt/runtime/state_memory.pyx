@@ -11,7 +11,6 @@ from libc.string cimport memcpy, memset
 
 from vkrt.memory.reader import Transfer
 from vkrt.executable.formats import BUFFER_USAGE
-from vkrt.plan.commands import range_of
 
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.submission cimport Submission
@@ -34,27 +33,26 @@ cdef size_t MOST_PIECES = 64
 
 
 cdef class StateMemory:
-    """One value of everything that a work list keeps from run to run.
+    """One value of everything that a method keeps from run to run.
 
     Args:
         device: an open device.
         allocator: whose account the memory is on.
-        work, plan: a work list and its `MemoryPlan`.
+        plan: the `StatePlan` of the method.
+        storages: all of the method's, by number.
 
     Attributes:
         torn: whether a run that failed has left it half changed.
     """
 
-    def __cinit__(self, Device device, Allocator allocator, work, plan):
+    def __cinit__(self, Device device, Allocator allocator, plan, storages):
         self.device = device
         self.allocator = allocator
-        self.work = work
         self.plan = plan
         self.blocks = [None] * len(plan.blocks)
-        self.storages = tuple(state.operand.storage for state in work.states)
-        self.parts = [range_of(state.operand) for state in work.states]
+        self.storages = tuple(storages[state.range.storage] for state in plan.tensors)
         try:
-            self.resources = Resources(device, work.storages)
+            self.resources = Resources(device, storages)
             self.resources.create([storage.id for storage in self.storages])
         except BaseException:
             self.close()
@@ -63,12 +61,12 @@ cdef class StateMemory:
     @property
     def nbytes(self):
         """Bytes of device memory."""
-        return self.plan.state_bytes
+        return self.plan.nbytes
 
     def allocate(self):
         """Allocates the memory, if it is not there yet."""
         for index, planned in enumerate(self.plan.blocks):
-            if planned.kind == "state" and self.blocks[index] is None:
+            if self.blocks[index] is None:
                 self.blocks[index] = self.allocator.allocate(
                     planned.nbytes, planned.alignment, planned.type_bits, MEMORY_DEVICE)
                 self.resources.bind(planned.places, self.blocks[index])
@@ -78,38 +76,36 @@ cdef class StateMemory:
 
         Args:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
-            zeros: constants that are known to be zero and need not be read.
+            zeros: numbers of the states of which the file holds nothing but zeros, and which need
+                not be read.
         """
         cdef unsigned char[::1] view
         self.torn = True
-        self._clear(self.parts)
-        for state, part in zip(self.work.states, self.parts):
-            if state.constant in zeros:
+        self._clear([state.range for state in self.plan.tensors])
+        for number, state in enumerate(self.plan.tensors):
+            if number in zeros or not state.nbytes:
                 continue
-            value = bytearray(state.constant.nbytes)
-            if not value:
-                continue
+            value = bytearray(state.nbytes)
             view = value
-            reader.run([Transfer(state.constant.source, state.constant.offset, len(value),
-                                 <size_t>&view[0], name=state.name)])
-            self._write(part, <const char*>&view[0], len(value))
+            reader.run([Transfer(state.source, state.offset, len(value), <size_t>&view[0],
+                                 name=state.name)])
+            self._write(state.range, <const char*>&view[0], len(value))
         self.torn = False
 
     def save(self):
         """The values, a bytearray for each state; the device is not at work."""
-        return [self._read(part, state.constant.nbytes)
-                for state, part in zip(self.work.states, self.parts)]
+        return [self._read(state.range, state.nbytes) for state in self.plan.tensors]
 
     def load(self, values):
         """Gives every state a value of `save`, of the same sizes."""
         cdef const unsigned char[::1] view
         self.torn = True
-        for state, part, value in zip(self.work.states, self.parts, values, strict=True):
-            if len(value) != state.constant.nbytes:
-                raise ValueError(f"{len(value)} bytes for {state.name} of {state.constant.nbytes}")
+        for state, value in zip(self.plan.tensors, values, strict=True):
+            if len(value) != state.nbytes:
+                raise ValueError(f"{len(value)} bytes for {state.name} of {state.nbytes}")
             if len(value):
                 view = value
-                self._write(part, <const char*>&view[0], len(value))
+                self._write(state.range, <const char*>&view[0], len(value))
         self.torn = False
 
     def _clear(self, parts):

@@ -65,7 +65,7 @@ cdef class Streamer:
 
     Args:
         device: an open device.
-        plan: a `StreamPlan` that streams something.
+        plan: a `ReloadPlan`.
         uploader: brings a weight to its place: `HostUploader` or `StagingUploader`; closed with
             this object.
         keeps: whether the last section changes what is kept from run to run: it is then submitted
@@ -77,18 +77,11 @@ cdef class Streamer:
         self.uploader = uploader
         self.arrivals = uploader.arrivals
         self.host_signaled = uploader.host_signaled
-        self.prefetches = plan.lookahead > 0
+        self.prefetches = plan.prefetches
         self.keeps = keeps
-        self.sections = len(plan.sections)
+        self.sections = len(plan.needed)
+        self.needed = list(plan.needed)
         self.reloads = plan.reloads
-        places = {weight: i for i, weight in enumerate(plan.streamed)}
-        # How many reloads of its run a section needs: all up to the last one it waits for.
-        self.needed = []
-        highest = 0
-        for section in plan.sections:
-            for weight in section.waits:
-                highest = max(highest, places[weight] + 1)
-            self.needed.append(highest)
         self.values = [0] * len(self.reloads)
         self.go, self.news = Event(), Event()
         self.thread = None

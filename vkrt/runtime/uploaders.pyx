@@ -13,10 +13,9 @@ from contextlib import suppress
 from libc.stdint cimport uint64_t
 
 from vkrt.errors import DeviceLostError
-from vkrt.plan.memory_plan import SLOTS
-from vkrt.memory.reader import Transfer as make_transfer
+from vkrt.executable.memory import SLOTS
 from vkrt.executable.formats import BUFFER_USAGE
-from vkrt.runtime.transfers import packing_of, transfer_of
+from vkrt.runtime.transfers import piece_transfer, transfer_of
 
 from vkrt.memory.reader cimport Reader, Transfer
 from vkrt.runtime.resources cimport Resources
@@ -71,8 +70,9 @@ cdef class HostUploader(Uploader):
         self.transfers, self.places = [], []
         for weight in weights:
             storage = weight.read.storage
-            self.transfers.append(transfer_of(weight.read, resources.address_of(storage)))
             buffer = <Buffer>resources.handles[storage]
+            self.transfers.append(transfer_of(weight.read, resources.address_of(storage),
+                                              buffer.size))
             self.places.append((buffer.block, buffer.offset, buffer.size))
 
     def upload(self, int number):
@@ -150,15 +150,9 @@ cdef class StagingUploader(Uploader):
         slot = 0
         for weight in weights:
             read = weight.read
-            packing = packing_of(read.copy)
             pieces = []
             for piece in weight.pieces:
-                # A packed transfer counts its target from the start of the weight.
-                address = base + slot * self.slot_bytes
-                address -= piece.target if packing is not None else 0
-                transfer = make_transfer(read.source, piece.offset, piece.nbytes,
-                                         address % 2**64, packing, piece.first_row,
-                                         piece.rows if packing is not None else None, read.name)
+                transfer = piece_transfer(read, piece, base + slot * self.slot_bytes)
                 check_range(resources.handles[read.storage], piece.target, piece.target_bytes)
                 check_range(self.staging, slot * self.slot_bytes, piece.target_bytes)
                 pieces.append((slot, transfer, piece.target, piece.target_bytes))

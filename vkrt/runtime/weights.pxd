@@ -13,7 +13,6 @@ cdef class Weights:
     cdef readonly Resources resources
     cdef readonly tuple storages
     cdef object plan
-    cdef object memory
     cdef object mapper
     cdef list blocks
     # Of the file, that `prepack` reads

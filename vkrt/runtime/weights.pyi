@@ -3,7 +3,6 @@ from typing import Any
 
 from vkrt.executable.weights import WeightPlan
 from vkrt.memory.reader import Reader
-from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.vk.device import Device
@@ -16,7 +15,7 @@ class Weights:
     @property
     def streamer(self) -> Any: ...
     def __init__(self, device: Device, allocator: Any, pipelines: Pipelines,
-                 plan: WeightPlan, memory: MemoryPlan, mapper: Mapper | None,
+                 plan: WeightPlan, storages: tuple[Storage, ...], mapper: Mapper | None,
                  shared: Mapping[int, tuple[Weights, int]] = ...) -> None: ...
     def retain(self) -> None: ...
     def prepare(self) -> None: ...

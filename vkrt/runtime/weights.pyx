@@ -13,7 +13,7 @@ Work lists of the same method at other sizes read the same weights (`ComputeGrap
 
 from vkrt.dataclass import replace
 from vkrt.executable.weights import PrepackPlan
-from vkrt.plan.memory_plan import SLOTS
+from vkrt.executable.memory import SLOTS
 from vkrt.runtime.uploaders import HostUploader, StagingUploader
 from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
@@ -30,9 +30,6 @@ PROGRESS_BYTES = 16 << 20
 
 DONE = PrepackPlan((), (), 0)
 
-# Kinds of blocks that are the weights'
-KINDS = ("weight", "pool")
-
 
 cdef class Weights:
     """The weights of a work list: handles, memory, and what reloads those that are streamed.
@@ -42,28 +39,25 @@ cdef class Weights:
         allocator: whose account their memory is on.
         pipelines: of the method.
         plan: the `WeightPlan` of the method.
-        memory: its `MemoryPlan`.
+        storages: all of the method's, by number.
         mapper: the `Mapper` that holds its mapped weights; closed with this object.
         shared: (another method's `Weights`, storage there) of those that are on the device already,
             by the id of the storage; the caller holds them for as long as this object is open.
     """
 
     def __cinit__(self, Device device, Allocator allocator, Pipelines pipelines, plan,
-                  memory, mapper, shared=()):
+                  storages, mapper, shared=()):
         self.users = 1
         self.device = device
         self.allocator = allocator
         self.pipelines = pipelines
         self.plan = plan
-        self.memory = memory
         self.mapper = mapper
-        self.blocks = [None] * len(memory.blocks)
-        self.copied_bytes = (sum([weight.nbytes for weight in plan.written])
-                             + sum([read.nbytes for batch in plan.prepack.batches
-                                    for read in batch.reads]))
-        self.storages = tuple(plan.storages[number] for number in plan.weights)
+        self.blocks = [None] * len(plan.blocks)
+        self.copied_bytes = sum([read.nbytes for read in plan.copied])
+        self.storages = tuple(storages[number] for number in plan.weights)
         try:
-            self.resources = Resources(device, plan.storages)
+            self.resources = Resources(device, storages)
             self.resources.create([number for number in plan.weights if number not in shared])
             for storage in shared:
                 owner, there = shared[storage]
@@ -89,21 +83,20 @@ cdef class Weights:
         cdef Block block
         if self.blocks[index] is not None:
             return
-        planned = self.memory.blocks[index]
+        planned = self.plan.blocks[index]
         block = self.allocator.allocate(planned.nbytes, planned.alignment, planned.type_bits,
                                         MEMORY_DEVICE)
         self.blocks[index] = block
         self.resources.bind(planned.places, block)
 
-    def _allocate_all(self, kinds):
-        for index, planned in enumerate(self.memory.blocks):
-            if planned.kind in kinds:
-                self._allocate(index)
+    def _allocate_all(self):
+        for index in range(len(self.blocks)):
+            self._allocate(index)
 
     def allocate_early(self):
         """For order "eager": allocates every block before anything is packed."""
-        if self.memory.order == "eager":
-            self._allocate_all(KINDS)
+        if self.plan.is_eager:
+            self._allocate_all()
 
     def prepack(self, reader, on_progress=None):
         """Brings every constant into its weight, but for those that are mapped or streamed.
@@ -130,9 +123,12 @@ cdef class Weights:
         """Weights whose memory the host sees are read, and packed, straight into it, `at_once`
         bytes or a few more at a time; `count` is called with how many."""
         cdef Buffer buffer
-        for index in self.memory.direct_blocks:
-            self._allocate(index)
-        transfers = [transfer_of(weight, self.resources.address_of(weight.storage))
+        written = {weight.storage for weight in self.plan.written}
+        for index, planned in enumerate(self.plan.blocks):
+            if any([place.storage in written for place in planned.places]):
+                self._allocate(index)
+        transfers = [transfer_of(weight, self.resources.address_of(weight.storage),
+                                 (<Buffer>self.resources.handles[weight.storage]).size)
                      for weight in self.plan.written]
         for group in groups_of(transfers, at_once):
             reader.run(group)
@@ -144,19 +140,19 @@ cdef class Weights:
 
     def allocate_pool(self):
         """Allocates the pool of streamed weights."""
-        self._allocate_all(KINDS)
+        self._allocate_all()
 
     def stream(self, reader):
         """Starts the reloads of a plan with streamed weights. Needs the pool."""
-        if not self.memory.streams:
+        if self.plan.reloads is None:
             return
-        if self.memory.upload_bytes:
+        if self.plan.upload_bytes:
             uploader = StagingUploader(self.device, self.allocator, reader, self.plan.streamed,
-                                       self.resources, self.memory.upload_bytes // SLOTS)
+                                       self.resources, self.plan.upload_bytes // SLOTS)
         else:
             uploader = HostUploader(self.device, reader, self.plan.streamed, self.resources)
         try:
-            self.streamer = Streamer(self.device, self.memory.stream, uploader,
+            self.streamer = Streamer(self.device, self.plan.reloads, uploader,
                                      self.plan.keeps_state)
         except BaseException:
             uploader.close()

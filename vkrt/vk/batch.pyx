@@ -20,7 +20,7 @@ cdef class SemaphoreList:
 
     Args:
         device: an open device, of which they are.
-        semaphores: `vkrt.work.lending.Semaphore`s.
+        semaphores: `vkrt.executable.lending.Semaphore`s.
 
     Raises:
         UnsupportedError: one has a value, and the device has no timeline semaphores, or was adopted

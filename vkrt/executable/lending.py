@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
+from vkrt.executable.records import Range
 from vkrt.hints import Any
 from vkrt.work.handles import address_of
-from vkrt.work.tensor import Operand
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class Semaphore:
 
 @dataclass(frozen=True)
 class Copy:
-    """What the device copies between an operand and a buffer of the host's.
+    """What the device copies between an input or output and a buffer of the host's.
 
     Attributes:
-        operand: raw.
+        range: of the input or output, padding included.
         buffer: from or to which.
         nbytes: of the tensor, without padding.
     """
 
-    operand: Operand
+    range: Range
     buffer: DeviceBuffer
     nbytes: int
 

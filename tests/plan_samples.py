@@ -212,19 +212,22 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
             if block.kind in kinds:
                 note(f"allocate {block.kind} block {index}", block.nbytes)
 
+    written = plan.placements.storages("direct")
+    direct = [index for index, block in enumerate(plan.blocks)
+              if any(place.storage in written for place in block.places)]
     note("graph built")
     if plan.order == "eager":
         allocate(("weight",))
         allocate(RUN_KINDS)
     note("prepack start")
     if plan.order == "lazy":
-        for index in plan.direct_blocks:
+        for index in direct:
             note(f"allocate weight block {index}", plan.blocks[index].nbytes)
     if plan.staging_bytes:
         note("allocate staging", plan.staging_bytes)
     for number, batch in enumerate(plan.batches):
         for index in batch.new_blocks:
-            if index not in plan.direct_blocks:
+            if index not in direct:
                 note(f"allocate weight block {index}", plan.blocks[index].nbytes)
         note(f"pack batch {number}")
     if plan.staging_bytes:

@@ -1,0 +1,73 @@
+"""The executable: a method at one shape, compiled for one device, as the runtime loads and runs it.
+
+It refers to neither a graph nor the records that led from there: only to shaders by name, to files
+by number, and to what its own records say.
+"""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass
+from vkrt.executable.memory import Block, MemoryFigures, Place
+from vkrt.executable.records import (
+    BarrierCommand,
+    Binding,
+    CopyCommand,
+    DispatchCommand,
+    ExecutionPlan,
+    HostArray,
+    HostKernel,
+    Kernel,
+    Range,
+    SubmissionRecord,
+)
+from vkrt.executable.states import StatePlan, StateTensor
+from vkrt.executable.weights import (
+    PrepackBatch,
+    PrepackPlan,
+    Reload,
+    ReloadPlan,
+    StagedRead,
+    StreamedWeight,
+    StridedCopy,
+    UploadPiece,
+    WeightPlan,
+    WeightRead,
+)
+from vkrt.report.memory import WeightRecord
+from vkrt.work.tensor import Storage
+
+
+@dataclass(frozen=True)
+class Executable:
+    """Everything that it takes to load a method and to run it.
+
+    Attributes:
+        execution: the commands of a run.
+        weights: how weights come to the device.
+        states: what is kept from run to run.
+        figures: bytes of device memory, as planned.
+        placements: what reports say of each weight.
+        notes: decisions worth telling the user, in plain words.
+        storage: "texel", "buffer" or "texture3d": what most kernels read and write.
+        offset_alignment: bytes that a buffer's offset is a multiple of, where kernels use a part of
+            a file or of a host's buffer in place.
+    """
+
+    execution: ExecutionPlan
+    weights: WeightPlan
+    states: StatePlan
+    figures: MemoryFigures
+    placements: tuple[WeightRecord, ...]
+    notes: tuple[str, ...]
+    storage: str
+    offset_alignment: int
+
+
+# Everything that an executable is made of, and what annotations of these call a union: for files
+RECORDS = (
+    BarrierCommand, Binding, Block, CopyCommand, DispatchCommand, ExecutionPlan, HostArray,
+    HostKernel, Kernel, MemoryFigures, Place, PrepackBatch, PrepackPlan, Range, Reload, ReloadPlan,
+    StagedRead, StatePlan, StateTensor, Storage, StreamedWeight, StridedCopy, SubmissionRecord,
+    UploadPiece, WeightPlan, WeightRead, WeightRecord,
+)
+UNIONS = {"Command": "DispatchCommand | CopyCommand | BarrierCommand"}

@@ -1,0 +1,48 @@
+"""What a method keeps from run to run."""
+
+from __future__ import annotations
+
+from vkrt.dataclass import dataclass
+from vkrt.executable.memory import Block
+from vkrt.executable.records import Range
+
+
+@dataclass(frozen=True, slots=True)
+class StateTensor:
+    """A tensor that keeps its value from run to run.
+
+    Attributes:
+        name: of the tensor in the program.
+        sizes, dtype: of its elements, which lie contiguous and row-major.
+        range: where it lies; it begins its storage's bytes or follows other states there.
+        nbytes: of the elements, without padding.
+        source, offset: where the file has the value it begins with.
+        is_zero: it begins with zeros, and the file has none.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    dtype: str
+    range: Range
+    nbytes: int
+    source: int
+    offset: int
+    is_zero: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """Everything that a method keeps from run to run, and the memory of it.
+
+    Attributes:
+        tensors: in the order of the program.
+        blocks: of device memory.
+    """
+
+    tensors: tuple[StateTensor, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return sum(block.nbytes for block in self.blocks)

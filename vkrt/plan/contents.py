@@ -1,0 +1,26 @@
+"""What weights are made of, as texts that are equal where the weights are."""
+
+from __future__ import annotations
+
+from vkrt.digest import sha256
+from vkrt.work.records import Prepack, WorkList
+
+
+def contents_of(work: WorkList) -> dict[int, str]:
+    """For each storage of weights a text of everything that decides its bytes, and how it is read.
+
+    Texts of work lists of one program can be compared: other programs have other files.
+    """
+    parts: dict[int, list[object]] = {}
+    for record in work.prepacks:
+        storage = record.target.storage
+        known = parts.setdefault(storage.id, [storage.nbytes, storage.extents, storage.dtype])
+        known.append(_content(record))
+    return {storage: sha256(repr(known).encode()).hex()[:32] for storage, known in parts.items()}
+
+
+def _content(record: Prepack) -> object:
+    constant, target = record.constant, record.target
+    where = constant.key or (constant.source, constant.offset)
+    return (where, constant.nbytes, constant.dtype, target.dtype, target.offset, record.shader,
+            record.params)
