@@ -18,6 +18,7 @@ LINES = (
     ("serve",),
     ("packer", "requirements", "text", "executorch"),
     ("program",),
+    ("compiled",),
     ("description",),
     ("method",),
     ("packed",),

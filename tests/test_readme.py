@@ -150,7 +150,10 @@ def test_commands(name, command, note, shown, folder, device, monkeypatch, capsy
     monkeypatch.chdir(folder)
     if "--check" in arguments:
         cli.main(["pack", arguments[1]])
-        capsys.readouterr()
+    for word in arguments:
+        if word.endswith(".vkx"):
+            cli.main(["compile", f"{Path(word).stem}.pte"])
+    capsys.readouterr()
     code = cli.main(arguments)
     captured = capsys.readouterr()
     programs = [Path(word).name for word in arguments if word.endswith(".pte")]

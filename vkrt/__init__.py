@@ -31,6 +31,7 @@ from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.version import __version__
 
 if TYPE_CHECKING:
+    from vkrt.compiled.compiler import Compilation, compile
     from vkrt.executable.lending import DeviceBuffer, Semaphore
     from vkrt.files import verify
     from vkrt.method.arguments import MethodMetadata
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CancelledError",
     "ClosedError",
+    "Compilation",
     "Device",
     "DeviceBuffer",
     "DeviceInfo",
@@ -84,6 +86,7 @@ __all__ = [
     "VkrtError",
     "VulkanError",
     "__version__",
+    "compile",
     "devices",
     "generate",
     "load",
@@ -94,6 +97,7 @@ __all__ = [
 
 # What is imported when it is first used, and from where
 _LAZY = {
+    "vkrt.compiled.compiler": ("Compilation", "compile"),
     "vkrt.files": ("verify",),
     "vkrt.method.arguments": ("MethodMetadata",),
     "vkrt.method.method": ("Method",),

@@ -109,7 +109,8 @@ class Description:
         from vkrt.method.planned import Planned
         from vkrt.method.prepare import prepare
 
-        prepared = prepare(self.graph(method), device, self.sources, options, self.packed(options))
+        prepared = prepare(self.graph(method), device, self.sources, options,
+                           self.packed(options).apply)
         prepared.close()
         assert isinstance(prepared.plan, Planned)
         return prepared.plan

@@ -42,6 +42,18 @@ def _mistaken(source: Source, identifier: bytes) -> str:
 PACKED = ".vkpack"
 
 
+# What a compiled program begins with, see `vkrt.compiled.file`
+COMPILED_MAGIC = b"vkrtexe\0"
+
+
+def is_compiled(source: Any) -> bool:
+    """Whether it is the path of a compiled program, by the first bytes of the file."""
+    if not isinstance(source, (str, os.PathLike)) or not os.path.isfile(source):
+        return False
+    with open(source, "rb") as file:
+        return file.read(len(COMPILED_MAGIC)) == COMPILED_MAGIC
+
+
 def packed_beside(program: str) -> str:
     """The name of the file of packed weights that belongs to a program's file."""
     return program + PACKED

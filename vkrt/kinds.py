@@ -38,6 +38,8 @@ KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
      "name its program, and this file as its data (data_path=, --data-path)"),
     ("a file of packed weights (.vkpack)", _begins(b"vkrtpack"),
      "name its program, and this file as packed= (--packed)"),
+    ("a compiled program (.vkx)", _begins(b"vkrtexe\0"),
+     "load and run it like a program; what is made of a program is made of its .pte file"),
     ("a GGUF model", _begins(b"GGUF"), EXPORT),
     ("a TensorFlow Lite model", lambda head: head[4:8] == b"TFL3", EXPORT),
     ("a file of safetensors", lambda head: head[8:10] == b'{"',

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from vkrt.description import Description
-from vkrt.errors import ClosedError, InputError, PipelineError
+from vkrt.errors import ClosedError, InputError, PipelineError, UnsupportedError
 from vkrt.executable.lending import Semaphore
+from vkrt.files import is_compiled
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
@@ -36,8 +37,19 @@ from vkrt.vk.memory import Allocator
 if TYPE_CHECKING:
     import numpy as np
 
+    from vkrt.compiled.program import CompiledProgram
     from vkrt.method.planned import Planned
+    from vkrt.method.prepared import Prepared
     from vkrt.method.profile import Profile
+
+
+def _described(source: Any, data_path: Any) -> Description | CompiledProgram:
+    """What a program's file says, read later; or a compiled program."""
+    if is_compiled(source):
+        from vkrt.compiled.program import CompiledProgram  # which programs do without
+
+        return CompiledProgram(source, data_path)
+    return Description(source, data_path, at_once=False)
 
 
 class Program(DeviceBound):
@@ -60,7 +72,7 @@ class Program(DeviceBound):
         self._store = WeightStore()
         self._allocator: Allocator | None = None
         self._closed = False
-        self._description = Description(source, data_path, at_once=False)
+        self._description = _described(source, data_path)
         plans = PlanFiles(self._description.sources, self._options)
         if not plans.any:
             self._description.read()
@@ -90,43 +102,51 @@ class Program(DeviceBound):
     def _load_first(self, plans: PlanFiles) -> None:
         """Loads the method that is loaded at once, by its kept plan if there is one."""
         assert self._device is not None
-        kept = plans.read(self._device)
-        if kept is not None and self._load_kept(kept):
-            return
-        self._description.read()
+        description = self._description
+        if isinstance(description, Description):
+            kept = plans.read(self._device)
+            if kept is not None and self._load_cached(description, kept):
+                return
+        description.read()
         names = self.method_names
         first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
         if first is not None:
             method = self.load_method(first)
+            if not isinstance(description, Description):
+                return
             mapper = method.prepared.mapper
             # Where there was no memory for an import there may be the next time.
             if mapper is None or not mapper.lacked_memory:
                 plans.write(self._device, Kept.of(names, method.prepared))
 
-    def _load_kept(self, kept: Kept) -> bool:
-        """Loads a method by its kept plan, if that still holds."""
+    def _load_cached(self, description: Description, kept: Kept) -> bool:
+        """Loads a method by its cached plan, if that still holds."""
         assert self._device is not None
-        description, name = self._description, kept.method
-        refused = frozenset(refused_by(self._device))
-        prepared = kept.prepare(self._device, description.sources, self._options)
-        if prepared is None:
-            return False
-        self._report.stopwatch.mark("read the plan")
-        self._report.growth.took("program")
-        device, options = self._device, self._options
+        device, options, name = self._device, self._options, kept.method
+        refused = frozenset(refused_by(device))
 
         def whole() -> tuple[Graph, Planned]:
             return description.graph(name), description.plan(name, device, options)
 
         try:
-            self._add(prepared.graph, prepared=prepared, whole=whole)
+            prepared = kept.prepare(device, description.sources, options)
+        except UnsupportedError:
+            return False
+        try:
+            self._add_prepared(prepared, whole)
         except PipelineError as error:
             if refused.issuperset(error.shaders):
                 raise
-            note(self._device, error.shaders)
+            note(device, error.shaders)
             return False
         self._names = kept.methods
         return True
+
+    def _add_prepared(self, prepared: Prepared, whole: Callable[[], tuple[Graph, Planned]]) -> None:
+        """Loads a method that comes from a file."""
+        self._report.stopwatch.mark("read the plan")
+        self._report.growth.took("program")
+        self._add(prepared.graph, prepared=prepared, whole=whole)
 
     def _add(self, graph: Graph, **further: Any) -> None:
         """Loads a method; `further` are arguments of `Method`."""
@@ -217,10 +237,20 @@ class Program(DeviceBound):
             if name not in self._methods:
                 self._report.stopwatch.start()
                 self._report.growth.took("rest")
-                graph = self._description.graph(name)
-                self._report.stopwatch.mark("build the graph")
-                self._add(graph, packed=self._description.packed(self._options))
+                self._load_method(name)
             return self._methods[name]
+
+    def _load_method(self, name: str) -> None:
+        assert self._device is not None
+        description, options = self._description, self._options
+        if isinstance(description, Description):
+            graph = description.graph(name)
+            self._report.stopwatch.mark("build the graph")
+            self._add(graph, packed=description.packed(options))
+            return
+        kept = description.kept(name, self._device, options)
+        self._add_prepared(kept.prepare(self._device, description.sources, options),
+                           description.whole)
 
     def run(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
             state: State | None = None, outputs: str = "numpy", **named: Any) -> list[Any]:

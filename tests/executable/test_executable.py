@@ -263,8 +263,8 @@ def test_damaged_files_with_right_checksums(number):
         struct.pack_into("<q", data, place, chance.choice((
             0, 1, -1, 7, old ^ 1, (old + 64) % (1 << 62), -old if old > -(1 << 63) else 0, 1 << 31,
             (1 << 63) - 1, -(1 << 63), chance.getrandbits(62))))
-        magic, version, count, _ = HEADER.unpack_from(data)
-        bad = HEADER.pack(magic, version, count, sha256(bytes(data[HEADER.size:]))) + bytes(
+        magic, version, layout, _ = HEADER.unpack_from(data)
+        bad = HEADER.pack(magic, version, layout, sha256(bytes(data[HEADER.size:]))) + bytes(
             data[HEADER.size:])
         try:
             found = FORMAT.from_bytes(bad)

@@ -80,7 +80,11 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
 
 def device_of(options: argparse.Namespace) -> Any:
     """What `device=` of `vkrt.load` is to be."""
-    name = options.device
+    return selector(options.device)
+
+
+def selector(name: str | None) -> int | str | None:
+    """The device of such a name, as `vkrt.load` has it."""
     return int(name) if name is not None and name.isdigit() else name
 
 

@@ -11,7 +11,7 @@ from vkrt.cli import EXIT_FAILED, common
 from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import LoaderError, UnsupportedError
-from vkrt.files import verify
+from vkrt.files import is_compiled, verify
 from vkrt.graph.wording import counted
 from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
+    if is_compiled(options.model):
+        from vkrt.cli import info_compiled  # which programs do without
+
+        compiled = info_compiled.describe(options.model)
+        common.show(options, compiled, info_compiled.text(compiled))
+        return 0
     description = Description(options.model, options.data_path)
     try:
         methods = {name: describe(description, name, common.device_of(options),

@@ -32,6 +32,7 @@ COMMANDS = {
     "generate": "write text with a language model",
     "serve": "answer requests over HTTP, as OpenAI's API or the V2 protocol has them",
     "bench": "measure loading and running programs",
+    "compile": "compile a program to a file that loads without lowering and planning",
     "pack": "save packed weights, so that loads need not pack them",
     "doctor": "what a device is like, and whether it computes right",
     "tune": "measure what is best on a driver, by which kernels are chosen",

@@ -51,6 +51,8 @@ class Executable:
         storage: "texel", "buffer" or "texture3d": what most kernels read and write.
         offset_alignment: bytes that a buffer's offset is a multiple of, where kernels use a part of
             a file or of a host's buffer in place.
+        granularity: bytes that buffers and images in one block are apart, a multiple of them.
+        shared_bytes: what the kernels of a workgroup may share, at most.
     """
 
     execution: ExecutionPlan
@@ -61,6 +63,8 @@ class Executable:
     notes: tuple[str, ...]
     storage: str
     offset_alignment: int
+    granularity: int
+    shared_bytes: int
 
 
 # Everything that an executable is made of, and what annotations of these call a union: for files

@@ -1,6 +1,6 @@
 """Flat files: records as tables of 64-bit words, which are checked as they are read.
 
-    magic of 8 bytes, u32 version, u32 number of tables, sha256 of everything behind it
+    magic of 8 bytes, u32 version, u32 layout, sha256 of everything behind it
     of each table: u64 offset in the file, u64 number of words (of the texts: of bytes)
     the tables, one behind the other, each at a multiple of 8 bytes
 
@@ -18,7 +18,8 @@ one type, and a row has as many words as its type:
     Any                 two words, as of a union of everything that it may be
 
 Which tables there are, and what is in their rows, follows from the class of the outermost record;
-its one row is the first of its table. Rows are written in the order in which they are referred to,
+its one row is the first of its table. The layout is a number for all of that: another one is that
+of records with other fields. Rows are written in the order in which they are referred to,
 and each is referred to once, so that records have one encoding and reading it takes no longer than
 the file is long.
 """
@@ -143,7 +144,10 @@ class Format:
         self._magic, self._version = magic, version
         self._types: dict[str, _Type] = {}
         self._tables: dict[str, int] = {}
+        self._fields: list[str] = []
         self._root = self._table(root.__name__)
+        described = "\n".join((*self._fields, *self._tables)).encode()
+        self.layout = int.from_bytes(sha256(described)[:4], "little")
 
     def to_bytes(self, value: Any) -> bytes:
         """The file of a record."""
@@ -160,7 +164,7 @@ class Format:
             content += table
             at += padding + len(table)
         body = bytes(directory + content)
-        return HEADER.pack(self._magic, self._version, len(tables), sha256(body)) + body
+        return HEADER.pack(self._magic, self._version, self.layout, sha256(body)) + body
 
     def from_bytes(self, data: bytes) -> Any:
         """The record of a file.
@@ -170,14 +174,15 @@ class Format:
         """
         if len(data) < HEADER.size or data[:len(self._magic)] != self._magic:
             raise FormatError("it is another kind of file")
-        _, version, count, digest = HEADER.unpack_from(data)
-        if version != self._version:
-            raise FormatError(f"its format has version {version}, expected {self._version}")
+        _, version, layout, digest = HEADER.unpack_from(data)
+        if (version, layout) != (self._version, self.layout):
+            raise FormatError("another version of vkrt has made it")
         if sha256(data[HEADER.size:]) != digest:
             raise FormatError("it is damaged: the checksum is another")
-        at = HEADER.size + ENTRY.size * (1 + len(self._tables))
-        if count != 1 + len(self._tables) or len(data) < at:
-            raise FormatError(f"it has {count} tables, expected {1 + len(self._tables)}")
+        count = 1 + len(self._tables)
+        at = HEADER.size + ENTRY.size * count
+        if len(data) < at:
+            raise FormatError(f"it has no room for {count} tables")
         tables = []
         for number in range(count):
             start, entries = ENTRY.unpack_from(data, HEADER.size + ENTRY.size * number)
@@ -248,6 +253,7 @@ class Format:
         notes: dict[str, str] = {}
         for base in reversed(cls.__mro__):
             notes |= base.__dict__.get("__annotations__", {})
+        self._fields.append(f"{cls.__name__} {[(name, notes[name]) for name in declared]}")
         return self._inline(cls.__name__, [self._type(notes[name]) for name in declared], cls,
                             lambda value: [getattr(value, name) for name in declared])
 

@@ -87,10 +87,15 @@ class Kept:
     @classmethod
     def of(cls, methods: Sequence[str], prepared: Prepared) -> Kept | None:
         """What is to be kept of a method; None where it should not be."""
-        graph, plan = prepared.graph, prepared.plan
-        if (isinstance(plan, Executable) or graph.is_dynamic or prepared.shared.owners
-                or any(isinstance(value, Symbol) for value in graph.inputs)):
+        if prepared.shared.owners or not is_fixed(prepared.graph):
             return None
+        return cls.of_fixed(methods, prepared)
+
+    @classmethod
+    def of_fixed(cls, methods: Sequence[str], prepared: Prepared) -> Kept:
+        """The same of a method that is planned now and has no dynamic shapes."""
+        graph, plan = prepared.graph, prepared.plan
+        assert not isinstance(plan, Executable)
         return cls(tuple(methods), graph.name, tuple(graph.inputs), tuple(graph.outputs),
                    graph.input_names, graph.output_names, graph.file_arena, plan.executable,
                    prepared.limits, prepared.index_limits)
@@ -102,16 +107,19 @@ class Kept:
                      file_arena=self.file_arena, input_names=self.input_names,
                      output_names=self.output_names)
 
-    def prepare(self, device: Any, sources: Sequence[Any], options: LoadOptions,
-                ) -> Prepared | None:
-        """The method as `vkrt.method.prepare` makes it, which the caller closes; None where the
-        driver does not import now what it has imported then."""
+    def prepare(self, device: Any, sources: Sequence[Any], options: LoadOptions) -> Prepared:
+        """The method as `vkrt.method.prepare` makes it, which the caller closes.
+
+        Raises:
+            UnsupportedError: the device does not read weights in their files that are to be mapped.
+        """
         executable = self.executable
         mapper = Mapper(device, sources, executable.offset_alignment, options.weights == "map")
         try:
+            for read in executable.weights.mapped:
+                if why := mapper.cannot_map(read):
+                    raise UnsupportedError(f"{read.name} cannot be read in its file: {why}")
             mapper.acquire(executable.weights.mapped)
-        except UnsupportedError:
-            return None
         except BaseException:
             mapper.close()
             raise
@@ -150,6 +158,11 @@ class Kept:
         for indices in self.index_limits:
             expect(0 <= indices.input < count and isinstance(self.inputs[indices.input], Tensor),
                    indices, "an input")
+
+
+def is_fixed(graph: Graph) -> bool:
+    """Whether a method does the same whatever its inputs are."""
+    return not graph.is_dynamic and not any(isinstance(value, Symbol) for value in graph.inputs)
 
 
 def _check_tensor(tensor: Tensor) -> None:

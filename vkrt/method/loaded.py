@@ -100,8 +100,8 @@ class Loaded:
         # With all operators and all of planning, which kept plans do without
         from vkrt.method.prepare import prepare
 
-        prepared = prepare(self.graph, self._device, sources, self.options, packed, store,
-                           self._lowered)
+        prepared = prepare(self.graph, self._device, sources, self.options,
+                           None if packed is None else packed.apply, store, self._lowered)
         self.report.stopwatch.mark("plan memory")
         return prepared
 
@@ -142,7 +142,7 @@ class Loaded:
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
         weights.allocate_early()
-        if self.options.order == "eager":
+        if weight_plan.is_eager:
             self.state.allocate()
             arena.reserve(plan.execution.blocks)
         self.phase("prepack start")

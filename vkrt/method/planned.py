@@ -83,6 +83,16 @@ class Planned:
         return self.work.target.offset_alignment
 
     @property
+    def shared_bytes(self) -> int:
+        """As `Executable.shared_bytes`."""
+        return self.work.target.max_shared
+
+    @property
+    def granularity(self) -> int:
+        """As `Executable.granularity`."""
+        return self.memory.granularity
+
+    @property
     def executable(self) -> Executable:
         """All of that as a record of its own."""
         return Executable(*(getattr(self, field.name) for field in fields(Executable)))

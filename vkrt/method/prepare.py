@@ -21,7 +21,6 @@ from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.ids import index_limits
 from vkrt.ops.late import limits
 from vkrt.ops.lowering import lower
-from vkrt.packed.sidecar import Sidecar
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
 from vkrt.plan.contents import contents_of
@@ -39,6 +38,9 @@ from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
 
+# From a work list and its sources to others
+Relocate = Callable[[WorkList, Sequence[Any]], tuple[WorkList, list[Any]]]
+
 
 class _Found(NamedTuple):
     """A work list that differs from the given one where activations are spilled, its plan, and the
@@ -50,14 +52,14 @@ class _Found(NamedTuple):
 
 
 def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOptions,
-            packed: Sidecar | None = None, store: WeightStore | None = None,
+            relocate: Relocate | None = None, store: WeightStore | None = None,
             lowered: Callable[[WorkList], None] | None = None) -> Prepared:
     """Prepares a method, with dynamic shapes at those that need the most bytes of activations.
 
     Args:
         graph: of the method.
         sources: `Source`s by number.
-        packed: the file of packed weights; none by default.
+        relocate: gives a work list that reads its constants elsewhere, and the sources it reads.
         store: the weights that other methods of the program have on the device.
         lowered: is given the work list as soon as there is one.
 
@@ -70,10 +72,10 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
         UnsupportedError: the method needs what vkrt does not have, or weights="map" and nothing
             can be mapped.
     """
-    graph, base = _largest(graph, device, options)
+    graph, base = lower_largest(graph, device, options)
     work = base
-    if packed is not None:
-        work, sources = packed.apply(base, sources)
+    if relocate is not None:
+        work, sources = relocate(base, sources)
     shared = store.find(contents_of(work)) if store is not None else SharedWeights()
     try:
         if lowered is not None:
@@ -130,7 +132,7 @@ def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], b
     return Prepared(graph, Planned(work, found.work, found.plan), base.sources, found.mapper)
 
 
-def _largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
+def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
     """The graph at the sizes that need the most bytes of activations, and its work list."""
     graphs = largest_and_near(graph)
     work = lower(graphs[0], target_of(device.info, options.storage, options.winograd,

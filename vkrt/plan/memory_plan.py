@@ -59,6 +59,7 @@ class MemoryPlan(MemoryFigures):
         batches: the prepack schedule of the staged weights.
         stream: the plan of streamed weights, None where there are none.
         sections: (first step, end) of what is submitted at once; a host call ends its section.
+        granularity: bytes that buffers and images in one block are apart, a multiple of them.
     """
 
     placements: Placements = Placements((), ())
@@ -66,6 +67,7 @@ class MemoryPlan(MemoryFigures):
     batches: tuple[Batch, ...] = ()
     stream: StreamPlan | None = None
     sections: tuple[tuple[int, int], ...] = ()
+    granularity: int = 1
 
     @cached_property
     def places(self) -> dict[int, tuple[int, Place]]:

@@ -144,7 +144,7 @@ def plan(work: WorkList, requirements: Requirements = default_requirements, *,
         lower_bound=sum(packing.lower_bound for packing in measured),
         packing="; ".join(packing.method for packing in measured), pool_bytes=pool_bytes,
         upload_bytes=found.upload_bytes, stream=found.stream, sections=tuple(sections),
-        spill_bytes=spill_bytes, state_bytes=_total(states))
+        spill_bytes=spill_bytes, state_bytes=_total(states), granularity=granularity)
 
 
 def _check_sizes(work: WorkList, blocks: Iterable[Block], buffers: dict[str, int],

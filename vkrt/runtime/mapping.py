@@ -22,7 +22,7 @@ from vkrt.work.weights import Weight
 WINDOW_BYTES = 512 << 20
 
 
-def not_in_place(weight: Weight, source: Any, offset_alignment: int) -> str:
+def not_in_place(weight: Weight | WeightRead, source: Any, offset_alignment: int) -> str:
     """Why a weight's place in its file keeps a device from reading it there, or "".
 
     Args:
@@ -70,7 +70,7 @@ class Mapper:
         self.lacked_memory = False
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
 
-    def cannot_map(self, weight: Weight) -> str:
+    def cannot_map(self, weight: Weight | WeightRead) -> str:
         """Why a weight that lies in its file as the kernels read it cannot be mapped, or ""."""
         if not self._alignment:
             return "the device has no VK_EXT_external_memory_host"

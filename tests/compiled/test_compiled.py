@@ -1,0 +1,342 @@
+"""Compiled programs: the same results and no more bytes than the program, from one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from contextlib import closing
+
+import numpy as np
+import pytest
+from support import MODELS, STORAGES, inputs_of, run_python, same_bits
+
+import vkrt
+from vkrt.cli.main import main
+from vkrt.compiled.file import HEAD, Compiled, compiled_format, read
+from vkrt.dataclass import replace
+from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.executable.records import DispatchCommand
+from vkrt.memory.source import Source
+from vkrt.runtime.fit import fitted
+
+# Several methods, states, quantized weights, branches, several outputs, halves
+NAMES = ("mlp", "elementwise", "quantized_mlp", "kept_attention", "branches", "unet_small", "coder",
+         "mlp-fp16", "kept", "conv_mix")
+MLP = MODELS / "mlp.pte"
+
+pytestmark = pytest.mark.driver
+
+
+def runs(path, method: str, **options):
+    """Outputs of two runs, and the report of memory."""
+    with vkrt.load(path, **options) as program:
+        inputs = [info.example() for info in program.metadata(method).inputs]
+        chance = np.random.default_rng(1)
+        inputs = [chance.standard_normal(x.shape).astype(x.dtype)
+                  if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in inputs]
+        outputs = [program.run(*inputs, method=method) for _ in range(2)]
+        return [value for values in outputs for value in values], program.memory
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_program(name, storage, tmp_path):
+    path, out = MODELS / f"{name}.pte", tmp_path / "net.vkx"
+    done = vkrt.compile(path, out, storage=storage)
+    assert done.output == str(out) and done.file_bytes == out.stat().st_size
+    with vkrt.load(path, storage=storage) as program, vkrt.load(out) as compiled:
+        assert compiled.method_names == program.method_names == done.methods
+        assert compiled.constants == program.constants
+        methods = [m for m in program.method_names if m not in program.constants]
+        for method in methods:
+            assert repr(compiled.metadata(method)) == repr(program.metadata(method))
+    for method in methods:
+        expected, planned = runs(path, method, storage=storage)
+        found, memory = runs(out, method)
+        same_bits(found, expected)
+        if len(methods) == 1:
+            assert memory.planned_peak == memory.measured_peak == done.peak_bytes[0]
+            # Weights that pass a staging buffer have their padding with them.
+            assert memory.planned_peak - memory.staging <= planned.planned_peak - planned.staging
+
+
+@pytest.mark.parametrize("options", [{"weights": "copy"}, {"weights": "direct"},
+                                     {"weights": "stream"}, {"memory_budget": "smallest"},
+                                     {"fusions": "off", "order": "eager"}], ids=str)
+def test_options_are_decided_when_it_is_compiled(options, tmp_path):
+    path, out = MODELS / "unet_small.pte", tmp_path / "net.vkx"
+    try:
+        vkrt.compile(path, out, **options)
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    found, memory = runs(out, "forward")
+    same_bits(found, runs(path, "forward", **options)[0])
+    assert memory.planned_peak == memory.measured_peak
+    for name, value in options.items():
+        with pytest.raises(InputError, match=f"{name}=.*decided when it was compiled"):
+            vkrt.load(out, **{name: value})
+
+
+def test_nothing_else_is_needed(tmp_path):
+    """Neither the program, nor the modules that lower and plan."""
+    code = """
+        import sys
+        import vkrt
+        from vkrt.method import kept
+        with vkrt.load(sys.argv[1]) as program:
+            program.run(*[info.example() for info in program.metadata().inputs])
+        print(*(name for name in ("vkrt.pte.container", "vkrt.graph.build", "vkrt.ops.registry",
+                                  "vkrt.ops.lowering", "vkrt.plan.plan") if name in sys.modules))
+    """
+    program, out = tmp_path / "net.pte", tmp_path / "net.vkx"
+    shutil.copy(MLP, program)
+    assert vkrt.compile(program).output == str(out)
+    program.unlink()
+    assert run_python(code, str(out), VKRT_PLAN_CACHE="off").split() == []
+
+
+def test_a_state_goes_from_one_to_the_other(tmp_path):
+    path, out = MODELS / "kept_attention.pte", tmp_path / "net.vkx"
+    vkrt.compile(path, out)
+    with vkrt.load(path) as program, vkrt.load(out) as compiled:
+        inputs = inputs_of(program)
+        program.run(*inputs)
+        compiled.load_state(program.save_state())
+        with program.new_state() as fresh, compiled.new_state() as other:
+            same_bits(compiled.run(*inputs, state=other), program.run(*inputs, state=fresh))
+        same_bits(compiled.run(*inputs), program.run(*inputs))
+        compiled.load_method("forward").reset_state()
+
+
+def test_dynamic_shapes_are_compiled_at_some_sizes(tmp_path):
+    path, out = MODELS / "conv-dyn.pte", tmp_path / "net.vkx"
+    with pytest.raises(UnsupportedError, match="Name the sizes of its inputs"):
+        vkrt.compile(path, out)
+    with vkrt.load(path) as program:
+        info, = program.metadata().inputs
+        assert info.dynamic_dims
+        sizes = tuple(n - n % 4 - 4 if d in info.dynamic_dims else n
+                      for d, n in enumerate(info.sizes))
+        x = np.random.default_rng(2).standard_normal(sizes).astype(info.dtype)
+        expected = program.run(x)
+    vkrt.compile(path, out, sizes=[sizes])
+    with vkrt.load(out) as compiled:
+        same_bits(compiled.run(x), expected)
+        assert compiled.metadata().inputs[0].sizes == sizes
+        with pytest.raises(InputError):
+            compiled.run(np.zeros(info.sizes, info.dtype))
+    with pytest.raises(InputError, match="expected those of 1 inputs"):
+        vkrt.compile(path, out, sizes=[sizes, sizes])
+    assert os.listdir(tmp_path) == ["net.vkx"]
+
+
+def test_kernels_of_the_host_are_refused_by_name(tmp_path, on_host):
+    with pytest.raises(UnsupportedError, match=r"places\.pte: aten::.* run on the host"):
+        vkrt.compile(MODELS / "places.pte", tmp_path / "net.vkx")
+    assert not os.listdir(tmp_path)
+
+
+def test_what_a_compiled_program_does_not_have(tmp_path):
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    with pytest.raises(InputError, match="has all of its data"):
+        vkrt.load(out, data_path=str(MLP))
+    with vkrt.load(out) as program:
+        method = program.load_method("forward")
+        for ask in (lambda: method.work, lambda: method.planned,
+                    lambda: program.profile(*inputs_of(program))):
+            with pytest.raises(UnsupportedError, match=r"compiled program and has no graph; load "
+                                                       r"mlp\.pte"):
+                ask()
+        with pytest.raises(InputError, match="no method 'other'"):
+            program.load_method("other")
+    for make in (vkrt.compile, vkrt.pack):
+        with pytest.raises(FormatError, match="is a compiled program"):
+            make(out, tmp_path / "other")
+
+
+def test_other_files_are_not_written_over(tmp_path, monkeypatch):
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(b"\xff\xd8\xff")
+    with pytest.raises(InputError, match="not a compiled program"):
+        vkrt.compile(MLP, photo)
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    good = out.read_bytes()
+    vkrt.compile(MLP, out)
+    assert out.read_bytes() == good
+
+    def fail(*arguments):
+        raise OSError(28, "the disk is full")
+
+    monkeypatch.setattr("vkrt.compiled.compiler._write_modules", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        vkrt.compile(MLP, out)
+    assert out.read_bytes() == good and sorted(os.listdir(tmp_path)) == ["net.vkx", "photo.jpg"]
+
+
+# Whether it fits
+
+
+@pytest.fixture
+def executable(device, tmp_path):
+    """One of an image's network, with shaders that pack its weights where there are some."""
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "conv_mix.pte", out, device=device, storage="texture3d", weights="copy")
+    with closing(Source.open(out)) as source:
+        return read(source).targets[0].methods[0].executable
+
+
+def with_dispatch(executable, **changes):
+    """The same with its first dispatch changed."""
+    first, *others = executable.execution.submissions
+    number = next(i for i, c in enumerate(first.commands) if isinstance(c, DispatchCommand))
+    commands = list(first.commands)
+    commands[number] = replace(commands[number], **changes)
+    execution = replace(executable.execution,
+                        submissions=(replace(first, commands=tuple(commands)), *others))
+    return replace(executable, execution=execution)
+
+
+def with_block(executable, **changes):
+    """The same with its first block of activations changed."""
+    first, *others = executable.execution.blocks
+    blocks = (replace(first, **changes), *others)
+    return replace(executable, execution=replace(executable.execution, blocks=blocks))
+
+
+def test_it_fits_its_own_device(device, executable):
+    assert fitted(executable, device) == executable
+
+
+def test_types_of_memory_become_those_of_the_device(device, executable):
+    other = with_block(executable, type_bits=1 << 31)
+    assert fitted(other, device) == executable
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda e: with_dispatch(e, groups=(1 << 31, 1, 1)), "a dispatch of"),
+    (lambda e: with_block(e, nbytes=1 << 62), "bytes at once"),
+    (lambda e: with_block(e, alignment=1), "where the device asks for"),
+    (lambda e: with_block(e, places=tuple(replace(place, nbytes=1) for place in
+                                          e.execution.blocks[0].places)), "where the device asks"),
+    (lambda e: with_block(e, places=tuple(replace(place, offset=place.offset + 1) for place in
+                                          e.execution.blocks[0].places)), "at multiples of"),
+    (lambda e: replace(e, shared_bytes=1 << 40), "in a workgroup"),
+    (lambda e: replace(e, execution=replace(e.execution, kernels=tuple(
+        replace(kernel, constants=((100, 1 << 20),)) for kernel in e.execution.kernels))),
+     "workgroups of 1048576 invocations"),
+])
+def test_a_device_that_does_not_fit(device, executable, change, words):
+    with pytest.raises(UnsupportedError, match=words):
+        fitted(change(executable), device)
+
+
+def test_ways_of_weights(device, executable):
+    """Staging for the host's own memory, and writing to what the host does not see."""
+    weights = executable.weights
+    with pytest.raises(UnsupportedError, match="the device"):
+        if device.unified:
+            fitted(replace(executable, weights=replace(weights, upload_bytes=1024)), device)
+        else:
+            read = replace(weights.mapped[0]) if weights.mapped else object()
+            fitted(replace(executable, weights=replace(weights, written=(read,))), device)
+
+
+def rewritten(out, change) -> None:
+    """The file with other records."""
+    with closing(Source.open(out)) as source:
+        compiled = read(source)
+    data = out.read_bytes()
+    magic, version, zero, start, _ = HEAD.unpack_from(data)
+    records = compiled_format().to_bytes(change(compiled))
+    out.write_bytes(HEAD.pack(magic, version, zero, start, len(records)) + data[HEAD.size:start]
+                    + records)
+
+
+def test_the_first_target_that_fits_is_taken(device, tmp_path):
+    out = tmp_path / "net.vkx"
+    done = vkrt.compile(MLP, out, device=[device, device])
+    assert len(done.targets) == len(done.peak_bytes) == 2
+
+    def spoil(compiled: Compiled, count: int) -> Compiled:
+        def bad(target):
+            return replace(target, methods=tuple(replace(m, executable=with_dispatch(
+                m.executable, groups=(1 << 31, 1, 1))) for m in target.methods))
+        targets = compiled.targets
+        return replace(compiled, targets=(*map(bad, targets[:count]), *targets[count:]))
+
+    expected = runs(MLP, "forward")[0]
+    rewritten(out, lambda compiled: spoil(compiled, 1))
+    same_bits(runs(out, "forward")[0], expected)
+    rewritten(out, lambda compiled: spoil(compiled, 2))
+    with pytest.raises(UnsupportedError, match="was not compiled for .*compile the program for "):
+        vkrt.load(out)
+
+
+def test_shaders_of_another_build(tmp_path):
+    """What runs are the shaders that are installed; so they have to be those of the file."""
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    rewritten(out, lambda compiled: replace(compiled, modules=tuple(
+        replace(module, sha256="0" * 64) for module in compiled.modules)))
+    with pytest.raises(UnsupportedError, match="is another one than this build"):
+        vkrt.load(out)
+
+
+# Damage
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda data: data[:HEAD.size - 1], "32 bytes or more"),
+    (lambda data: data[:-1], "is it cut off"),
+    (lambda data: data + b"\0", "is it cut off"),
+    (lambda data: data[:8] + struct.pack("<I", 9) + data[12:], "format version 1"),
+    (lambda data: data[:16] + struct.pack("<Q", 8) + data[24:], "is it cut off"),
+    (lambda data: data[:16] + struct.pack("<Q", 1 << 63) + data[24:], "is it cut off"),
+    (lambda data: data[:-8] + b"\1" * 8, "damaged"),
+])
+def test_damaged_files(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    out.write_bytes(change(out.read_bytes()))
+    with pytest.raises(FormatError, match=rf"net\.vkx: .*{words}"):
+        vkrt.load(out)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda c: replace(c, targets=()), "a target"),
+    (lambda c: replace(c, modules=()), "one of the modules"),
+    (lambda c: replace(c, modules=tuple(replace(m, nbytes=1 << 40) for m in c.modules)),
+     "before the records"),
+    (lambda c: replace(c, modules=tuple(replace(m, offset=-4) for m in c.modules)),
+     "before the records"),
+    (lambda c: replace(c, targets=(*c.targets, replace(c.targets[0], methods=()))),
+     "the same methods"),
+    (lambda c: replace(c, targets=(replace(c.targets[0], methods=tuple(
+        replace(m, inputs=()) for m in c.targets[0].methods)),)), "inputs and their names"),
+])
+def test_records_that_cannot_be(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    rewritten(out, change)
+    with pytest.raises(FormatError, match=words):
+        vkrt.load(out)
+
+
+# The command
+
+
+def test_the_command(tmp_path, capsys):
+    out = tmp_path / "net.vkx"
+    assert main(["compile", str(MLP), "-o", str(out), "--target", "0"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"wrote {out}, ") and "1 method, " in said
+    assert main(["info", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("compiled from mlp.pte by vkrt") and "predicted peak" in said
+    assert main(["run", str(out), "--input", str(MODELS / "mlp.npz")]) == 0
+    assert "output 0" in capsys.readouterr().out
+    assert main(["compile", str(MODELS / "conv-dyn.pte"), "-o", str(out)]) == 3
+    assert "--sizes" in capsys.readouterr().err

@@ -1,0 +1,57 @@
+"""What `vkrt info` says of a compiled program; no driver is needed."""
+
+from __future__ import annotations
+
+from vkrt.compiled.program import CompiledProgram
+from vkrt.hints import Any
+from vkrt.method.arguments import metadata_of
+
+
+def describe(path: str) -> dict[str, Any]:
+    """The figures of a compiled program, in bytes and counts, for JSON."""
+    program = CompiledProgram(path)
+    try:
+        methods: dict[str, Any] = {}
+        for name in program.method_names:
+            if name in program.constants:
+                methods[name] = {"values": program.constants[name]}
+                continue
+            metadata = metadata_of(program.graph(name))
+            methods[name] = {
+                "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
+                "outputs": [f"{o.name}: {o}" for o in metadata.outputs],
+                "targets": {target: method.executable.figures.summary()
+                            | {"storage": method.executable.storage,
+                               "steps": method.executable.execution.steps,
+                               "mapped": sum(read.nbytes for read in
+                                             method.executable.weights.mapped)}
+                            for target, method in program.targets_of(name)}}
+        return {"file": path, "compiled_from": program.compiled.program,
+                "vkrt": program.compiled.vkrt, "shaders": len(program.compiled.modules),
+                "methods": methods}
+    finally:
+        program.close()
+
+
+def text(data: dict[str, Any]) -> str:
+    """The same as lines of text."""
+    lines = [f"compiled from {data['compiled_from']} by vkrt {data['vkrt']}, {data['shaders']} "
+             "shaders"]
+    for name, method in data["methods"].items():
+        if "values" in method:
+            lines.append(f"method {name} returns {', '.join(map(str, method['values']))}")
+            continue
+        lines.append(f"method {name}")
+        lines += [f"  input   {i}" for i in method["inputs"]]
+        lines += [f"  output  {o}" for o in method["outputs"]]
+        for target, figures in method["targets"].items():
+            lines.append(f"  for {target}, storage {figures['storage']}: {figures['steps']:,} "
+                         "steps")
+            for label, key in (("weights", "weight_bytes"), ("mapped, no copy", "mapped"),
+                               ("pool", "pool_bytes"), ("state", "state_bytes"),
+                               ("activations", "activation_bytes"), ("staging", "staging_bytes"),
+                               ("predicted peak", "peak_bytes")):
+                if figures[key] or key in ("weight_bytes", "activation_bytes", "peak_bytes"):
+                    lines.append(f"    {label:<16}{figures[key]:>14,} B"
+                                 f"{figures[key] / 1e6:>10.2f} MB")
+    return "\n".join(lines)

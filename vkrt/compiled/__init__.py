@@ -1,0 +1,1 @@
+"""Compiled programs: files of executables with everything that they read."""

@@ -1,0 +1,133 @@
+"""A compiled program as `vkrt.program` reads it: in the place of a program's description."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import NoReturn
+
+from vkrt.compiled.file import Compiled, read, shaders_of
+from vkrt.dataclass import fields, replace
+from vkrt.digest import sha256
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.files import data_files
+from vkrt.graph.graph import Graph
+from vkrt.hints import Any
+from vkrt.memory.source import Source
+from vkrt.method.kept import Kept
+from vkrt.plan.options import LoadOptions
+from vkrt.runtime.fit import fitted
+from vkrt.shader import catalog
+
+# Options of a load that a compiled program leaves open
+OPEN = ("prefetch", "keep_cached", "pipeline_cache", "plan_cache", "packed")
+
+
+class CompiledProgram:
+    """The methods of a compiled program.
+
+    Attributes:
+        source, sources: the file.
+        compiled: what it says.
+
+    Args:
+        source: path of the file.
+        data_path: as `vkrt.load` has it, which has to be None.
+
+    Raises:
+        OSError: the file cannot be read.
+        FormatError: it is no whole file of a compiled program.
+        InputError: there is a data path.
+    """
+
+    def __init__(self, source: str | os.PathLike[str], data_path: Any = None):
+        if data_files(data_path):
+            raise InputError(f"data_path={data_path!r}: {os.fspath(source)} is a compiled program "
+                             "and has all of its data; expected none")
+        self.source = Source.open(source)
+        self.sources = (self.source,)
+        try:
+            self.compiled: Compiled = read(self.source)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """Names of all methods."""
+        return self.compiled.targets[0].methods[0].methods
+
+    @cached_property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the methods return that only return numbers, by their names."""
+        return {method.name: method.values for method in self.compiled.constants}
+
+    def graph(self, method: str) -> Graph:
+        """The graph of a method, without its nodes.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if method in self.constants:
+            return Graph(method, [], list(self.constants[method]))
+        return self.targets_of(method)[0][1].graph
+
+    def kept(self, method: str, device: Any, options: LoadOptions) -> Kept:
+        """A method for a device: of the first target that fits.
+
+        Raises:
+            InputError: there is no such method, or an option was decided when it was compiled.
+            UnsupportedError: no target fits, or this build of vkrt has other shaders.
+        """
+        for option in fields(LoadOptions):
+            if option.name not in OPEN and getattr(options, option.name) != option.default:
+                raise InputError(f"{option.name}={getattr(options, option.name)!r}: "
+                                 f"{self.source.name} is a compiled program, for which that was "
+                                 "decided when it was compiled; compile it so")
+        refused = []
+        for target, found in self.targets_of(method):
+            self._check_shaders(found)
+            try:
+                return replace(found, executable=fitted(found.executable, device))
+            except UnsupportedError as error:
+                refused.append(f"for {target}: {error}")
+        raise UnsupportedError(f"{self.source.name} was not compiled for {device.info.name}, and "
+                               f"what it has does not fit ({'; '.join(refused)}); compile the "
+                               "program for this device")
+
+    def targets_of(self, name: str) -> list[tuple[str, Kept]]:
+        """A method of each target, with the name of its device.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        found = [(target.device, method) for target in self.compiled.targets
+                 for method in target.methods if method.method == name]
+        if not found:
+            raise InputError(f"no method '{name}' in {self.source.name}; it has "
+                             f"{', '.join(self.method_names)}")
+        return found
+
+    def _check_shaders(self, method: Kept) -> None:
+        """Makes sure that the shaders are those that are installed, which are the ones that run."""
+        known = {module.name: module.sha256 for module in self.compiled.modules}
+        for name in shaders_of(method.executable):
+            if sha256(bytes(catalog().get(name).spirv)).hex() != known[name]:
+                raise UnsupportedError(
+                    f"{self.source.name}: its shader {name} is another one than this build of vkrt "
+                    f"has (it was compiled by vkrt {self.compiled.vkrt}); compile the program "
+                    "again")
+
+    # What a program's file has and this one has not
+
+    def whole(self) -> NoReturn:
+        """There is no graph with nodes, and no work list."""
+        raise UnsupportedError(f"{self.source.name} is a compiled program and has no graph; load "
+                               f"{self.compiled.program}, of which it was made")
+
+    def read(self) -> None:
+        """It is read already."""
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self.source.close()

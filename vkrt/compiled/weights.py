@@ -1,0 +1,144 @@
+"""The weights of a compiled program: every constant that its work lists read, as kernels read it.
+
+What the host can pack lies packed in the file, so that loads map or copy it; the constants of
+images are as in the program. A work list that reads them from there is like the one before, but for
+where its constants are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from vkrt.compiled.file import PAGE
+from vkrt.dataclass import dataclass, replace
+from vkrt.hints import BinaryIO
+from vkrt.memory.reader import Reader
+from vkrt.memory.source import Source
+from vkrt.packed.records import as_saved, can_be_saved, key_of
+from vkrt.plan.weight_reads import host_read
+from vkrt.report.stopwatch import OnProgress
+from vkrt.runtime.transfers import transfer_of
+from vkrt.work.records import Prepack, StateRecord, WorkList
+from vkrt.work.tensor import Constant, round_up
+from vkrt.work.weights import Weight
+
+# Bytes that a weight's place is a multiple of: the largest offset alignment that Vulkan lets a
+# driver ask for
+ALIGNMENT = 256
+# Bytes copied at once
+PART = 4 << 20
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Bytes of the file.
+
+    Attributes:
+        offset, nbytes: in the file.
+        constant: what they are, or are made of.
+        packed: how, as (work list, weight); None for the constant's own bytes.
+    """
+
+    offset: int
+    nbytes: int
+    constant: Constant
+    packed: tuple[WorkList, Weight] | None = None
+
+
+class CompiledWeights:
+    """The weights of work lists, at their places in one file.
+
+    Args:
+        works: the work lists of all methods, for all devices.
+        sources: what their constants are read from.
+
+    Attributes:
+        end: where the last weight ends in the file.
+    """
+
+    def __init__(self, works: Iterable[WorkList], sources: Sequence[Source]):
+        self._sources = sources
+        self._pieces: dict[object, _Piece] = {}
+        self.end = PAGE
+        for work in works:
+            weights = {weight.prepack: weight for weight in work.catalog}
+            # In the order in which they are read first, so that a run goes through the file.
+            for weight in sorted(work.catalog, key=lambda w: w.users[:1] or (len(work.steps),)):
+                record = work.prepacks[weight.prepack]
+                if can_be_saved(record):
+                    self._add(key_of(record), record.target.storage.nbytes, record.constant,
+                              (work, weight))
+            for number, record in enumerate(work.prepacks):
+                if number not in weights or not can_be_saved(record):
+                    self._add_constant(record.constant)
+            for state in work.states:
+                self._add_constant(state.constant)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(piece.nbytes for piece in self._pieces.values())
+
+    def _add_constant(self, constant: Constant) -> None:
+        if not constant.zeros:
+            self._add(_bytes_of(constant), constant.nbytes, constant, None)
+
+    def _add(self, key: object, nbytes: int, constant: Constant,
+             packed: tuple[WorkList, Weight] | None) -> None:
+        if key not in self._pieces:
+            offset = round_up(self.end, ALIGNMENT)
+            self._pieces[key] = _Piece(offset, nbytes, constant, packed)
+            self.end = offset + nbytes
+
+    def write(self, file: BinaryIO, on_progress: OnProgress | None) -> None:
+        """Writes all of them; `on_progress` is called with "pack", the bytes that are written and
+        all of them."""
+        memory = np.empty(max((piece.nbytes for piece in self._pieces.values() if piece.packed),
+                              default=0), np.uint8)
+        done, total = 0, self.nbytes
+        with Reader(self._sources) as reader:
+            for piece in self._pieces.values():
+                file.seek(piece.offset)
+                if piece.packed is None:
+                    self._copy(file, piece.constant)
+                else:
+                    whole = memory[:piece.nbytes]
+                    whole[:] = 0
+                    reader.run([transfer_of(host_read(*piece.packed), memory.ctypes.data,
+                                            piece.nbytes)])
+                    file.write(whole.data)
+                done += piece.nbytes
+                if on_progress is not None:
+                    on_progress("pack", done, total)
+        file.truncate(self.end)
+        file.seek(self.end)
+
+    def _copy(self, file: BinaryIO, constant: Constant) -> None:
+        with memoryview(self._sources[constant.source]) as data:
+            for start in range(0, constant.nbytes, PART):
+                first = constant.offset + start
+                file.write(data[first:first + min(PART, constant.nbytes - start)])
+
+    def apply(self, work: WorkList) -> WorkList:
+        """The work list with all of its constants in the file, which is its only source."""
+        prepacks = sorted(map(self._prepack, work.prepacks), key=lambda p: p.constant.offset)
+        return replace(work, prepacks=tuple(prepacks), states=tuple(map(self._state, work.states)))
+
+    def _prepack(self, record: Prepack) -> Prepack:
+        if can_be_saved(record) and (piece := self._pieces.get(key_of(record))) is not None:
+            return replace(as_saved(record, 0, piece.offset), name=record.name)
+        return replace(record, constant=self._moved(record.constant))
+
+    def _state(self, state: StateRecord) -> StateRecord:
+        return replace(state, constant=self._moved(state.constant))
+
+    def _moved(self, constant: Constant) -> Constant:
+        if constant.zeros:
+            return replace(constant, source=0, offset=0)
+        return replace(constant, source=0, offset=self._pieces[_bytes_of(constant)].offset)
+
+
+def _bytes_of(constant: Constant) -> object:
+    return constant.source, constant.offset, constant.nbytes
