@@ -103,9 +103,11 @@ def test_what_is_not_imported(tmp_path):
 
 
 @pytest.mark.driver
-def test_what_a_host_in_c_does_without(tmp_path):
-    """A later start of a host needs none of these modules of the standard library, which together
-    take as long to import as Python takes to start, nor what they import."""
+@pytest.mark.parametrize("kind", ["plan", "compiled"])
+def test_what_a_host_in_c_does_without(kind, tmp_path):
+    """A later start of a host, or one with a compiled program, needs none of these modules of the
+    standard library, which together take as long to import as Python takes to start, nor what they
+    import."""
     code = """
         import ctypes, struct, sys
         # What is None there cannot be imported, whoever has imported it before.
@@ -130,8 +132,12 @@ def test_what_a_host_in_c_does_without(tmp_path):
     library = config.folder() / config.LIBRARY
     forbidden = ("ast copy dataclasses datetime dis enum hashlib inspect json logging numpy "
                  "pathlib pickle random re shutil signal subprocess tempfile typing")
-    first, second = (run_python(code, str(MLP), str(library), words, VKRT_PLAN_CACHE=str(tmp_path)
-                                ).split() for words in ("", forbidden))
+    later = MLP
+    if kind == "compiled":
+        later = tmp_path / "mlp.vkx"
+        vkrt.compile(MLP, later)
+    first, second = (run_python(code, str(path), str(library), words, VKRT_PLAN_CACHE=str(tmp_path)
+                                ).split() for path, words in ((MLP, ""), (later, forbidden)))
     assert first == [second[0], "True"] and second[1] == "False"
 
 

@@ -65,7 +65,7 @@ def methods(program: vkrt.Program) -> None:
     method: vkrt.Method = program.load_method("forward")
     print(method.execute([1, 2]), method.execute({"x": 1}), method.metadata.inputs)
     print(method.start([1]).result(), method.profile([1]).seconds, method.plan, method.work)
-    done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], sizes=[(1, 3)])
+    done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], shapes=[[(1, 3)]])
     print(done.targets, done.peak_bytes)
     print(method.prepared, method.graph, method.planned, method.states)
     method.cancel()

@@ -248,9 +248,7 @@ class Program(DeviceBound):
             self._report.stopwatch.mark("build the graph")
             self._add(graph, packed=description.packed(options))
             return
-        kept = description.kept(name, self._device, options)
-        self._add_prepared(kept.prepare(self._device, description.sources, options),
-                           description.whole)
+        self._add_prepared(description.prepare(name, self._device, options), description.whole)
 
     def run(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
             state: State | None = None, outputs: str = "numpy", **named: Any) -> list[Any]:

@@ -9,16 +9,18 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from support import MODELS, STORAGES, inputs_of, run_python, same_bits
+from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
 from vkrt.cli.main import main
 from vkrt.compiled.file import HEAD, Compiled, compiled_format, read
 from vkrt.dataclass import replace
+from vkrt.device import policy
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.executable.records import DispatchCommand
 from vkrt.memory.source import Source
 from vkrt.runtime.fit import fitted
+from vkrt.text.model import LanguageModel, Session
 
 # Several methods, states, quantized weights, branches, several outputs, halves
 NAMES = ("mlp", "elementwise", "quantized_mlp", "kept_attention", "branches", "unet_small", "coder",
@@ -109,26 +111,70 @@ def test_a_state_goes_from_one_to_the_other(tmp_path):
         compiled.load_method("forward").reset_state()
 
 
-def test_dynamic_shapes_are_compiled_at_some_sizes(tmp_path):
+def smaller(info) -> tuple[int, ...]:
+    """Sizes that a dynamic input may have."""
+    return tuple(n - n % 4 - 4 if d in info.dynamic_dims else n for d, n in enumerate(info.sizes))
+
+
+def test_dynamic_shapes_are_compiled_at_some(tmp_path):
+    """The first two shapes over one set of weights, in any order; no other runs."""
     path, out = MODELS / "conv-dyn.pte", tmp_path / "net.vkx"
-    with pytest.raises(UnsupportedError, match="Name the sizes of its inputs"):
+    with pytest.raises(UnsupportedError, match="name those that the compiled program is to have"):
         vkrt.compile(path, out)
     with vkrt.load(path) as program:
         info, = program.metadata().inputs
         assert info.dynamic_dims
-        sizes = tuple(n - n % 4 - 4 if d in info.dynamic_dims else n
-                      for d, n in enumerate(info.sizes))
-        x = np.random.default_rng(2).standard_normal(sizes).astype(info.dtype)
-        expected = program.run(x)
-    vkrt.compile(path, out, sizes=[sizes])
+        shapes = [smaller(info), info.sizes]
+        chance = np.random.default_rng(2)
+        inputs = [chance.standard_normal(sizes).astype(info.dtype) for sizes in shapes]
+        expected = [program.run(x) for x in inputs]
+    vkrt.compile(path, out, shapes=[[sizes] for sizes in shapes])
     with vkrt.load(out) as compiled:
-        same_bits(compiled.run(x), expected)
-        assert compiled.metadata().inputs[0].sizes == sizes
-        with pytest.raises(InputError):
-            compiled.run(np.zeros(info.sizes, info.dtype))
-    with pytest.raises(InputError, match="expected those of 1 inputs"):
-        vkrt.compile(path, out, sizes=[sizes, sizes])
+        assert compiled.metadata().inputs[0].sizes == info.sizes
+        for number in (0, 1, 1, 0):
+            same_bits(compiled.run(inputs[number]), expected[number])
+        report = compiled.memory
+        assert report.planned_peak == report.measured_peak and len(report.shapes) == 2
+        other = tuple(n - (d in info.dynamic_dims) for d, n in enumerate(info.sizes))
+        with pytest.raises(InputError, match="it is not compiled for inputs of sizes"):
+            compiled.run(np.zeros(other, info.dtype))
+        same_bits(compiled.run(inputs[0]), expected[0])
+    for wrong in ([[shapes[0], shapes[0]]], [[]]):
+        with pytest.raises(InputError, match="expected the sizes of 1 inputs"):
+            vkrt.compile(path, out, shapes=wrong)
     assert os.listdir(tmp_path) == ["net.vkx"]
+
+
+def test_one_shape_is_no_dynamic_one(tmp_path):
+    out = tmp_path / "net.vkx"
+    with vkrt.load(MODELS / "conv-dyn.pte") as program:
+        sizes = smaller(program.metadata().inputs[0])
+    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[sizes]])
+    with vkrt.load(out) as compiled:
+        info, = compiled.metadata().inputs
+        assert info.sizes == sizes and not info.dynamic_dims
+
+
+@pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
+def test_a_language_model(weights, tmp_path):
+    """Prompts and steps of 1, 2 and 4 tokens over one state: the tokens of the program itself."""
+    path, out = need_model("smollm2-135m-4w.pte"), tmp_path / "net.vkx"
+    try:
+        vkrt.compile(path, out, shapes=[[(1, count), (1,)] for count in (1, 2, 4)], weights=weights)
+    except (InputError, UnsupportedError) as error:
+        pytest.skip(str(error))
+    texts = []
+    for name, options in ((path, {"weights": weights}), (out, {})):
+        with vkrt.load(name, **options) as program:
+            session = Session(LanguageModel(program), chunk=4)
+            session.add([504, 3575, 282, 4649, 314, 504, 2])
+            for _ in range(3):
+                session.add([int(session.logits().argmax())])
+            texts.append(session.ids)
+            # The program is planned for the longest prompt that it may be given.
+            planned, measured = program.memory.planned_peak, program.memory.measured_peak
+            assert planned == measured if name == out else planned >= measured
+    assert texts[0] == texts[1]
 
 
 def test_kernels_of_the_host_are_refused_by_name(tmp_path, on_host):
@@ -185,7 +231,7 @@ def executable(device, tmp_path):
     out = tmp_path / "net.vkx"
     vkrt.compile(MODELS / "conv_mix.pte", out, device=device, storage="texture3d", weights="copy")
     with closing(Source.open(out)) as source:
-        return read(source).targets[0].methods[0].executable
+        return read(source).targets[0].methods[0].executables[0]
 
 
 def with_dispatch(executable, **changes):
@@ -224,6 +270,7 @@ def test_types_of_memory_become_those_of_the_device(device, executable):
     (lambda e: with_block(e, places=tuple(replace(place, offset=place.offset + 1) for place in
                                           e.execution.blocks[0].places)), "at multiples of"),
     (lambda e: replace(e, shared_bytes=1 << 40), "in a workgroup"),
+    (lambda e: replace(e, granularity=3), "bufferImageGranularity"),
     (lambda e: replace(e, execution=replace(e.execution, kernels=tuple(
         replace(kernel, constants=((100, 1 << 20),)) for kernel in e.execution.kernels))),
      "workgroups of 1048576 invocations"),
@@ -231,6 +278,25 @@ def test_types_of_memory_become_those_of_the_device(device, executable):
 def test_a_device_that_does_not_fit(device, executable, change, words):
     with pytest.raises(UnsupportedError, match=words):
         fitted(change(executable), device)
+
+
+def test_loops_that_the_driver_ends(device, executable):
+    row = policy.policy_of(device.info)
+    with policy.overridden(replace(row, loop_limit=executable.loops)):
+        fitted(executable, device)
+    with (policy.overridden(replace(row, loop_limit=executable.loops - 1)),
+          pytest.raises(UnsupportedError, match="its kernels loop")):
+        fitted(executable, device)
+
+
+def test_views_that_the_driver_reads_though_it_says_less(device, tmp_path):
+    """As SwiftShader does, see its profile."""
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "unet_small.pte", out, device=device, storage="texel")
+    row = policy.policy_of(device.info)
+    with policy.overridden(replace(row, max_texels=16)), pytest.raises(
+            UnsupportedError, match="and the device 16 at most"):
+        vkrt.load(out)
 
 
 def test_ways_of_weights(device, executable):
@@ -262,8 +328,9 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
 
     def spoil(compiled: Compiled, count: int) -> Compiled:
         def bad(target):
-            return replace(target, methods=tuple(replace(m, executable=with_dispatch(
-                m.executable, groups=(1 << 31, 1, 1))) for m in target.methods))
+            return replace(target, methods=tuple(replace(m, largest=replace(
+                m.largest, executable=with_dispatch(m.largest.executable, groups=(1 << 31, 1, 1))))
+                for m in target.methods))
         targets = compiled.targets
         return replace(compiled, targets=(*map(bad, targets[:count]), *targets[count:]))
 
@@ -315,7 +382,8 @@ def test_damaged_files(change, words, tmp_path):
     (lambda c: replace(c, targets=(*c.targets, replace(c.targets[0], methods=()))),
      "the same methods"),
     (lambda c: replace(c, targets=(replace(c.targets[0], methods=tuple(
-        replace(m, inputs=()) for m in c.targets[0].methods)),)), "inputs and their names"),
+        replace(m, largest=replace(m.largest, inputs=())) for m in c.targets[0].methods)),)),
+     "inputs and their names"),
 ])
 def test_records_that_cannot_be(change, words, tmp_path):
     out = tmp_path / "net.vkx"
@@ -339,4 +407,4 @@ def test_the_command(tmp_path, capsys):
     assert main(["run", str(out), "--input", str(MODELS / "mlp.npz")]) == 0
     assert "output 0" in capsys.readouterr().out
     assert main(["compile", str(MODELS / "conv-dyn.pte"), "-o", str(out)]) == 3
-    assert "--sizes" in capsys.readouterr().err
+    assert "--shape" in capsys.readouterr().err

@@ -24,23 +24,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", action="append", metavar="DEVICE", dest="targets",
                         help="a device to compile for, by its index, part of its name or its kind; "
                              "may be given several times (default: the one that a load takes)")
-    parser.add_argument("--sizes", action="append", metavar="N,N,..", type=_sizes,
-                        help="the sizes of an input of a program with dynamic shapes, such as "
-                             "1,3,224,224 or 'scalar'; once for each input (default: no program "
-                             "with dynamic shapes is compiled)")
+    parser.add_argument("--shape", action="append", metavar="SIZES", type=_shape, dest="shapes",
+                        help="the sizes of all inputs of a program with dynamic shapes, such as "
+                             "'1,3,224,224' or, of two, '1,64 1'; '-' is a number. Several times "
+                             "for several shapes (default: no program with dynamic shapes is "
+                             "compiled)")
     common.add_load_options(parser, *OPTIONS)
     add_progress(parser)
     common.add_json(parser)
 
 
-def _sizes(word: str) -> tuple[int, ...]:
-    if word == "scalar":
-        return ()
+def _shape(word: str) -> tuple[tuple[int, ...], ...]:
     try:
-        return tuple(map(int, word.split(",")))
+        return tuple(tuple(map(int, sizes.split(","))) if sizes != "-" else ()
+                     for sizes in word.split())
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{word!r}: expected numbers, such as 1,3,224,224, or "
-                                         "'scalar'") from error
+        raise argparse.ArgumentTypeError(f"{word!r}: expected the sizes of each input, such as "
+                                         "'1,3,224,224' or '1,64 1'") from error
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
     with progress_of(options) as progress:
         progress.say(f"compiling {options.model} ..")
         given = {name: getattr(options, name) for name in OPTIONS}
-        done = compile(options.model, options.output, sizes=options.sizes,
+        done = compile(options.model, options.output, shapes=options.shapes or (),
                        device=[common.selector(name) for name in options.targets or [None]],
                        data_path=options.data_path, on_progress=progress.on_progress, **given)
     seconds = time.perf_counter() - start

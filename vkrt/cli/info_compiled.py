@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from vkrt.compiled.program import CompiledProgram
+from vkrt.executable.executable import Executable
+from vkrt.graph.wording import counted
 from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
 
@@ -20,17 +22,20 @@ def describe(path: str) -> dict[str, Any]:
             methods[name] = {
                 "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
                 "outputs": [f"{o.name}: {o}" for o in metadata.outputs],
-                "targets": {target: method.executable.figures.summary()
-                            | {"storage": method.executable.storage,
-                               "steps": method.executable.execution.steps,
-                               "mapped": sum(read.nbytes for read in
-                                             method.executable.weights.mapped)}
+                "shapes": 1 + len(program.targets_of(name)[0][1].others),
+                "targets": {target: _figures(method.largest.executable)
                             for target, method in program.targets_of(name)}}
         return {"file": path, "compiled_from": program.compiled.program,
                 "vkrt": program.compiled.vkrt, "shaders": len(program.compiled.modules),
                 "methods": methods}
     finally:
         program.close()
+
+
+def _figures(executable: Executable) -> dict[str, Any]:
+    return executable.figures.summary() | {
+        "storage": executable.storage, "steps": executable.execution.steps,
+        "mapped": sum(read.nbytes for read in executable.weights.mapped)}
 
 
 def text(data: dict[str, Any]) -> str:
@@ -45,8 +50,9 @@ def text(data: dict[str, Any]) -> str:
         lines += [f"  input   {i}" for i in method["inputs"]]
         lines += [f"  output  {o}" for o in method["outputs"]]
         for target, figures in method["targets"].items():
-            lines.append(f"  for {target}, storage {figures['storage']}: {figures['steps']:,} "
-                         "steps")
+            largest = ", at the largest shape" if method["shapes"] > 1 else ""
+            lines.append(f"  for {target}, storage {figures['storage']}: "
+                         f"{counted(figures['steps'], 'step')}{largest}")
             for label, key in (("weights", "weight_bytes"), ("mapped, no copy", "mapped"),
                                ("pool", "pool_bytes"), ("state", "state_bytes"),
                                ("activations", "activation_bytes"), ("staging", "staging_bytes"),

@@ -17,28 +17,24 @@ from vkrt.compiled.file import (
     compiled_format,
     shaders_of,
 )
+from vkrt.compiled.method import LoweredMethod, graphs_at
 from vkrt.compiled.weights import CompiledWeights
-from vkrt.dataclass import dataclass, replace
+from vkrt.dataclass import dataclass
 from vkrt.description import Description
 from vkrt.digest import sha256
-from vkrt.errors import InputError, UnsupportedError
+from vkrt.errors import UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.files import COMPILED_MAGIC as MAGIC
-from vkrt.graph.graph import Graph
 from vkrt.hints import Any, BinaryIO
 from vkrt.memory.source import Source
-from vkrt.method.instances import Shape
-from vkrt.method.kept import Kept, is_fixed
-from vkrt.method.prepare import lower_largest, prepare
 from vkrt.plan.options import LoadOptions
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.stopwatch import OnProgress
-from vkrt.runtime.refusals import with_smaller
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk.device import Device
 from vkrt.work.records import CHOICE, WorkList
-from vkrt.work.tensor import Tensor, round_up
+from vkrt.work.tensor import round_up
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,8 @@ class Compilation:
 
 
 def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, *,
-            device: Any = None, sizes: Sequence[Sequence[int]] | None = None, data_path: Any = None,
+            device: Any = None, shapes: Sequence[Sequence[Sequence[int]]] = (),
+            data_path: Any = None,
             on_progress: OnProgress | None = None, **options: Any) -> Compilation:
     """Compiles a program to a file that `vkrt.load` takes like a program, and that needs no other.
 
@@ -79,8 +76,8 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         output: path of the file; by default the program's with `.vkx` in the place of its suffix.
             It is there whole or not at all.
         device: the device, or a list of devices, as `vkrt.load` has them.
-        sizes: of every input of "forward", or of the only method, where it has dynamic shapes: the
-            compiled program runs at these.
+        shapes: of the inputs of "forward", or of the only method, where these are dynamic: the
+            compiled program runs at them and at no others. A shape has the sizes of every input.
         data_path: of the program's external data, see `vkrt.load`.
         on_progress: called with "pack", the bytes of weights that are written, and all of them;
             what it raises ends the call, and nothing is written.
@@ -93,7 +90,7 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         FormatError: a byte of the program is not what the format allows.
         InputError: an argument does not fit, or another kind of file is at `output`.
         UnsupportedError: a method needs what vkrt does not have, needs kernels on the host, or has
-            dynamic shapes and no `sizes`.
+            dynamic shapes and there are no `shapes`.
     """
     selectors = device if isinstance(device, (list, tuple)) else [device]
     with closing(Description(os.fspath(source), data_path)) as description, ExitStack() as opened:
@@ -102,13 +99,13 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         check_replaceable(name, lambda head: head.startswith(MAGIC), "a compiled program")
         devices = [one if isinstance(one, Device) else opened.enter_context(Device.open(one))
                    for one in selectors]
-        job = _Job(description, devices, LoadOptions(packed="off", **options), sizes)
+        job = _Job(description, devices, LoadOptions(packed="off", **options), shapes)
         compiled, weights = job.write(name, on_progress)
     return Compilation(
         name, tuple(target.device for target in compiled.targets),
-        (*compiled.targets[0].methods[0].methods,), len(compiled.modules),
+        compiled.targets[0].methods[0].largest.methods, len(compiled.modules),
         weights, os.path.getsize(name),
-        tuple(max(method.executable.figures.peak_bytes for method in target.methods)
+        tuple(max(method.largest.executable.figures.peak_bytes for method in target.methods)
               for target in compiled.targets))
 
 
@@ -116,7 +113,7 @@ class _Job:
     """The compilation of one program."""
 
     def __init__(self, description: Description, devices: Sequence[Device], options: LoadOptions,
-                 sizes: Sequence[Sequence[int]] | None):
+                 shapes: Sequence[Sequence[Sequence[int]]]):
         self.description = description
         self.devices = devices
         self.options = options
@@ -124,14 +121,17 @@ class _Job:
         self.names = tuple(graph.name for graph in graphs)
         self.constants = tuple(ConstantMethod(graph.name, tuple(graph.outputs))
                                for graph in graphs if graph.is_constant)
-        self.graphs = [_at(graph, sizes, len(graphs)) for graph in graphs if not graph.is_constant]
+        self.graphs = [graphs_at(graph, shapes if len(graphs) == 1 or graph.name == "forward" else
+                                 ()) for graph in graphs if not graph.is_constant]
         if not self.graphs:
             raise UnsupportedError(f"{description.source.name}: no method computes anything")
 
     def write(self, output: str, on_progress: OnProgress | None) -> tuple[Compiled, int]:
         """Writes the file; returns what it says, and the bytes of its weights."""
         sources = self.description.sources
-        works = [self._lowered(graph, device) for device in self.devices for graph in self.graphs]
+        lowered = [[LoweredMethod.of(graphs, device, self.options) for graphs in self.graphs]
+                   for device in self.devices]
+        works = [work for methods in lowered for method in methods for work in method.works]
         for work in works:
             _check_host(work, self.description.source.name)
         weights = CompiledWeights(works, sources)
@@ -140,9 +140,10 @@ class _Job:
             file.flush()
             with closing(Source.open(file.name)) as written:
                 targets = tuple(CompiledTarget(device.info.name, tuple(
-                    self._method(graph, device, written, weights) for graph in self.graphs))
-                    for device in self.devices)
-            executables = [m.executable for target in targets for m in target.methods]
+                    method.compiled(self.names, device, self.options, written, weights)
+                    for method in methods)) for device, methods in zip(self.devices, lowered))
+            executables = [executable for target in targets for method in target.methods
+                           for executable in method.executables]
             modules = _write_modules(file, executables)
             compiled = Compiled(__version__, os.path.basename(self.description.source.name),
                                 self.constants, targets, modules)
@@ -156,37 +157,6 @@ class _Job:
                 source.check_unchanged()
         return compiled, weights.nbytes
 
-    def _lowered(self, graph: Graph, device: Device) -> WorkList:
-        return with_smaller(device, lambda: lower_largest(graph, device, self.options)[1])
-
-    def _method(self, graph: Graph, device: Device, written: Source,
-                weights: CompiledWeights) -> Kept:
-        """A method on a device, its weights read from the file."""
-        prepared = prepare(graph, device, [written], self.options,
-                           lambda work, _: (weights.apply(work), [written]))
-        try:
-            kept = Kept.of_fixed(self.names, prepared)
-        finally:
-            prepared.close()
-        return replace(kept, inputs=tuple(map(_apart, kept.inputs)),
-                       outputs=tuple(map(_apart, kept.outputs)))
-
-
-def _at(graph: Graph, sizes: Sequence[Sequence[int]] | None, count: int) -> Graph:
-    """The graph of a method as it is compiled: at fixed sizes."""
-    if sizes is not None and (count == 1 or graph.name == "forward"):
-        if len(sizes) != len(graph.inputs):
-            raise InputError(f"sizes: expected those of {len(graph.inputs)} inputs of method "
-                             f"'{graph.name}', got {len(sizes)}")
-        graph = Shape(tuple(map(tuple, sizes))).resolve(graph)
-    if not is_fixed(graph):
-        raise UnsupportedError(
-            f"method '{graph.name}': its sizes, or what its inputs hold, decide what it does; a "
-            "compiled program does one thing. Name the sizes of its inputs (sizes=, --sizes), or "
-            "load the .pte file")
-    return graph
-
-
 def _check_host(work: WorkList, name: str) -> None:
     """Refuses kernels of the host, which a runtime without Python has none of."""
     kernels = sorted({step.kernel for step in work.steps if hasattr(step, "kernel")} - {CHOICE})
@@ -195,17 +165,10 @@ def _check_host(work: WorkList, name: str) -> None:
                                "program has no kernels for that; load the .pte file")
 
 
-def _apart(value: Any) -> Any:
-    """An input or output without the program's file, at the sizes that it has."""
-    if not isinstance(value, Tensor):
-        return value
-    return replace(value, constant=None, dynamic_dims=(), bounds=None)
-
-
 def _write_modules(file: BinaryIO, executables: Sequence[Executable]) -> tuple[Module, ...]:
     """Writes the SPIR-V of all shaders that executables need."""
     modules = []
-    for name in sorted({name for executable in executables for name in shaders_of(executable)}):
+    for name in sorted(shaders_of(executables)):
         file.write(bytes(-file.tell() % 4))
         code = bytes(catalog().get(name).spirv)
         modules.append(Module(name, sha256(code).hex(), file.tell(), len(code)))

@@ -11,13 +11,16 @@ All of it is little-endian. Of weights the executables say where they are, of mo
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from functools import cache
 
-from vkrt.dataclass import dataclass
+from vkrt.dataclass import dataclass, replace
 from vkrt.errors import FormatError
 from vkrt.executable.check import expect
 from vkrt.executable.executable import RECORDS, UNIONS, Executable
 from vkrt.executable.flat import Format
+from vkrt.executable.memory import MemoryFigures
+from vkrt.executable.records import ExecutionPlan
 from vkrt.files import COMPILED_MAGIC as MAGIC
 from vkrt.graph.symbols import IndexLimit, Limit, Read
 from vkrt.hints import Any
@@ -63,6 +66,67 @@ class ConstantMethod:
 
 
 @dataclass(frozen=True)
+class CompiledShape:
+    """A method at one more shape of its inputs, over the weights and states that it has.
+
+    Attributes:
+        inputs: sizes of each input.
+        outputs: tensors of the sizes that they have then, or numbers.
+        execution: the commands of a run.
+        figures: bytes of device memory while it runs.
+        limits, index_limits: as `vkrt.method.prepared.Prepared` has them.
+    """
+
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[Any, ...]
+    execution: ExecutionPlan
+    figures: MemoryFigures
+    limits: tuple[Limit, ...]
+    index_limits: tuple[IndexLimit, ...]
+
+
+@dataclass(frozen=True)
+class CompiledMethod:
+    """A method for one device.
+
+    Attributes:
+        largest: the method at the shape that needs the most memory.
+        others: at further shapes.
+    """
+
+    largest: Kept
+    others: tuple[CompiledShape, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the method."""
+        return self.largest.method
+
+    @property
+    def executables(self) -> tuple[Executable, ...]:
+        """At every shape, the largest first."""
+        return (self.largest.executable, *map(self._at, self.others))
+
+    def _at(self, shape: CompiledShape) -> Executable:
+        return replace(self.largest.executable, execution=shape.execution, figures=shape.figures)
+
+    def kept_at(self, shape: CompiledShape, executable: Executable) -> Kept:
+        """The method at a further shape."""
+        inputs = tuple(replace(value, sizes=sizes) if isinstance(value, Tensor) else value
+                       for value, sizes in zip(self.largest.inputs, shape.inputs))
+        return replace(self.largest, inputs=inputs, outputs=shape.outputs, executable=executable,
+                       limits=shape.limits, index_limits=shape.index_limits)
+
+    def check(self) -> None:
+        """Checks the method at every shape (FormatError)."""
+        self.largest.check(1)
+        count = len(self.largest.inputs)
+        for shape, executable in zip(self.others, self.executables[1:]):
+            expect(len(shape.inputs) == count, shape.inputs, f"sizes of {count} inputs")
+            self.kept_at(shape, executable).check(1)
+
+
+@dataclass(frozen=True)
 class CompiledTarget:
     """The methods of a program for one device, and for those that it fits as well.
 
@@ -72,7 +136,7 @@ class CompiledTarget:
     """
 
     device: str
-    methods: tuple[Kept, ...]
+    methods: tuple[CompiledMethod, ...]
 
 
 @dataclass(frozen=True)
@@ -103,31 +167,32 @@ class Compiled:
             FormatError: something does not fit something else.
         """
         expect(bool(self.targets), self.targets, "a target")
-        names = [method.method for method in self.targets[0].methods]
+        names = [method.name for method in self.targets[0].methods]
         known = {module.name for module in self.modules}
         for module in self.modules:
             expect(module.offset >= 0 and 0 < module.nbytes <= records - module.offset
                    and module.nbytes % 4 == 0, module, "a module before the records")
         for target in self.targets:
-            expect([method.method for method in target.methods] == names != [], names,
+            expect([method.name for method in target.methods] == names != [], names,
                    "the same methods for each target")
             for method in target.methods:
-                method.check(1)
-                for shader in shaders_of(method.executable):
+                method.check()
+                for shader in shaders_of(method.executables):
                     expect(shader in known, shader, "one of the modules of the file")
 
 
 @cache
 def compiled_format() -> Format:
     """How the records lie in files."""
-    classes = (*RECORDS, CompiledTarget, Constant, ConstantMethod, Executable, IndexLimit, Kept,
-               Limit, Module, Read)
+    classes = (*RECORDS, CompiledMethod, CompiledShape, CompiledTarget, Constant, ConstantMethod,
+               Executable, IndexLimit, Kept, Limit, Module, Read)
     return Format(Compiled, classes, UNIONS, (ReadArgument, Tensor), MAGIC, VERSION)
 
 
-def shaders_of(executable: Executable) -> list[str]:
-    """Names of the shaders that an executable needs, each once."""
-    kernels = (*executable.execution.kernels, *executable.weights.prepack.kernels)
+def shaders_of(executables: Iterable[Executable]) -> list[str]:
+    """Names of the shaders that executables need, each once."""
+    kernels = [kernel for executable in executables
+               for kernel in (*executable.execution.kernels, *executable.weights.prepack.kernels)]
     return list(dict.fromkeys(kernel.shader for kernel in kernels))
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import NoReturn
 
-from vkrt.compiled.file import Compiled, read, shaders_of
+from vkrt.compiled.file import Compiled, CompiledMethod, read, shaders_of
 from vkrt.dataclass import fields, replace
 from vkrt.digest import sha256
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.files import data_files
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
+from vkrt.hints import Any, NoReturn
 from vkrt.memory.source import Source
-from vkrt.method.kept import Kept
+from vkrt.method.instances import Shape
+from vkrt.method.prepared import Prepared
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.fit import fitted
 from vkrt.shader import catalog
@@ -55,7 +55,7 @@ class CompiledProgram:
     @property
     def method_names(self) -> tuple[str, ...]:
         """Names of all methods."""
-        return self.compiled.targets[0].methods[0].methods
+        return self.compiled.targets[0].methods[0].largest.methods
 
     @cached_property
     def constants(self) -> dict[str, tuple[Any, ...]]:
@@ -70,10 +70,10 @@ class CompiledProgram:
         """
         if method in self.constants:
             return Graph(method, [], list(self.constants[method]))
-        return self.targets_of(method)[0][1].graph
+        return self.targets_of(method)[0][1].largest.graph
 
-    def kept(self, method: str, device: Any, options: LoadOptions) -> Kept:
-        """A method for a device: of the first target that fits.
+    def prepare(self, method: str, device: Any, options: LoadOptions) -> Prepared:
+        """A method for a device, of the first target that fits; the caller closes it.
 
         Raises:
             InputError: there is no such method, or an option was decided when it was compiled.
@@ -88,30 +88,47 @@ class CompiledProgram:
         for target, found in self.targets_of(method):
             self._check_shaders(found)
             try:
-                return replace(found, executable=fitted(found.executable, device))
+                return self._prepared(found, device, options)
             except UnsupportedError as error:
                 refused.append(f"for {target}: {error}")
         raise UnsupportedError(f"{self.source.name} was not compiled for {device.info.name}, and "
                                f"what it has does not fit ({'; '.join(refused)}); compile the "
                                "program for this device")
 
-    def targets_of(self, name: str) -> list[tuple[str, Kept]]:
+    def _prepared(self, method: CompiledMethod, device: Any, options: LoadOptions) -> Prepared:
+        """A method for a device (UnsupportedError)."""
+        largest, *further = (fitted(executable, device) for executable in method.executables)
+        storages = {storage: storage for storage in largest.execution.storages}
+        others = {}
+        for shape, executable in zip(method.others, further):
+            # Weights are told by their storages, of which each is one object.
+            execution = replace(executable.execution, storages=tuple(
+                storages.get(storage, storage) for storage in executable.execution.storages))
+            kept = method.kept_at(shape, replace(executable, execution=execution))
+            others[Shape(shape.inputs)] = Prepared(
+                kept.graph, kept.executable, self.sources, None, limits=kept.limits,
+                index_limits=kept.index_limits, others={})
+        prepared = replace(method.largest, executable=largest).prepare(device, self.sources,
+                                                                       options)
+        return replace(prepared, others=others)
+
+    def targets_of(self, name: str) -> list[tuple[str, CompiledMethod]]:
         """A method of each target, with the name of its device.
 
         Raises:
             InputError: there is no such method.
         """
         found = [(target.device, method) for target in self.compiled.targets
-                 for method in target.methods if method.method == name]
+                 for method in target.methods if method.name == name]
         if not found:
             raise InputError(f"no method '{name}' in {self.source.name}; it has "
                              f"{', '.join(self.method_names)}")
         return found
 
-    def _check_shaders(self, method: Kept) -> None:
+    def _check_shaders(self, method: CompiledMethod) -> None:
         """Makes sure that the shaders are those that are installed, which are the ones that run."""
         known = {module.name: module.sha256 for module in self.compiled.modules}
-        for name in shaders_of(method.executable):
+        for name in shaders_of(method.executables):
             if sha256(bytes(catalog().get(name).spirv)).hex() != known[name]:
                 raise UnsupportedError(
                     f"{self.source.name}: its shader {name} is another one than this build of vkrt "

@@ -53,6 +53,7 @@ class Executable:
             a file or of a host's buffer in place.
         granularity: bytes that buffers and images in one block are apart, a multiple of them.
         shared_bytes: what the kernels of a workgroup may share, at most.
+        loops: iterations of all loops of one invocation, at most (`vkrt.work.target`).
     """
 
     execution: ExecutionPlan
@@ -65,6 +66,7 @@ class Executable:
     offset_alignment: int
     granularity: int
     shared_bytes: int
+    loops: int
 
 
 # Everything that an executable is made of, and what annotations of these call a union: for files

@@ -167,8 +167,9 @@ def is_fixed(graph: Graph) -> bool:
 
 def _check_tensor(tensor: Tensor) -> None:
     expect(min((0, *tensor.sizes)) == 0 and tensor.dtype in DTYPES
-           and tensor.host_dtype in ITEMSIZE and not tensor.dynamic_dims
-           and len(tensor.bounds or tensor.sizes) == len(tensor.sizes), tensor,
+           and tensor.host_dtype in ITEMSIZE
+           and len(tensor.bounds or tensor.sizes) == len(tensor.sizes)
+           and all(0 <= dim < len(tensor.sizes) for dim in tensor.dynamic_dims), tensor,
            "sizes and dtypes of a tensor")
 
 

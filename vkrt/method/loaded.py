@@ -7,7 +7,7 @@ the first run, which says how many are needed; other sizes are prepared when the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -161,7 +161,7 @@ class Loaded:
             strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
             self.reader = self._own(self._new_reader(strategy))
             weights.stream(self.reader)
-        if not self.graph.is_dynamic:
+        if not self.graph.is_dynamic and not prepared.others:
             self.instances.bind(instance)
         report.stopwatch.mark("allocate and record")
         if displaced := self.allocator.displaced_bytes:
@@ -229,7 +229,7 @@ class Loaded:
                 return self._instance(shape, prepared, state, lent)
             except PipelineError:
                 # It is prepared anew, with smaller kernels.
-                if shape != self._shape:
+                if shape != self._shape and prepared.others is None:
                     self._forget(shape, prepared)
                 raise
 
@@ -239,6 +239,8 @@ class Loaded:
         """The method at some sizes, which is prepared now unless it was lately."""
         if shape == self._shape:
             return self.prepared
+        if self.prepared.others is not None:
+            return self._compiled_at(shape, self.prepared.others)
         prepared = self._other_sizes.get(shape)
         if prepared is None:
             prepared = self._sizes(shape)
@@ -246,6 +248,14 @@ class Loaded:
                 self._forget(other, old)
             self._other_sizes.add(shape, prepared, prepared.nbytes)
         return prepared
+
+    def _compiled_at(self, shape: Shape, others: Mapping[Shape, Prepared]) -> Prepared:
+        """The method at one of the shapes that it was compiled for."""
+        if shape not in others:
+            known = ", ".join(map(str, (self._shape, *others)))
+            raise InputError(f"method '{self.graph.name}': it is not compiled for inputs of sizes "
+                             f"{shape}; it is for {known}")
+        return others[shape]
 
     def _forget(self, shape: Shape, prepared: Prepared) -> None:
         """Lets go of what was prepared for some sizes, and of the instances that run it."""

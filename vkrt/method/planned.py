@@ -19,7 +19,7 @@ from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.states import state_plan
 from vkrt.report.memory import WeightRecord
-from vkrt.work.records import WorkList
+from vkrt.work.records import Dispatch, WorkList
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,12 @@ class Planned:
     def granularity(self) -> int:
         """As `Executable.granularity`."""
         return self.memory.granularity
+
+    @property
+    def loops(self) -> int:
+        """As `Executable.loops`."""
+        return max((step.loops for step in self.work.steps if isinstance(step, Dispatch)),
+                   default=0)
 
     @property
     def executable(self) -> Executable:

@@ -37,6 +37,7 @@ from vkrt.runtime.refusals import refused_by
 from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
+from vkrt.work.target import Target
 
 # From a work list and its sources to others
 Relocate = Callable[[WorkList, Sequence[Any]], tuple[WorkList, list[Any]]]
@@ -72,7 +73,15 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
         UnsupportedError: the method needs what vkrt does not have, or weights="map" and nothing
             can be mapped.
     """
-    graph, base = lower_largest(graph, device, options)
+    return prepare_work(*lower_largest(graph, device, options), device, sources, options, relocate,
+                        store, lowered)
+
+
+def prepare_work(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any],
+                 options: LoadOptions, relocate: Relocate | None = None,
+                 store: WeightStore | None = None,
+                 lowered: Callable[[WorkList], None] | None = None) -> Prepared:
+    """The same of a method that is lowered already, to `base`."""
     work = base
     if relocate is not None:
         work, sources = relocate(base, sources)
@@ -135,16 +144,25 @@ def prepare_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], b
 def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
     """The graph at the sizes that need the most bytes of activations, and its work list."""
     graphs = largest_and_near(graph)
-    work = lower(graphs[0], target_of(device.info, options.storage, options.winograd,
-                                      options.fusions, device.features, refused_by(device)))
+    work = lower(graphs[0], target_on(device, options))
     if not graph.is_dynamic:
         # No other sizes will be lowered from it: what lowering remembers for them goes.
         return graph, replace(work, memo=None)
     if len(graphs) == 1:
         return graph, work
-    planner = _Planner(device, options)
     works = [work, *(lower(other, work.target, work) for other in graphs[1:])]
-    return max(zip(graphs, works), key=lambda entry: planner.activation_bytes(entry[1]))
+    return max(zip(graphs, works), key=lambda entry: activation_bytes(entry[1], device, options))
+
+
+def target_on(device: Any, options: LoadOptions) -> Target:
+    """What work lists are made for."""
+    return target_of(device.info, options.storage, options.winograd, options.fusions,
+                     device.features, refused_by(device))
+
+
+def activation_bytes(work: WorkList, device: Any, options: LoadOptions) -> int:
+    """Bytes of a work list's activations in device memory."""
+    return _Planner(device, options).activation_bytes(work)
 
 
 class _Search:

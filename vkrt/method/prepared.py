@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from vkrt.dataclass import dataclass
 from vkrt.executable.executable import Executable
 from vkrt.executable.records import ExecutionPlan
@@ -12,6 +14,7 @@ from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights
 
 if TYPE_CHECKING:
+    from vkrt.method.instances import Shape
     from vkrt.method.planned import Planned
 
 # Bytes of the host's memory for the records and the plan of one step (2 to 5 KB were measured)
@@ -31,6 +34,8 @@ class Prepared:
         shared: the weights that other methods of the program have brought to the device.
         limits: what elements of inputs may hold where kernels go by it.
         index_limits: what inputs may hold that are indices.
+        others: the method at all other shapes that it was compiled for; None where any is prepared
+            when it is run.
     """
 
     graph: Graph
@@ -40,6 +45,7 @@ class Prepared:
     shared: SharedWeights = SharedWeights()
     limits: tuple[Limit, ...] = ()
     index_limits: tuple[IndexLimit, ...] = ()
+    others: Mapping[Shape, Prepared] | None = None
 
     @property
     def execution(self) -> ExecutionPlan:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vkrt.dataclass import replace
+from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, TEXEL_FORMATS
@@ -38,11 +39,16 @@ def fitted(executable: Executable, device: Any) -> Executable:
         UnsupportedError: the device does not fit; the message says why.
     """
     weights, states, execution = executable.weights, executable.states, executable.execution
+    policy, limits = policy_of(device.info), dict(device.info.limits)
+    limits["maxTexelBufferElements"] = policy.max_texels or limits["maxTexelBufferElements"]
     _check_ways(executable, device)
+    _expect(policy.loop_limit is None or executable.loops <= policy.loop_limit,
+            f"its kernels loop {executable.loops:,} times, and the driver {policy.loop_limit} times"
+            " at most")
     for kernel in (*execution.kernels, *weights.prepack.kernels):
-        _check_kernel(kernel, executable.shared_bytes, device.info.limits)
+        _check_kernel(kernel, executable.shared_bytes, limits)
     for dispatch in _dispatches(executable):
-        _check_dispatch(dispatch, device.info.limits)
+        _check_dispatch(dispatch, limits)
     memory = _Memory(execution.storages, executable.granularity, device)
     return replace(
         executable, weights=replace(weights, blocks=memory.fitted(weights.blocks)),

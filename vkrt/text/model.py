@@ -15,7 +15,6 @@ import numpy as np
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.hints import Any
 from vkrt.method.states import State
-from vkrt.ops.late import limits
 from vkrt.program import Program
 
 # Methods that say how many tokens a cache holds, the first that there is
@@ -70,8 +69,9 @@ class LanguageModel:
 
     def _held(self) -> int:
         """The tokens that the method's caches hold, or that it takes at once where it has none."""
-        most = [limit.high for limit in limits(self.program.load_method(self.method).graph)]
-        return self.longest + min(most, default=0)
+        prepared = self.program.load_method(self.method).prepared
+        most = [limit.high for limit in prepared.limits]
+        return prepared.graph.inputs[0].sizes[1] + min(most, default=0)
 
     def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
         """Logits, float32 [V], of the token after these.

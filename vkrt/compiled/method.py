@@ -1,0 +1,162 @@
+"""One method for one device: from its graphs to what a compiled program has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vkrt.compiled.file import CompiledMethod, CompiledShape
+from vkrt.compiled.weights import CompiledWeights
+from vkrt.dataclass import dataclass, replace
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.executable.executable import Executable
+from vkrt.executable.memory import Block
+from vkrt.graph.graph import Graph
+from vkrt.graph.symbols import Symbol
+from vkrt.hints import Any
+from vkrt.memory.source import Source
+from vkrt.method.instances import Shape
+from vkrt.method.kept import Kept, is_fixed
+from vkrt.method.prepare import activation_bytes, prepare_sizes, prepare_work, target_on
+from vkrt.ops.lowering import lower
+from vkrt.plan.options import LoadOptions
+from vkrt.runtime.refusals import with_smaller
+from vkrt.work.records import WorkList
+from vkrt.work.tensor import Tensor
+
+
+def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[Graph]:
+    """The graphs of a method at the shapes at which it is compiled.
+
+    Args:
+        shapes: the sizes of each input; none for a method that has no dynamic shapes.
+
+    Raises:
+        InputError: the sizes of a shape do not fit.
+        UnsupportedError: there have to be shapes, or values of inputs decide what the method does.
+    """
+    if graph.reads or any(isinstance(value, Symbol) for value in graph.inputs):
+        raise UnsupportedError(f"method '{graph.name}': what its inputs hold decides sizes, and a "
+                               "compiled program does one thing for each shape; load the .pte file")
+    if not shapes and not is_fixed(graph):
+        raise UnsupportedError(f"method '{graph.name}' has dynamic shapes: name those that the "
+                               "compiled program is to have (shapes=, --shape), or load the .pte "
+                               "file")
+    found = []
+    for shape in dict.fromkeys(tuple(map(tuple, shape)) for shape in shapes):
+        if len(shape) != len(graph.inputs):
+            raise InputError(f"shapes: expected the sizes of {len(graph.inputs)} inputs of method "
+                             f"'{graph.name}', got {len(shape)}")
+        resolved = Shape(shape).resolve(graph)
+        found.append(replace(resolved, input_names=graph.input_names,
+                             output_names=graph.output_names) if resolved is not graph else graph)
+    return found or [graph]
+
+
+@dataclass(frozen=True)
+class LoweredMethod:
+    """The work lists of a method at all shapes.
+
+    Attributes:
+        graphs: the largest first.
+        works: their work lists. The first has the weights of all of them.
+    """
+
+    graphs: tuple[Graph, ...]
+    works: tuple[WorkList, ...]
+
+    @classmethod
+    def of(cls, graphs: Sequence[Graph], device: Any, options: LoadOptions) -> LoweredMethod:
+        """Lowers a method for a device."""
+        return with_smaller(device, lambda: cls._lowered(graphs, device, options))
+
+    @classmethod
+    def _lowered(cls, graphs: Sequence[Graph], device: Any, options: LoadOptions) -> LoweredMethod:
+        target = target_on(device, options)
+        base = lower(graphs[0], target)
+        works = [base, *(lower(graph, target, base) for graph in graphs[1:])]
+        order = sorted(range(len(graphs)), reverse=True,
+                       key=lambda number: activation_bytes(works[number], device, options))
+        ordered = tuple(graphs[number] for number in order)
+        # Each of them may read weights in a layout that none before it does.
+        base = lower(ordered[0], target)
+        for graph in ordered[1:]:
+            work = lower(graph, target, base)
+            if len(work.prepacks) > len(base.prepacks):
+                base = replace(base, storages=work.storages, prepacks=work.prepacks,
+                               memo=replace(base.memo, weights=work.memo.weights))
+        return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
+
+    def compiled(self, names: Sequence[str], device: Any, options: LoadOptions, written: Source,
+                 weights: CompiledWeights) -> CompiledMethod:
+        """The method with its weights read from the compiled program.
+
+        Args:
+            names: of all methods of the program.
+            written: the file of the compiled program, which has the weights already.
+        """
+        prepared = prepare_work(self.graphs[0], self.works[0], device, [written], options,
+                                lambda work, _: (weights.apply(work), [written]))
+        try:
+            kept = Kept.of_fixed(names, prepared)
+            others, loops = [], kept.executable.loops
+            for graph, work in zip(self.graphs[1:], self.works[1:]):
+                sized = prepare_sizes(graph, work, prepared, device, options)
+                loops = max(loops, sized.plan.loops)
+                others.append(CompiledShape(
+                    Shape.of_graph(graph, ()).sizes, tuple(map(_apart, graph.outputs)),
+                    sized.plan.execution, sized.plan.figures, sized.limits, sized.index_limits))
+        finally:
+            prepared.close()
+        varied = [{shape.inputs[number] for shape in others} for number in range(len(kept.inputs))]
+        return CompiledMethod(replace(
+            kept, inputs=tuple(_with_sizes(value, sizes) for value, sizes in zip(kept.inputs,
+                                                                                 varied)),
+            outputs=tuple(map(_apart, kept.outputs)),
+            executable=_with_room(replace(kept.executable, loops=loops), others)), tuple(others))
+
+
+def _apart(value: Any) -> Any:
+    """An input or output without the program's file, at the sizes that it has."""
+    if not isinstance(value, Tensor):
+        return value
+    return replace(value, constant=None, dynamic_dims=(), bounds=None)
+
+
+def _with_sizes(value: Any, others: set[tuple[int, ...]]) -> Any:
+    """An input that may have these sizes, too."""
+    if not isinstance(value, Tensor):
+        return value
+    dims = tuple(dim for dim, size in enumerate(value.sizes)
+                 if any(sizes[dim] != size for sizes in others))
+    bounds = tuple(max((size, *(sizes[dim] for sizes in others)))
+                   for dim, size in enumerate(value.sizes))
+    return replace(_apart(value), dynamic_dims=dims, bounds=bounds if dims else None)
+
+
+def _with_room(executable: Executable, others: Sequence[CompiledShape]) -> Executable:
+    """The executable with blocks of activations that have room for all shapes, so that none of them
+    makes the arena grow."""
+    most: dict[tuple[str, int], int] = {}
+    for shape in others:
+        for block in shape.execution.blocks:
+            key = block.kind, block.type_bits
+            most[key] = max(block.nbytes, most.get(key, 0))
+
+    def roomy(block: Block) -> Block:
+        return replace(block, nbytes=max(block.nbytes, most.get((block.kind, block.type_bits), 0)))
+
+    execution, figures = executable.execution, executable.figures
+    blocks = tuple(map(roomy, execution.blocks))
+    more = {kind: sum(new.nbytes - old.nbytes for new, old in zip(blocks, execution.blocks)
+                      if new.kind == kind) for kind in ("activation", "host", "spill")}
+    if not any(more.values()):
+        return executable
+    run = figures.run_bytes + more["activation"] + more["host"]
+    figures = replace(
+        figures, activation_bytes=figures.activation_bytes + more["activation"],
+        host_bytes=figures.host_bytes + more["host"],
+        spill_bytes=figures.spill_bytes + more["spill"],
+        peak_bytes=(max(figures.peak_bytes, figures.weight_bytes + run)
+                    if figures.order == "lazy"
+                    else figures.peak_bytes + run - figures.run_bytes))
+    return replace(executable, execution=replace(execution, blocks=blocks), figures=figures)
