@@ -17,6 +17,7 @@ LINES = (
     ("__init__",),
     ("serve",),
     ("packer", "requirements", "text", "executorch"),
+    ("loading",),
     ("program",),
     ("compiled",),
     ("description",),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vkrt.compiled.compiler import Compilation, compile
     from vkrt.executable.lending import DeviceBuffer, Semaphore
     from vkrt.files import verify
+    from vkrt.loading import load
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from vkrt.method.states import State
     from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
-    from vkrt.program import Program, load
+    from vkrt.program import Program
     from vkrt.report.memory import MemoryReport, Phase
     from vkrt.requirements import Requirements, required_features
     from vkrt.text.generate import generate
@@ -106,7 +107,8 @@ _LAZY = {
     "vkrt.method.states": ("State",),
     "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),
-    "vkrt.program": ("Program", "load"),
+    "vkrt.loading": ("load",),
+    "vkrt.program": ("Program",),
     "vkrt.report.memory": ("MemoryReport", "Phase"),
     "vkrt.requirements": ("Requirements", "required_features"),
     "vkrt.text.generate": ("generate",),

@@ -6,7 +6,6 @@ file --mapped--> pte.Program --> graph.Graph --> ops: WorkList --> plan: MemoryP
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -25,7 +24,6 @@ from vkrt.method.method import Method
 from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
 from vkrt.method.states import State
-from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
 from vkrt.report.stopwatch import OnProgress
@@ -434,91 +432,3 @@ def _converter(outputs: str) -> Callable[[Any], Any]:
         raise InputError(f"outputs='torch' needs PyTorch, which cannot be imported ({error}); pip "
                          "install torch") from error
     return lambda result: from_dlpack(result) if hasattr(result, "__dlpack__") else result
-
-
-def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
-         memory_budget: int | str | None = None, stream_lookahead: int | None = None,
-         prefetch: str = "auto", keep_cached: bool | None = None,
-         packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
-         fusions: str = "on", specialize: str = "few",
-         pipeline_cache: str | os.PathLike[str] = "auto",
-         plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
-         chunk: int = DEFAULT_CHUNK, data_path: Any = None,
-         on_progress: OnProgress | None = None) -> Program:
-    """Loads a program onto a device.
-
-    Args:
-        source: path of a `.pte` file, or its bytes.
-        device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
-            open `vkrt.Device`, which stays the caller's.
-        storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" for the driver's
-            own default.
-        weights: how weights get from the file to the kernels. "auto" maps what can be mapped where
-            the device shares the host's memory: the kernels then read the file's own bytes, if the
-            driver is known to read them or a trial shows it (once per version of the driver, in a
-            device of its own). Other weights are copied once, with as few steps as the device
-            allows. "map" maps with any driver, tried or not (one that cannot read the mapping loses
-            the device), and fails if no weight can be mapped; "direct" copies everything, without
-            staging where the host sees the device's memory; "copy" copies everything through
-            staging; "stream" is "direct" with all weights loaded anew in every run, unless a budget
-            leaves room for them.
-        memory_budget: the maximum of bytes on the device, such as 300MB, or "smallest"; weights
-            that do not fit are streamed (default: no maximum). A number or a text; staging counts.
-            Streamed weights pass through a pool in every run.
-        stream_lookahead: how many wait points ahead of its use a streamed weight begins to load, 0
-            for no overlap (default: what the plan finds best).
-        prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
-            or "auto".
-        keep_cached: whether the system's cache may keep what was copied from the file (default:
-            only where the file is small beside the machine's memory).
-        packed: the file of packed weights, "off", or "auto" for the one beside the program, which
-            `vkrt.pack` made. A file that does not fit or is damaged is ignored, and
-            `Program.memory.notes` says why. Where the program has another time of change than when
-            it was packed (a copy of it), all of it is read once to compare.
-        winograd: whether 3x3 convolutions run in Winograd's transformed domain, with a quarter of
-            the multiplications: "auto" where the driver is then faster and the scratch memory fits
-            into unused bytes of the arena, so that the peak stays as it is; "always" where the
-            driver is then faster, in a larger arena if need be; "off".
-        fusions: whether kernels do what follows them too, such as activations: "on" or "off". In
-            fp32, and for quantized tensors, the results are the same.
-        specialize: which sizes are compiled into the kernels: the few that the driver's row names,
-            all of them or none ("few", "all", "none"). The others are passed to a kernel when it
-            runs, and layers that differ in them alone share its pipeline. The results are the same.
-        pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
-            one in the user's cache folder (where the driver has something to keep; or for what
-            `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
-            damaged, is ignored and written anew. A device that is passed has the one it was opened
-            with.
-        plan_cache: the folder that keeps what was worked out for a program, "off", or "auto" for
-            the one in the user's cache folder (or for what `VKRT_PLAN_CACHE` says). A program whose
-            sizes are fixed then loads in less time from its second load on: it is read no more, but
-            for its weights. A plan of another program, another device or another vkrt is none, and
-            so is one that is damaged. A folder that others can write is not used.
-        order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
-            least memory) or "eager" (for comparison).
-        chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is
-            made smaller where that lowers the peak.
-        data_path: where constants are that were exported apart from the program: the path of a
-            `.ptd` file (or its bytes), or several of those. Weights in them are treated as those of
-            the program are. Their bytes are not compared with their names; `vkrt.verify` does.
-        on_progress: called with the name of a part of the load, the bytes of it that are done, and
-            all of them: with equal numbers, 0 where it has no bytes, when the part is done, and of
-            "weights" also before. What it raises ends the load.
-
-    Returns:
-        The program, to be closed (`with vkrt.load(..) as program:`).
-
-    Raises:
-        OSError: a file cannot be read.
-        FormatError: a byte of it is not what the format allows, or a constant is in none of the
-            data files (the message names it), or they differ about one.
-        InputError: an option is none of those allowed, or the budget is too small (the message
-            says which is the smallest possible).
-        UnsupportedError: it needs what vkrt or the device does not have.
-        VulkanError: LoaderError without a driver, DeviceMemoryError when memory runs out, ...
-    """
-    return Program(source, device, LoadOptions(
-        storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
-        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
-        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path, on_progress)
