@@ -87,7 +87,9 @@ PYTHON = [(name, code) for name, text in TEXTS.items()
 COMMANDS = [(name, *found) for name, text in TEXTS.items() for found in re.findall(
     r"^    \$ (vkrt .*?)(?:  +\((.*)\))?\n((?:    (?!\$ ).*\n)*)", text, re.MULTILINE)]
 # What an output has of the machine: the driver and its versions, and times
-OF_THE_MACHINE = re.compile(r"llvmpipe \(LLVM [\d.]+, \d+ bits\)|\d+(?:\.\d+)? m?s\b")
+OF_THE_MACHINE = re.compile(r"llvmpipe \(LLVM [\d.]+, \d+ bits\)|\d+(?:\.\d+)? m?s\b"
+                            # Which kernels are compiled into a file is for the profile to say
+                            r"|(?<=vkx, )[\d.]+ MB|\d+ shaders")
 NUMBER = re.compile(r"(?<![\w.,])-?\d+\.\d+(?:e[-+]\d+)?")
 
 

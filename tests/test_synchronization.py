@@ -76,7 +76,7 @@ def run_images() -> None:
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
     treat_as_discrete(True)
     with Device.open() as device:
-        prepare._largest = lambda *_: images_beside_spills(device)
+        prepare.lower_largest = lambda *_: images_beside_spills(device)
         graph, _ = images_beside_spills(device)
 
         def method(**options):
