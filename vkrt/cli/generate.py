@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vkrt.cli import common
+from vkrt.cli import common, take_interrupts
 from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
 from vkrt.hints import Any
@@ -108,6 +108,7 @@ def execute(options: argparse.Namespace) -> int:
                       options.repeat_last_n)
     with load_shown(options) as program:
         writer = _Writer(options, tokenizer, sampler, program)
+        take_interrupts()  # which end an answer, and not the command
         if options.chat:
             writer.converse(_turns(prompt))
         else:

@@ -10,7 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
-from vkrt.cli import common
+from vkrt.cli import common, take_interrupts
 from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
 from vkrt.cli.progress import add_progress
 from vkrt.errors import InputError, UnsupportedError, missing_package
@@ -87,6 +87,7 @@ def execute(options: argparse.Namespace) -> int:
               f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
         # It says, too, that a client has gone.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
+        take_interrupts()  # the server ends what it does first
 
         class Server(uvicorn.Server):
             def handle_exit(self, sig: int, frame: Any) -> None:
