@@ -78,7 +78,7 @@ def on_host():
 
 @pytest.fixture
 def exact_sizes(device):
-    """Buffers of exactly the bytes of their tensors, whatever the driver's row says."""
+    """Buffers of exactly the bytes of their tensors, whatever the driver's profile says."""
     from dataclasses import replace
 
     from vkrt.device.policy import overridden, policy_of

@@ -379,6 +379,26 @@ def test_a_full_disk_leaves_nothing(tmp_path, option, name, head, there):
     assert done.stderr.startswith("vkrt: ") and f"No space left on device: '{name}'" in done.stderr
 
 
+def test_what_numpy_cannot_write_names_the_file(tmp_path):
+    """Its error of a part that was not written has neither a number nor a name."""
+    code = """
+import resource, sys
+import numpy as np
+from vkrt.replaceable import replacing
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    with replacing(sys.argv[1]) as file:
+        np.save(file, np.zeros(100_000))
+except OSError as error:
+    print(error, end="")
+"""
+    name = str(tmp_path / "out.npy")
+    done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True,
+                          check=True)
+    assert done.stdout.count(name) == 1 and " written" in done.stdout
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.driver
 def test_an_output_keeps_who_may_read_it(capsys, tmp_path):
     """It takes the place of the file that was there, also behind a link."""

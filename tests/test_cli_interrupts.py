@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
 
 import numpy as np
 import pytest
-from support import MODELS, same_bits
+from support import MODELS, same_bits, write_tokenizer
 from test_interrupts import chain
 
 import vkrt
 from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_of
 
-MLP = str(MODELS / "mlp.pte")
+MLP, LLAMA = str(MODELS / "mlp.pte"), str(MODELS / "llama.pte")
+
+
+@pytest.fixture
+def lines(tmp_path, monkeypatch):
+    """Command lines by name, of commands that load; caches are in a folder of the test's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = [LLAMA, "--tokenizer", str(write_tokenizer(tmp_path))]
+    return {"run": ["run", MLP], "generate": ["generate", *text, "--prompt", "w7 w33"],
+            "serve": ["serve", *text, "--port", "0"]}
+
+
+def is_interrupted(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether a command ended as by Ctrl-C, with a line, and left no half of a file."""
+    left = [name for _, _, names in os.walk(os.environ["XDG_CACHE_HOME"]) for name in names
+            if name.endswith(".tmp")]
+    return (done.returncode, done.stdout, done.stderr, left) == (
+        130, "", "vkrt: interrupted\n", [])
 
 
 def command(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -47,6 +65,54 @@ def test_during_the_imports(module):
     assert (done.returncode, done.stderr) == (130, "vkrt: interrupted\n")
 
 
+@pytest.mark.parametrize(("name", "module"), [
+    ("generate", "vkrt.cli.generate"), ("generate", "vkrt.text.grammar"),
+    ("generate", "tokenizers"), ("serve", "uvicorn"), ("serve", "vkrt.serve.service"),
+    ("serve", "vkrt.serve.openai")])
+def test_during_the_imports_of_commands_that_take_interrupts(lines, name, module):
+    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
+    assert is_interrupted(command(DURING_IMPORT, module, *lines[name]))
+
+
+# The signal comes when a call of a function begins, and the function is in Python.
+DURING_CALL = """
+    import importlib, signal, sys
+    module, path, count = sys.argv.pop(1), sys.argv.pop(1), int(sys.argv.pop(1))
+    *names, name = path.split(".")
+    owner = importlib.import_module(module)
+    for part in names:
+        owner = getattr(owner, part)
+    called = getattr(owner, name)
+    def interrupted(*arguments, **keywords):
+        global count
+        count -= 1
+        if not count:
+            signal.raise_signal(signal.SIGINT)
+        return called(*arguments, **keywords)
+    setattr(owner, name, interrupted)
+"""
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize(("name", "module", "path", "count"), [
+    ("generate", "vkrt.text.tokenizer", "Tokenizer.__init__", 1),
+    ("generate", "vkrt.program", "Program.__init__", 1),
+    ("generate", "vkrt.cli.progress", "Progress.on_progress", 1),
+    ("generate", "vkrt.cli.progress", "Progress.on_progress", 5),
+    ("generate", "vkrt.text.model", "LanguageModel.__init__", 1),
+    ("serve", "socket", "create_server", 1),
+    ("serve", "vkrt.program", "Program.__init__", 1),
+    ("serve", "vkrt.cli.progress", "Progress.on_progress", 1),
+    ("serve", "vkrt.cli.progress", "Progress.on_progress", 5),
+    ("serve", "vkrt.text.tokenizer", "Tokenizer.__init__", 1),
+    ("serve", "vkrt.serve.conversations", "Conversations.__init__", 1),
+    ("serve", "vkrt.serve.service", "Service.app", 1),
+])
+def test_during_the_load_of_commands_that_take_interrupts(lines, name, module, path, count):
+    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
+    assert is_interrupted(command(DURING_CALL, module, path, str(count), *lines[name]))
+
+
 # A load never ends, in C, where Python hears no signals, as in a driver that compiles; or what an
 # interruption has to wait for does not.
 HANGING = """
@@ -62,14 +128,21 @@ HANGING = """
 """
 
 
+@pytest.mark.parametrize("name", ["run", "generate", "serve"])
 @pytest.mark.parametrize("wait", ["wait()", """
         try:
             time.sleep(3600)
         finally:
-            wait()"""], ids=["compiling", "closing"])
-def test_what_python_does_not_get_out_of(wait):
-    done = command(HANGING.format(wait=wait), "run", MLP)
-    assert (done.returncode, done.stderr) == (130, "vkrt: interrupted\n")
+            wait()""", """
+        class Lost:
+            def __del__(self):
+                time.sleep(3600)
+        Lost()
+        wait()"""], ids=["compiling", "closing", "lost"])
+def test_what_python_does_not_get_out_of(lines, name, wait):
+    """Not even where an interruption is lost: Python raises it where nobody can catch it."""
+    pytest.importorskip("uvicorn" if name == "serve" else "tokenizers")
+    assert is_interrupted(command(HANGING.format(wait=wait), *lines[name]))
 
 
 def test_without_a_signal_nothing_ends():

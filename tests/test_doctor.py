@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import pwd
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy
 import pytest
 
 from vkrt.cli import selftest
 from vkrt.cli.main import main
+from vkrt.cli.report import private
 from vkrt.errors import DeviceLostError
+from vkrt.version import __version__
 
 pytestmark = pytest.mark.driver
 FEW = selftest.PROGRAMS[:2]
@@ -81,3 +91,92 @@ def test_a_device_that_is_lost_ends_it(monkeypatch, capsys):
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "the test ended: DeviceLostError" in said and "\nceiling " not in said
+
+
+# The report
+
+
+@pytest.mark.usefixtures("few")
+def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MESA_DEBUG", "silent")
+    assert main(["doctor", "--quick", "--report"]) == 0
+    printed, note = capsys.readouterr()
+    report = Path("vkrt-report.txt").read_text()
+    assert report.startswith(f"report    of vkrt doctor {__version__}\n")
+    assert report.endswith(printed) and printed.endswith("12 programs, none wrong\n")
+    for line in (f"kernel    Linux {platform.release()} {platform.machine()}",
+                 f"python    CPython {platform.python_version()}",
+                 f"package   numpy {numpy.__version__}", "variable  MESA_DEBUG=silent",
+                 f"driver    {device.info.driver_name} {device.info.driver_info}"):
+        assert f"\n{line}\n" in report
+    assert note == "vkrt: wrote vkrt-report.txt; read it before you show it to others\n"
+    # Another report is written over, with the figures for programs beside it, another file is not.
+    assert main(["doctor", "--quick", "--json", "--report", "vkrt-report.txt"]) == 0
+    assert json.loads(capsys.readouterr().out)["wrong"] is False
+    Path("letter.txt").write_text("Dear")
+    assert main(["doctor", "--report", "letter.txt"]) == 2
+    assert "--report: a file is there that is not a report" in capsys.readouterr().err
+    assert sorted(os.listdir()) == ["letter.txt", "vkrt-report.txt"]
+
+
+@pytest.mark.usefixtures("few")
+def test_a_report_has_nothing_private(tmp_path, monkeypatch, capsys):
+    home = tmp_path / "home" / "alice"
+    home.mkdir(parents=True)
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USER", "alice")
+    monkeypatch.setattr(platform, "node", lambda: pytest.fail("nobody asks for the machine's name"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: SimpleNamespace(
+        pw_name="alice", pw_dir=str(home)))
+    for name in ("VKRT_API_KEY", "MESA_TOKEN", "AWS_SECRET_ACCESS_KEY", "SOMETHING"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("VK_LAYER_PATH", f"{home}/layers:/mnt/alice-disk/layers")
+    assert main(["doctor", "--quick", "--report"]) == 0
+    report = Path("vkrt-report.txt").read_text()
+    assert "\nvariable  VK_LAYER_PATH=~/layers:/mnt/USER-disk/layers\n" in report
+    assert "alice" not in report and "hunter2" not in report
+    # What is no path stays: alice may be a word.
+    assert private("alice /opt/alice/x") == "alice /opt/USER/x"
+    assert private(f"{home} {home}-two") == f"~ {home.parent}/USER-two"
+
+
+def test_a_report_of_what_does_not_work(tmp_path, monkeypatch, capsys):
+    """It ends with the error, whether there is no driver or a fault of vkrt's own."""
+    file = tmp_path / "report.txt"
+    code = "from vkrt.cli.main import main; raise SystemExit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor", "--report", file], check=False, text=True,
+        capture_output=True,
+        env=os.environ | dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), "/nowhere.json"))
+    assert done.returncode == 1 and "wrote" not in done.stderr
+    report = file.read_text()
+    assert "\nvariable  VK_DRIVER_FILES=/nowhere.json\n" in report
+    assert "\ndevices   LoaderError: " in report and "/nowhere.json is not there" in report
+    assert report.splitlines()[-2].startswith("error     LoaderError: ")
+    assert report.endswith("\nresult    none: vkrt doctor did not come to its end\n")
+
+    monkeypatch.setattr(selftest, "run", lambda device: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["doctor", "--report", str(file)])
+    report = file.read_text()
+    assert "\nlimit     " in report and "\nerror     Traceback" in report
+    assert "\nerror     ZeroDivisionError: " in report and report.endswith("to its end\n")
+
+
+def test_a_driver_that_ends_the_process_leaves_a_report(tmp_path):
+    file = tmp_path / "report.txt"
+    code = """
+import os
+from vkrt.cli import main, selftest
+first, second, *_ = selftest.PROGRAMS
+graph = selftest._graph
+selftest.PROGRAMS = first, second
+selftest._graph = lambda program, dtype: os._exit(9) if program is second else graph(program, dtype)
+raise SystemExit(main.main())
+"""
+    done = subprocess.run([sys.executable, "-c", code, "doctor", "--report", file], check=False)
+    assert done.returncode == 9 and os.listdir(tmp_path) == [file.name]
+    report = file.read_text()
+    assert "\nlimit     " in report and report.endswith("to its end\n")

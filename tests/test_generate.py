@@ -16,6 +16,7 @@ from support import MODELS, write_letters, write_tokenizer
 
 import vkrt
 from vkrt.cli.main import main
+from vkrt.program import Program
 from vkrt.text import answer, saved
 from vkrt.text.grammar import Grammars
 from vkrt.text.model import LanguageModel, Session
@@ -190,6 +191,20 @@ def test_a_session_of_another_model(device, tmp_path):
                 saved.load_session(tmp_path / "other.npz", session)
 
 
+def test_a_session_is_its_owners_alone(device, tmp_path):
+    """A conversation is nothing for others, unless the owner has said so of the file."""
+    file, link = tmp_path / "a.session", tmp_path / "link"
+    link.symlink_to(file)
+    with vkrt.load(MODELS / "llama.pte", device) as program:
+        session = Session(LanguageModel(program))
+        session.add([1, 2, 3])
+        saved.save_session(link, session)
+        assert link.is_symlink() and file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o640)
+        saved.save_session(file, session)
+    assert file.stat().st_mode & 0o777 == 0o640 and len(list(tmp_path.iterdir())) == 2
+
+
 def test_what_was_saved_stays_where_saving_fails(device, tmp_path, monkeypatch):
     file = tmp_path / "a.session"
     with vkrt.load(MODELS / "llama.pte", device) as program:
@@ -216,6 +231,31 @@ def test_turns_read_only_what_is_new(words, run):
                          stdin="w9\n\nw10 w11\n"))
     assert len(turns) == 2
     assert turns[1]["prompt_tokens"] < turns[0]["prompt_tokens"] + turns[0]["tokens"] + 6
+
+
+@pytest.mark.parametrize(("template", "said"), [
+    (None, "no chat template; expected chat_template.jinja"),
+    ("{% for m in", "the chat template says: "),
+    ("{{ raise_exception('only for tools') }}", "the chat template says: only for tools"),
+    ("{{ messages[0].role | no_such_filter }}", "the chat template says: No filter named"),
+])
+def test_a_template_that_cannot_be_used_is_refused_before_the_load(
+        words, run, tmp_path, monkeypatch, template, said):
+    (tmp_path / "tokenizer_config.json").unlink()
+    if template is not None:
+        (tmp_path / "chat_template.jinja").write_text(template)
+    monkeypatch.setattr(Program, "__init__", lambda *_: pytest.fail("it is loaded"))
+    code, out, err = run(*words, "--chat", stdin="w7\n")
+    assert (code, out, err.count("\n")) == (2, "", 1) and f"vkrt: {tmp_path}: {said}" in err
+
+
+def test_a_template_that_takes_no_system_message(words, run, tmp_path, monkeypatch):
+    """It is refused where there is one, and only then."""
+    (tmp_path / "chat_template.jinja").write_text(
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}w1")
+    turns_of(run(*words, "--chat", "--json", stdin="w7\n"))
+    monkeypatch.setattr(Program, "__init__", lambda *_: pytest.fail("it is loaded"))
+    assert run(*words, "--chat", "--system", "w3", stdin="w7\n")[0] == 2
 
 
 def test_commands_of_a_conversation(words, run, tmp_path):

@@ -33,9 +33,68 @@ def test_the_documents_are_found():
 
 
 def test_the_readme_is_short():
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 170
     glossary = TEXTS["vkrt/README.md"].split("## Glossary\n")[1].split("\n## ")[0]
     assert len(glossary.splitlines()) < 40
+
+
+# What somebody wants to know first comes first, each with words that it cannot do without.
+SECTIONS = {
+    "vkrt": ["| ExecuTorch's own Vulkan runtime |", "| ncnn |", "| ONNX Runtime", "| llama.cpp |"],
+    "Where it runs": ["GPU", "Linux", "Python 3.10 to 3.14", "Raspberry Pi", "Android"],
+    "Quickstart": ["git clone", "tools/quickstart", "minutes", "Nothing is published yet"],
+    "Memory": ["![", "memory_budget"],
+    "In Python": ["```python", "VkrtError"],
+    "On the command line": ["$ vkrt info", "$ vkrt run", "Exit codes", "doctor"],
+    "How to export a program": ["fp32", "fp16", "Dynamic shapes", "PT2E", "4-bit weights"],
+    "Text, and a server": ["vkrt generate", "vkrt serve", "OpenAI"],
+    "In C": ["vkrt-config", "find_package(vkrt)"],
+    "Limits": ["Not there yet"],
+    "Where to read on": ["vkrt/README.md", ".github/CONTRIBUTING.md"],
+}
+
+
+def test_the_readme_has_its_sections_in_order():
+    parts = re.split(r"^##? (.*)\n", README, flags=re.MULTILINE)[1:]
+    assert parts[::2] == list(SECTIONS)
+    for name, text in zip(parts[::2], parts[1::2]):
+        missing = [words for words in SECTIONS[name] if words not in text]
+        assert not missing, f"{name}: {missing}"
+
+
+def test_what_the_readme_promises_is_what_is_planned():
+    """Programs of fixed sizes take what is planned, dynamic ones at most that."""
+    assert "measured = planned to the byte (dynamic shapes: never above)" in README
+
+
+# Lines of the README for a shell that are not a `$ vkrt` (those are run below): which test runs
+# them, or the words beside them that say what they need.
+SHELL = {
+    "git clone URL vkrt && cd vkrt": "URL: where you found this page",
+    "tools/quickstart": ".ci/run: bash tools/quickstart",
+    ". .venv/bin/activate": "tests/test_scripts.py: test_the_quickstart_says_how_to_go_on",
+    "vkrt info tests/models/toy.pte": "tests/test_readme.py: test_commands",
+    "vkrt run tests/models/mlp.pte --input tests/models/mlp.npz":
+        "tests/test_readme.py: test_commands",
+    "python tools/export/checkpoint.py FOLDER model.pte --quantize 4w --embedding --context 2048":
+        "tests/executorch/test_recipes.py: test_a_language_model",
+    "cc host.c -o host $(vkrt-config --cflags --libs)":
+        "tests/capi/test_capi_readme.py: test_examples",
+}
+
+
+def test_every_line_for_a_shell_is_run_or_says_what_it_needs():
+    lines = re.findall(r"^ {4,6}(?:\$ )?((?:git|tools/|\.|vkrt|python|pip|cc) ?\S.*?)(?:  .*)?$",
+                       README, re.MULTILINE)
+    run = {command for name, command, *_ in COMMANDS if name == "README.md"}
+    assert set(lines) - run == set(SHELL) - run
+    for line, where in SHELL.items():
+        path, _, words = where.partition(": ")
+        if (ROOT / path).is_file():
+            assert words in (ROOT / path).read_text(encoding="utf-8"), line
+            assert "test_commands" not in words or line in run
+        else:
+            assert where in README, line
 
 
 def test_list_of_operators_is_up_to_date():

@@ -142,7 +142,7 @@ def test_conversations(tmp_path):
     with pytest.raises(vkrt.InputError, match="chat template says: no such role"):
         tokenizer.chat([{"role": "owl", "content": ""}])
     (tmp_path / "tokenizer_config.json").unlink()
-    with pytest.raises(vkrt.UnsupportedError, match="no chat template"):
+    with pytest.raises(vkrt.InputError, match="no chat template; expected chat_template.jinja"):
         vkrt.Tokenizer(tmp_path).chat(messages)
     (tmp_path / "chat_template.jinja").write_text("{{ messages | length }}")
     assert vkrt.Tokenizer(tmp_path).chat(messages) == "3"

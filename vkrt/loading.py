@@ -57,9 +57,10 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             driver is then faster, in a larger arena if need be; "off".
         fusions: whether kernels do what follows them too, such as activations: "on" or "off". In
             fp32, and for quantized tensors, the results are the same.
-        specialize: which sizes are compiled into the kernels: the few that the driver's row names,
-            all of them or none ("few", "all", "none"). The others are passed to a kernel when it
-            runs, and layers that differ in them alone share its pipeline. The results are the same.
+        specialize: which sizes are compiled into the kernels: the few that the driver's profile
+            names, all of them or none ("few", "all", "none"). The others are passed to a kernel
+            when it runs, and layers that differ in them alone share its pipeline. The results are
+            the same.
         pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
             one in the user's cache folder (where the driver has something to keep; or for what
             `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is

@@ -61,9 +61,12 @@ def check_replaceable(path: str | os.PathLike[str], is_such: Callable[[bytes], b
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write to, which takes the name at the end if all goes well; if not nothing is left,
     and a file that was there stays. A device or a pipe is written to as it is.
+
+    Args:
+        mode: of a new file, less what the umask takes away; one that was there keeps its own.
 
     Raises:
         OSError: it cannot be written, with its name.
@@ -81,7 +84,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 yield file
             return
         try:
-            with open(temporary, "xb") as file:
+            with open(temporary, "xb",
+                      opener=lambda name, flags: os.open(name, flags, mode)) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -92,6 +96,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
     except OSError as error:
+        if error.errno is None:  # numpy's, which would not show a name either
+            raise OSError(f"{os.fspath(path)}: {error}") from error
         if error.filename in (None, temporary):  # errors of writing have none
             error.filename = os.fspath(path)
         raise

@@ -186,6 +186,32 @@ def test_many_clients_at_once(server, expected):
     assert b'path="/v1/chat/completions",status="200"} 128' in metrics and status == 200
 
 
+@pytest.mark.parametrize("template", [None, "{% for m in", "{{ raise_exception('no') }}"])
+def test_a_template_that_cannot_be_used(device, tmp_path, template):
+    """Texts without one go on."""
+    with serving_text(device, tmp_path) as server:
+        tokenizer = server.service.conversations.tokenizer
+        tokenizer._config.pop("chat_template")
+        if template is not None:
+            (tmp_path / "chat_template.jinja").write_text(template)
+        status, _, body = server.ask("/v1/chat/completions", {"messages": said("w7")})
+        assert status == 400 and "chat template" in body["error"]["message"]
+        assert body["error"]["type"] == "invalid_request_error"
+        assert server.ask("/v1/completions", {"prompt": "w7", "max_tokens": 2})[0] == 200
+
+
+def test_what_vkrt_does_not_do_is_the_requests_fault(device, tmp_path, monkeypatch):
+    def unsupported(*_arguments):
+        raise vkrt.UnsupportedError("no such thing")
+
+    with serving_text(device, tmp_path) as server:
+        monkeypatch.setattr(server.service.conversations, "answer", unsupported)
+        status, _, body = server.ask("/v1/completions", {"prompt": "w7"})
+        assert status == 400 and body["error"] == {
+            "message": "no such thing", "type": "invalid_request_error", "param": None,
+            "code": None}
+
+
 def test_an_answer_of_a_schema(device, tmp_path):
     pytest.importorskip("llguidance")
     (tmp_path / "chat_template.jinja").write_text("{{ messages[-1].content }}")

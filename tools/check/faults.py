@@ -29,7 +29,7 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
      [("vkrt/runtime/mapping.py", "if reads_files(self._device):", "if True:")],
      "", f"{PROFILES} -k losing"),
     ("nothing ends a command that does not hear of Ctrl-C",
-     [("vkrt/cli/__init__.py", "            _end_after_interrupt()", "            pass")],
+     [("vkrt/cli/__init__.py", "        _end_after_interrupt()", "        pass")],
      "", "tests/test_cli_interrupts.py -k get_out"),
     ("runs that change a state are divided on CPU drivers",
      [("vkrt/method/prepare.py", "None if self.finishes_states and work.states else ", "")],

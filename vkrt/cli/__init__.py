@@ -10,21 +10,21 @@ import sys
 from contextlib import suppress
 
 from vkrt.errors import PackageError
+from vkrt.hints import Any
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT
 # Seconds in which an interrupted command puts everything back; what is left then, such as the work
 # that a driver of the CPU was given, ends with the process.
 GRACE = 0.3
-# Commands that go on after Ctrl-C
-TAKE_INTERRUPTS = ("generate", "serve")
+# What Python writes to when a signal comes, for the thread that ends the process; -1: it does not
+_wakeup = -1
 
 
 def command() -> int:
     """Runs the command of this process; returns its exit code, see `vkrt.cli.main`."""
     try:
-        if sys.argv[1:2] not in [[name] for name in TAKE_INTERRUPTS]:
-            _end_after_interrupt()
+        _end_after_interrupt()
         from vkrt.cli.main import main
 
         code = main()
@@ -51,15 +51,35 @@ def _end_after_interrupt() -> None:
     import threading
     import time
 
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write)
+    global _wakeup
+    read, _wakeup = os.pipe()
+    os.set_blocking(_wakeup, False)
+    signal.set_wakeup_fd(_wakeup)
+    sys.unraisablehook = _not_raised
 
     def end() -> None:
-        while signal.SIGINT not in os.read(read, 64):
-            pass
+        while signal.SIGINT not in (signals := os.read(read, 64)):
+            if not signals:
+                return  # the command takes them
         time.sleep(GRACE)
         _say("interrupted")
         os._exit(EXIT_INTERRUPTED)
 
     threading.Thread(target=end, name="vkrt-interrupt", daemon=True).start()
+
+
+def _not_raised(found: Any) -> None:
+    """Says what was raised where nobody can catch it, but not that Ctrl-C was: the thread knows."""
+    if not isinstance(found.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(found)
+
+
+def take_interrupts() -> None:
+    """From here on the command itself does what is right when Ctrl-C comes: it may go on."""
+    import signal
+
+    global _wakeup
+    if _wakeup >= 0:
+        signal.set_wakeup_fd(-1)
+        os.close(_wakeup)
+        _wakeup = -1

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from vkrt.cli import EXIT_FAILED, common, selftest
+from vkrt.cli.report import FILE, reporting
 from vkrt.cli.tune import Bench, tune_ceiling
 from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
@@ -33,14 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_device(parser)
     parser.add_argument("--quick", action="store_true",
                         help="without measuring rates (default: they are measured)")
+    parser.add_argument("--report", nargs="?", const=FILE, metavar="FILE",
+                        help="also write a file to attach to an issue: this, the system, versions "
+                             f"and drivers, without names of yours (FILE: {FILE}; default: none)")
     common.add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code: 1 where a result is wrong."""
     report: dict[str, Any] = {}
-    with Device.open(common.device_of(options)) as device:
+    with reporting(options.report) as add, Device.open(common.device_of(options)) as device:
         for lines in examine(device, not options.quick, report):
+            add(lines)
             if not options.json:
                 print(*lines, sep="\n", flush=True)
     if options.json:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vkrt.cli import common
+from vkrt.cli import common, take_interrupts
 from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
 from vkrt.hints import Any
@@ -103,11 +103,14 @@ def execute(options: argparse.Namespace) -> int:
     if options.save_session:
         check_session_file(options.save_session, "--save-session")
     tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
+    if options.chat:  # a template that cannot be used is better found before the load
+        tokenizer.chat([*_system(options), {"role": "user", "content": "Hello"}])
     sampler = Sampler(options.temperature, options.top_k, options.top_p,
                       options.repetition_penalty, options.seed, options.min_p,
                       options.repeat_last_n)
     with load_shown(options) as program:
         writer = _Writer(options, tokenizer, sampler, program)
+        take_interrupts()  # which end an answer, and not the command
         if options.chat:
             writer.converse(_turns(prompt))
         else:
@@ -150,6 +153,11 @@ def _prompt(options: argparse.Namespace) -> str | None:
     if text == "" and not options.chat:
         raise InputError("the prompt is empty; expected a text")
     return text
+
+
+def _system(options: argparse.Namespace) -> list[dict[str, str]]:
+    """The messages that a conversation begins with."""
+    return [{"role": "system", "content": options.system}] if options.system else []
 
 
 def _text_of(name: str) -> str:
@@ -239,8 +247,7 @@ class _Writer:
 
     def clear(self) -> None:
         """Begins a conversation anew."""
-        system = self.options.system
-        self.messages = [{"role": "system", "content": system}] if system else []
+        self.messages = _system(self.options)
 
     def save(self, name: str) -> None:
         """Saves the session."""

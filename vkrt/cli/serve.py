@@ -10,7 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
-from vkrt.cli import common
+from vkrt.cli import common, take_interrupts
 from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
 from vkrt.cli.progress import add_progress
 from vkrt.errors import InputError, UnsupportedError, missing_package
@@ -77,9 +77,10 @@ def execute(options: argparse.Namespace) -> int:
                              f"{least} to {most}")
     limits = Limits(options.queue, parse_bytes(options.max_body), options.max_seconds,
                     options.max_tokens)
+    tokenizer = Tokenizer(options.tokenizer) if options.tokenizer else None
     # Before the load, which takes longer: clients wait until it is done.
     with _listener(options.host, options.port) as listener, load_shown(options) as program:
-        service = _service(options, program, limits)
+        service = _service(options, program, tokenizer, limits)
         hosts = ["localhost", "127.0.0.1", "[::1]", options.host] if is_local and not key else ["*"]
         app = service.app(service.routes(), key, hosts)
         host, port = listener.getsockname()[:2]
@@ -87,6 +88,7 @@ def execute(options: argparse.Namespace) -> int:
               f"http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr, flush=True)
         # It says, too, that a client has gone.
         logging.getLogger("asyncio").setLevel(logging.ERROR)
+        take_interrupts()  # the server ends what it does first
 
         class Server(uvicorn.Server):
             def handle_exit(self, sig: int, frame: Any) -> None:
@@ -100,7 +102,8 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _service(options: argparse.Namespace, program: Program, limits: Any) -> Any:
+def _service(options: argparse.Namespace, program: Program, tokenizer: Tokenizer | None,
+             limits: Any) -> Any:
     name = options.name or Path(options.model).stem
     try:
         LanguageModel(program, options.method)
@@ -111,7 +114,7 @@ def _service(options: argparse.Namespace, program: Program, limits: Any) -> Any:
     from vkrt.serve.conversations import Conversations
     from vkrt.serve.openai import TextService
 
-    tokenizer = Tokenizer(options.tokenizer or Path(options.model).parent)
+    tokenizer = tokenizer or Tokenizer(Path(options.model).parent)
     return TextService(Conversations(program, options.method, tokenizer, options.conversations,
                                      options.prefill), name, limits, options.conversations)
 

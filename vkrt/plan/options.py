@@ -85,8 +85,8 @@ class LoadOptions:
     fusions: str = _option("on", "whether kernels do what follows them too, such as activations",
                            choices=FUSIONS)
     specialize: str = _option(
-        "few", "which sizes are compiled into the kernels: the few that the driver's row names, "
-        "all of them or none", choices=SPECIALIZE)
+        "few", "which sizes are compiled into the kernels: the few that the driver's profile "
+        "names, all of them or none", choices=SPECIALIZE)
     pipeline_cache: str | os.PathLike[str] = _option(
         "auto", "the file that keeps the driver's compiled pipelines, \"off\", or \"auto\" for one "
         "in the user's cache folder", metavar="FILE")

@@ -17,7 +17,16 @@ from vkrt.dataclass import dataclass
 from vkrt.errors import VkrtError
 from vkrt.hints import Any
 from vkrt.serve.conversations import Conversations
-from vkrt.serve.service import EventStream, Limits, Refused, Results, Service, object_of, taken
+from vkrt.serve.service import (
+    EventStream,
+    Limits,
+    Refused,
+    Results,
+    Service,
+    error_object,
+    object_of,
+    taken,
+)
 from vkrt.text.answer import Answer
 from vkrt.text.grammar import Grammars
 from vkrt.text.sampling import Sampler
@@ -215,8 +224,7 @@ async def _events(wanted: Wanted, results: Results, shared: Mapping[str, Any]
                 yield event({"content" if wanted.is_chat else "text": item})
     except (VkrtError, TimeoutError) as error:
         message = str(error) or "other requests took all the time"
-        yield _event({"error": {"message": message, "type": "server_error", "param": None,
-                                "code": None}})
+        yield _event(error_object(message, 500))
         return
     assert answer is not None
     yield event({}, answer.reason)

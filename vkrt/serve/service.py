@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import CancelledError, InputError, VkrtError
+from vkrt.errors import CancelledError, InputError, UnsupportedError, VkrtError
 from vkrt.hints import Any
 from vkrt.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns
@@ -247,7 +247,8 @@ class _Guard:
 
 async def _refusal(request: Request, error: Any) -> Response:
     """The answer to what went wrong, as OpenAI's API or the V2 protocol has it."""
-    status = {InputError: 400, CancelledError: 503, Refused: getattr(error, "status", 0),
+    status = {InputError: 400, UnsupportedError: 400, CancelledError: 503,
+              Refused: getattr(error, "status", 0),
               HTTPException: getattr(error, "status_code", 0)}.get(type(error), 500)
     text = getattr(error, "detail", None) or str(error)
     headers = dict(getattr(error, "headers", None) or {})
@@ -255,10 +256,15 @@ async def _refusal(request: Request, error: Any) -> Response:
         headers["retry-after"] = "1"
     if request.url.path.startswith("/v2"):
         return JSONResponse({"error": text}, status, headers)
-    return JSONResponse({"error": {
-        "message": text, "type": "invalid_request_error" if status < 500 else "server_error",
-        "param": getattr(error, "param", None), "code": getattr(error, "code", None)}},
-        status, headers)
+    return JSONResponse(error_object(text, status, getattr(error, "param", None),
+                                     getattr(error, "code", None)), status, headers)
+
+
+def error_object(message: str, status: int, param: str | None = None, code: str | None = None
+                 ) -> dict[str, Any]:
+    """An error as OpenAI's API has it."""
+    return {"error": {"message": message, "param": param, "code": code,
+                      "type": "invalid_request_error" if status < 500 else "server_error"}}
 
 
 def object_of(body: bytes) -> dict[str, Any]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 
 from vkrt.errors import InputError
 from vkrt.hints import Any
-from vkrt.replaceable import check_replaceable
+from vkrt.replaceable import check_replaceable, replacing
 from vkrt.text.model import Session
 
 # The first array in the file, which says what it is and in which version
 HEADER = "vkrt_session"
 VERSION = 1
 STATE = "state."
+# A new file is the user's alone: it has a conversation.
+MODE = 0o600
 
 
 def check_session_file(path: str | os.PathLike[str], option: str = "") -> None:
@@ -39,19 +39,11 @@ def save_session(path: str | os.PathLike[str], session: Session,
     check_session_file(path)
     method = session.model.program.load_method(session.model.method)
     values: dict[str, Any] = method.save_state(session.state) if session.model.has_cache else {}
-    folder = os.path.dirname(os.path.abspath(path))
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".vkrt-session-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **{
-                HEADER: np.array([VERSION, session.position]), "ids": np.array(session.ids),
-                "messages": np.array(json.dumps(list(messages))),
-                **{STATE + key: value for key, value in values.items()}})
-        os.replace(name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+    with replacing(path, MODE) as file:
+        np.savez(file, **{
+            HEADER: np.array([VERSION, session.position]), "ids": np.array(session.ids),
+            "messages": np.array(json.dumps(list(messages))),
+            **{STATE + key: value for key, value in values.items()}})
 
 
 def load_session(path: str | os.PathLike[str], session: Session) -> list[dict[str, str]]:

@@ -94,9 +94,9 @@ class Tokenizer:
             messages: each with "role" ("system", "user", "assistant") and "content".
 
         Raises:
-            UnsupportedError: there is no template beside the tokenizer.
+            InputError: there is no template beside the tokenizer, or it is none, or it refuses the
+                messages.
             PackageError: `jinja2` is missing.
-            InputError: the template refuses the messages.
         """
         try:
             return self._template.render(
@@ -111,9 +111,9 @@ class Tokenizer:
     def _template(self) -> Any:
         text = self._template_text()
         if text is None:
-            raise UnsupportedError(
-                f"{self._folder}: no chat template (chat_template.jinja, or chat_template in "
-                "tokenizer_config.json)")
+            raise InputError(
+                f"{self._folder}: no chat template; expected chat_template.jinja beside the "
+                "tokenizer, or chat_template in tokenizer_config.json")
         try:
             from jinja2 import TemplateError
             from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -1,0 +1,125 @@
+"""The README's recipes of exporting run as they are written, and what they export runs here.
+
+They need a Python with PyTorch and ExecuTorch: this one, or the one that VKRT_EXPORT_PYTHON names
+(tests/README.md says how).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import relative_l2
+
+import vkrt
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SECTION = README.split("## How to export a program\n")[1].split("\n## ")[0]
+# The first recipe, and those of the list: name and lines
+FIRST = textwrap.dedent(re.search(r"^(?:    .*\n|\n)+", SECTION.split(":\n", 1)[1])[0]).strip()
+OTHERS = {name: textwrap.dedent(lines).strip() for name, lines in re.findall(
+    r"^\* \*\*(.*?)\*\*.*\n(?:  \S.*\n)*\n((?:      .*\n)+)", SECTION, re.MULTILINE)}
+NETWORKS = [name for name in OTHERS if "language model" not in name]
+# Which results are expected: those of the module in fp32, saved beside the program
+EXPECTED = """
+inputs = tuple(torch.randn(SHAPE) for _ in inputs)
+import numpy
+numpy.savez("net.npz", x=inputs[0], y=net(*inputs).detach())
+"""
+
+
+def exporting_python(*packages):
+    """The Python that exports, or a skip."""
+    python = os.environ.get("VKRT_EXPORT_PYTHON") or sys.executable
+    code = f"import importlib.util as u; assert all(map(u.find_spec, {packages!r}))"
+    if python == sys.executable and find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed here, and VKRT_EXPORT_PYTHON names no Python with it")
+    if subprocess.run([python, "-c", code], capture_output=True, check=False).returncode:
+        pytest.skip(f"{python} does not have {', '.join(packages)}")
+    return python
+
+
+def with_recipe(name: str) -> str:
+    """The first recipe with another one's lines in the place that the README says."""
+    assert "The same with these lines in the place of `program = ..`" in SECTION
+    place, = re.findall(r"^program = .*$", FIRST, re.MULTILINE)
+    return FIRST.replace(place, OTHERS[name]) if name else FIRST
+
+
+def exported(name, folder, shape=(1, 3, 64, 64)):
+    """Runs a recipe in a folder; the program's path, an input and what eager PyTorch makes of it.
+    """
+    python = exporting_python("torch", "executorch.exir", "torchao")
+    code = with_recipe(name) + EXPECTED.replace("SHAPE", repr(shape))
+    done = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    with np.load(folder / "net.npz") as arrays:
+        return folder / "net.pte", arrays["x"], arrays["y"]
+
+
+def test_the_recipes_are_found():
+    assert FIRST.startswith("import torch") and FIRST.endswith("buffer)")
+    assert list(OTHERS) == ["fp16", "Dynamic shapes", "8 bits",
+                            "A language model with 4-bit weights"]
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize(("name", "shape", "least", "most"), [
+    ("", (1, 3, 64, 64), 0, 1e-5), ("fp16", (1, 3, 64, 64), 1e-5, 2e-3),
+    ("Dynamic shapes", (1, 3, 40, 200), 0, 1e-5), ("8 bits", (1, 3, 64, 64), 1e-3, 0.05),
+], ids=lambda value: value.replace(" ", "-") or "fp32" if isinstance(value, str) else None)
+def test_networks(name, shape, least, most, device, tmp_path):
+    """The results are as far from those of the module as its numbers are made shorter."""
+    path, x, expected = exported(name, tmp_path, shape)
+    with vkrt.load(path, device) as program:
+        y, = program(x)
+    assert y.shape == expected.shape and least <= relative_l2(y, expected) < most
+
+
+@pytest.mark.driver
+def test_a_language_model(device, tmp_path):
+    """A checkpoint with small weights at random, as the README's line exports it."""
+    python = exporting_python("torch", "executorch.exir", "torchao", "safetensors")
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128,
+              "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "eos_token_id": 2,
+              "tie_word_embeddings": True}
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    sizes = {"model.embed_tokens": (96, 64), "model.norm": (64,)}
+    for layer in ("model.layers.0.", "model.layers.1."):
+        sizes |= {layer + name: size for name, size in {
+            "input_layernorm": (64,), "post_attention_layernorm": (64,),
+            "self_attn.q_proj": (64, 64), "self_attn.k_proj": (32, 64),
+            "self_attn.v_proj": (32, 64), "self_attn.o_proj": (64, 64),
+            "mlp.gate_proj": (128, 64), "mlp.up_proj": (128, 64),
+            "mlp.down_proj": (64, 128)}.items()}
+    made = subprocess.run([python, "-c", f"""
+import torch
+from safetensors.torch import save_file
+torch.manual_seed(1)
+save_file({{f"{{name}}.weight": torch.randn(size) * 0.2 + (len(size) == 1)
+            for name, size in {sizes!r}.items()}}, "checkpoint/model.safetensors")
+"""], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    line = OTHERS["A language model with 4-bit weights"]
+    words = shlex.split(line.replace("FOLDER", str(folder)))
+    done = subprocess.run([python, ROOT / words[1], *words[2:]], cwd=tmp_path, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    with vkrt.load(tmp_path / "model.pte", device) as program:
+        assert program.constants["get_max_seq_len"] == (2048,)
+        ids = list(vkrt.generate(program, [1, 7, 33], max_tokens=5, ends=()))
+    assert len(ids) == 5 and all(0 <= token < 96 for token in ids)
