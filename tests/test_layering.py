@@ -25,7 +25,7 @@ LINES = (
     ("graph", "plan", "files"),
     ("pte", "device", "shader", "vk", "executable"),
     ("kinds", "memory", "work", "report", "replaceable"),
-    ("dataclass", "digest", "extensions", "jsontext", "version"),
+    ("core", "dataclass", "digest", "extensions", "jsontext", "version"),
     ("errors", "late"),
     ("hints",),
 )
