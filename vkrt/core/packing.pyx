@@ -74,7 +74,8 @@ cdef void descend(const StridedCopy* copy, int dim, const element* source,
         line(copy, source, target)
 
 
-cdef inline void line(const StridedCopy* copy, const element* source, element* target) noexcept nogil:
+cdef inline void line(const StridedCopy* copy, const element* source,
+                      element* target) noexcept nogil:
     """One packed row from elements `stride` apart."""
     cdef size_t i, packed = copy.packed
     if copy.stride == 1 and packed * sizeof(element) > 32:
@@ -124,7 +125,8 @@ cdef inline void gather(const element* source, element* target, size_t count,
         target += 1
 
 
-cdef void transpose_tiles(const StridedCopy* copy, const element* source, element* target) noexcept nogil:
+cdef void transpose_tiles(const StridedCopy* copy, const element* source,
+                          element* target) noexcept nogil:
     """The same for rows far apart: both sides are touched in whole cache lines, and once."""
     cdef uint64_t memory[TILE_WORDS]
     cdef element* tile = <element*>memory
