@@ -28,7 +28,7 @@ LINES = (
     ("executable",),
     ("pte", "device", "shader", "vk"),
     ("kinds", "memory", "work", "report", "replaceable"),
-    ("dataclass", "digest", "extensions", "jsontext", "version"),
+    ("core", "dataclass", "digest", "extensions", "jsontext", "version"),
     ("errors", "late"),
     ("hints",),
 )

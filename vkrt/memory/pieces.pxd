@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from vkrt.memory.packing cimport Walk
+from vkrt.core.strided_copy cimport StridedCopy
 from vkrt.memory.scratch cimport ScratchPool
 from vkrt.memory.strategies cimport File
 
@@ -12,8 +12,8 @@ cdef struct Job:
     size_t offset
     size_t nbytes
     char* target  # of a packed transfer: the start of the weight
-    const Walk* walk  # NULL: a plain copy
-    size_t first  # parts of the walk
+    const StridedCopy* copy  # NULL: a plain copy
+    size_t first  # parts of the copy
     size_t parts
 
 

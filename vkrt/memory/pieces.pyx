@@ -11,7 +11,8 @@ from libc.string cimport memcpy
 
 from vkrt.errors import FormatError, InputError
 
-from vkrt.memory.packing cimport pack_parts, parts_bytes
+from vkrt.core.packing cimport pack_parts
+from vkrt.core.strided_copy cimport parts_bytes
 from vkrt.memory.scratch cimport ScratchPool
 from vkrt.memory.source cimport Source
 from vkrt.memory.strategies cimport FAILED, TRUNCATED, File, use_strategy
@@ -78,7 +79,7 @@ cdef class PieceReader:
         """
         cdef size_t count, part_bytes
         piece[0] = job[0]
-        if job.walk == NULL:
+        if job.copy == NULL:
             count = min(job.nbytes - done, PIECE)
             piece.offset += done
             piece.nbytes = count
@@ -87,21 +88,21 @@ cdef class PieceReader:
         count = job.parts - done
         if count == 0 or job.nbytes == 0:
             return 0
-        part_bytes = job.walk.part_source * job.walk.itemsize
+        part_bytes = job.copy.part_source * job.copy.itemsize
         if count * part_bytes > PIECE:
             count = min(count, max(PIECE // part_bytes, <size_t>1))
-            if job.walk.columns and count > COLUMNS:
+            if job.copy.columns and count > COLUMNS:
                 count -= count % COLUMNS
         piece.offset += done * part_bytes
         piece.first += done
         piece.parts = count
-        piece.nbytes = parts_bytes(job.walk, count)
+        piece.nbytes = parts_bytes(job.copy, count)
         return done + count
 
     cdef int carry(self, const Job* piece) noexcept nogil:
         """Reads a piece and puts it in its place; an errno, TRUNCATED or 0."""
         cdef File* file = &self.files[piece.source]
-        cdef bint packed = piece.walk != NULL
+        cdef bint packed = piece.copy != NULL
         cdef bint through = packed and file.in_place
         cdef char* place = piece.target
         cdef int slot = -1
@@ -120,7 +121,7 @@ cdef class PieceReader:
         atomic_add(&self.read_time, middle - start)
         if data != NULL:
             if packed:
-                pack_parts(piece.walk, data, piece.target, piece.first, piece.parts)
+                pack_parts(piece.copy, data, piece.target, piece.first, piece.parts)
                 atomic_add(&self.pack_time, now() - middle)
             file.behind(file, piece.offset, piece.nbytes)
             atomic_add(&self.bytes_read, piece.nbytes)

@@ -84,12 +84,12 @@ cdef class Transfer:
         job.nbytes = needed
         if packing.is_copy:
             # Read in place.
-            job.target += first_row * packing.walk.part_target * packing.walk.itemsize
+            job.target += first_row * packing.copy.part_target * packing.copy.itemsize
             return
-        job.walk = &packing.walk
+        job.copy = &packing.copy
         job.first, job.parts = first_row, count
-        if packing.walk.columns:
-            job.parts = count * packing.walk.parts
+        if packing.copy.columns:
+            job.parts = count * packing.copy.parts
 
     @property
     def source(self):

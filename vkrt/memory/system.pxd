@@ -109,17 +109,17 @@ cdef extern from * nogil:
         nanosleep(&time, NULL);
     }
 
-    static inline uint64_t vkrt_add(uint64_t* number, uint64_t more) {
+    static inline uint64_t vkrt_atomic_add(uint64_t* number, uint64_t more) {
         return __atomic_fetch_add(number, more, __ATOMIC_SEQ_CST);
     }
-    static inline uint64_t vkrt_load(uint64_t* number) {
+    static inline uint64_t vkrt_atomic_load(uint64_t* number) {
         return __atomic_load_n(number, __ATOMIC_SEQ_CST);
     }
-    static inline void vkrt_store(uint64_t* number, uint64_t value) {
+    static inline void vkrt_atomic_store(uint64_t* number, uint64_t value) {
         __atomic_store_n(number, value, __ATOMIC_SEQ_CST);
     }
     /* Whether `number` was `from` and is `to` now. */
-    static inline int vkrt_change(uint64_t* number, uint64_t from, uint64_t to) {
+    static inline int vkrt_atomic_change(uint64_t* number, uint64_t from, uint64_t to) {
         return __atomic_compare_exchange_n(number, &from, to, 0, __ATOMIC_SEQ_CST,
                                            __ATOMIC_SEQ_CST);
     }
@@ -134,7 +134,7 @@ cdef extern from * nogil:
     void unmap_memory "vkrt_unmap"(char* address, size_t nbytes)
     uint64_t now "vkrt_now"()
     void nap "vkrt_nap"()  # 50 microseconds
-    uint64_t atomic_add "vkrt_add"(uint64_t* number, uint64_t more)
-    uint64_t atomic_load "vkrt_load"(uint64_t* number)
-    void atomic_store "vkrt_store"(uint64_t* number, uint64_t value)
-    bint atomic_change "vkrt_change"(uint64_t* number, uint64_t old, uint64_t new)
+    uint64_t atomic_add "vkrt_atomic_add"(uint64_t* number, uint64_t more)
+    uint64_t atomic_load "vkrt_atomic_load"(uint64_t* number)
+    void atomic_store "vkrt_atomic_store"(uint64_t* number, uint64_t value)
+    bint atomic_change "vkrt_atomic_change"(uint64_t* number, uint64_t old, uint64_t new)
