@@ -76,7 +76,7 @@ def whole(path):
     """Whether a file of the cache is one that the next process may take."""
     data = path.read_bytes()
     if path.suffix == kept.SUFFIX:
-        return kept.from_bytes(data) is not None
+        return kept.from_bytes(data, 1) is not None
     if path.suffix == verdict_file._SUFFIX:
         key = data[len(verdict_file.MAGIC):][:32]
         return verdict_file.read(path, key) is not None

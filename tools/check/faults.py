@@ -296,8 +296,8 @@ FAULTS: list[tuple[str, list[tuple[str, str, str]], str, str]] = [
        "        best = min(self._free, key=lambda session: ")], "",
      "tests/serve/test_openai.py -k earlier"),
     ("a saved session is written where the old one is",
-     [("vkrt/text/saved.py", "    descriptor, name = tempfile.mkstemp(dir=folder, prefix=\".vkrt"
-       "-session-\")", "    descriptor, name = os.open(path, os.O_WRONLY | os.O_CREAT), path")],
+     [("vkrt/text/saved.py", "with replacing(path, MODE) as file:",
+       "with open(path, \"wb\") as file:")],
      "", "tests/test_generate.py -k stays"),
 ]
 
