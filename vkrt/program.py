@@ -71,9 +71,11 @@ class Program(DeviceBound):
         self._allocator: Allocator | None = None
         self._closed = False
         self._description = _described(source, data_path)
-        plans = PlanFiles(self._description.sources, self._options)
-        if not plans.any:
-            self._description.read()
+        plans = None
+        if isinstance(self._description, Description):
+            plans = PlanFiles(self._description.sources, self._options)
+            if not plans.any:
+                self._description.read()
         self._report.stopwatch.mark("read the program")
         growth = self._report.growth
         growth.took("program")
@@ -97,29 +99,32 @@ class Program(DeviceBound):
         finally:
             self._report.stopwatch.on_progress = None
 
-    def _load_first(self, plans: PlanFiles) -> None:
-        """Loads the method that is loaded at once, by its kept plan if there is one."""
+    def _load_first(self, plans: PlanFiles | None) -> None:
+        """Loads the method that is loaded at once, by its cached plan if there is one.
+
+        Args:
+            plans: None for a compiled program, which has no need of any.
+        """
         assert self._device is not None
-        description = self._description
-        if isinstance(description, Description):
-            kept = plans.read(self._device)
-            if kept is not None and self._load_cached(description, kept):
-                return
-        description.read()
+        kept = plans.read(self._device) if plans is not None else None
+        if kept is not None and self._load_cached(kept):
+            return
+        self._description.read()
         names = self.method_names
         first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
         if first is not None:
             method = self.load_method(first)
-            if not isinstance(description, Description):
+            if plans is None:
                 return
             mapper = method.prepared.mapper
             # Where there was no memory for an import there may be the next time.
             if mapper is None or not mapper.lacked_memory:
                 plans.write(self._device, Kept.of(names, method.prepared))
 
-    def _load_cached(self, description: Description, kept: Kept) -> bool:
+    def _load_cached(self, kept: Kept) -> bool:
         """Loads a method by its cached plan, if that still holds."""
-        assert self._device is not None
+        description = self._description
+        assert self._device is not None and isinstance(description, Description)
         device, options, name = self._device, self._options, kept.method
         refused = frozenset(refused_by(device))
 

@@ -16,7 +16,7 @@ from functools import cache
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import FormatError
-from vkrt.executable.check import expect
+from vkrt.executable.check import check, expect
 from vkrt.executable.executable import RECORDS, UNIONS, Executable
 from vkrt.executable.flat import Format
 from vkrt.executable.memory import MemoryFigures
@@ -119,11 +119,12 @@ class CompiledMethod:
 
     def check(self) -> None:
         """Checks the method at every shape (FormatError)."""
-        self.largest.check(1)
+        check(self.largest.executable, 1, tuple(shape.execution for shape in self.others))
+        self.largest.check_border()
         count = len(self.largest.inputs)
         for shape, executable in zip(self.others, self.executables[1:]):
             expect(len(shape.inputs) == count, shape.inputs, f"sizes of {count} inputs")
-            self.kept_at(shape, executable).check(1)
+            self.kept_at(shape, executable).check_border()
 
 
 @dataclass(frozen=True)

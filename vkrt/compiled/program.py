@@ -16,7 +16,7 @@ from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.prepared import Prepared
 from vkrt.plan.options import LoadOptions
-from vkrt.runtime.fit import fitted
+from vkrt.runtime.fit import Fit
 from vkrt.shader import catalog
 
 # Options of a load that a compiled program leaves open
@@ -97,20 +97,16 @@ class CompiledProgram:
 
     def _prepared(self, method: CompiledMethod, device: Any, options: LoadOptions) -> Prepared:
         """A method for a device (UnsupportedError)."""
-        largest, *further = (fitted(executable, device) for executable in method.executables)
-        storages = {storage: storage for storage in largest.execution.storages}
+        fit = Fit(method.largest.executable, device)
         others = {}
-        for shape, executable in zip(method.others, further):
-            # Weights are told by their storages, of which each is one object.
-            execution = replace(executable.execution, storages=tuple(
-                storages.get(storage, storage) for storage in executable.execution.storages))
-            kept = method.kept_at(shape, replace(executable, execution=execution))
+        for shape in method.others:
+            kept = method.kept_at(shape, replace(
+                fit.executable, execution=fit.execution(shape.execution), figures=shape.figures))
             others[Shape(shape.inputs)] = Prepared(
                 kept.graph, kept.executable, self.sources, None, limits=kept.limits,
                 index_limits=kept.index_limits, others={})
-        prepared = replace(method.largest, executable=largest).prepare(device, self.sources,
-                                                                       options)
-        return replace(prepared, others=others)
+        largest = replace(method.largest, executable=fit.executable)
+        return replace(largest.prepare(device, self.sources, options), others=others)
 
     def targets_of(self, name: str) -> list[tuple[str, CompiledMethod]]:
         """A method of each target, with the name of its device.

@@ -20,6 +20,7 @@ from vkrt.executable.records import (
     Command,
     CopyCommand,
     DispatchCommand,
+    ExecutionPlan,
     HostArray,
     HostKernel,
     Kernel,
@@ -36,16 +37,17 @@ KINDS_OF = {"weight": WEIGHT_KINDS, "state": ("state",), "spill": ("spill",),
             "activation": ("activation", "host"), "input": ("activation", "host")}
 
 
-def check(executable: Executable, sources: int) -> None:
+def check(executable: Executable, sources: int, others: Sequence[ExecutionPlan] = ()) -> None:
     """Checks an executable.
 
     Args:
         sources: how many files there are.
+        others: the commands at further shapes, over the same weights and states.
 
     Raises:
         FormatError: something in it does not fit something else.
     """
-    _Check(executable, sources).run()
+    _Check(executable, sources).run(others)
 
 
 class _Check:
@@ -57,21 +59,37 @@ class _Check:
         self.storages = executable.execution.storages
         # The kind of block in which a storage lies, by its number
         self.placed: dict[int, str] = {}
+        # By the names of shaders
+        self.bindings: dict[str, list[tuple[int, int]]] = {}
         self.staging_bytes = 0
 
-    def run(self) -> None:
-        execution, weights = self.executable.execution, self.executable.weights
-        for number, storage in enumerate(self.storages):
-            self._storage(number, storage)
-        for kernel in (*execution.kernels, *weights.prepack.kernels):
-            expect(all(0 <= number < 1 << 32 and is_word(value)
-                       for number, value in kernel.constants), kernel, "words of 32 bits")
+    def run(self, others: Sequence[ExecutionPlan]) -> None:
+        weights = self.executable.weights
+        self._storages()
         self._places(weights.blocks, WEIGHT_KINDS)
         self._places(self.executable.states.blocks, ("state",))
-        self._places(execution.blocks, ARENA_KINDS)
         self._weights()
         self._states()
         self.staging_bytes = 0
+        stays = {number: (kind, self.storages[number]) for number, kind in self.placed.items()}
+        self._execution(self.executable.execution)
+        for execution in others:
+            self.storages = execution.storages
+            self._storages()
+            for number, (_, storage) in stays.items():
+                expect(self.storages[number:number + 1] == (storage,), storage,
+                       "the storage of a weight or state at every shape")
+            self.placed = {number: kind for number, (kind, _) in stays.items()}
+            self._execution(execution)
+
+    def _execution(self, execution: ExecutionPlan) -> None:
+        """The commands at one shape, and the memory of its activations."""
+        self._kernels(execution.kernels)
+        self._places(execution.blocks, ARENA_KINDS)
+        reloads = self.executable.weights.reloads
+        if reloads is not None:
+            expect(len(reloads.needed) == len(execution.submissions), reloads.needed,
+                   f"a number for each of {len(execution.submissions)} submissions")
         for submission in execution.submissions:
             self._commands(submission.commands, execution.kernels)
             if submission.host is not None:
@@ -79,6 +97,15 @@ class _Check:
         for array in (*execution.inputs, *execution.outputs):
             if array is not None:
                 self._array(array)
+
+    def _kernels(self, kernels: Sequence[Kernel]) -> None:
+        for kernel in kernels:
+            expect(all(0 <= number < 1 << 32 and is_word(value)
+                       for number, value in kernel.constants), kernel, "words of 32 bits")
+
+    def _storages(self) -> None:
+        for number, storage in enumerate(self.storages):
+            self._storage(number, storage)
 
     def _storage(self, number: int, storage: Storage) -> None:
         expect(storage.id == number and storage.role in KINDS_OF and storage.dtype in DTYPES
@@ -121,6 +148,7 @@ class _Check:
             self._read(read)
             self._has_memory(read.storage)
         prepack = weights.prepack
+        self._kernels(prepack.kernels)
         self.staging_bytes = prepack.staging_bytes
         expect((prepack.staging_bytes > 0) == bool(prepack.batches), prepack.staging_bytes,
                "bytes of staging where something passes it")
@@ -223,13 +251,15 @@ class _Check:
             expect(0 <= part.storage < len(self.storages), part, "bytes of a storage")
             self._has_memory(part.storage)
             nbytes = self.storages[part.storage].nbytes
-        expect(part.offset >= 0 and 0 <= part.nbytes <= nbytes - part.offset, part,
-               f"a part of {nbytes:,} bytes")
+        # There are many ranges: what is expected becomes words where one is wrong.
+        if not (part.offset >= 0 and 0 <= part.nbytes <= nbytes - part.offset):
+            raise unexpected(part, f"a part of {nbytes:,} bytes")
 
     def _has_memory(self, number: int) -> None:
         storage = self.storages[number]
-        expect(self.placed.get(number) in KINDS_OF[storage.role], storage,
-               f"memory of kind {' or '.join(KINDS_OF[storage.role])}")
+        kinds = KINDS_OF[storage.role]
+        if self.placed.get(number) not in kinds:
+            raise unexpected(storage, f"memory of kind {' or '.join(kinds)}")
 
     def _is_image(self, number: int) -> bool:
         return number != STAGING and self.storages[number].is_image
@@ -256,23 +286,31 @@ class _Check:
 
     def _dispatch(self, command: DispatchCommand, kernels: Sequence[Kernel]) -> None:
         """Its shader exists, and has something of its kind at each binding."""
-        expect(0 <= command.kernel < len(kernels), command.kernel, f"one of {len(kernels)} kernels")
+        if not 0 <= command.kernel < len(kernels):
+            raise unexpected(command.kernel, f"one of {len(kernels)} kernels")
         expect(all(map(is_word, command.push_constants)) and min(command.groups) > 0
                and all(map(is_word, command.groups)), command, "words of 32 bits and workgroups")
         name = kernels[command.kernel].shader
-        try:
-            shader = catalog().get(name)
-        except UnsupportedError as error:
-            raise FormatError(str(error)) from error
-        expected = [(binding.binding, DESCRIPTOR_TYPES[binding.type])
-                    for binding in shader.bindings]
+        expected = self._bindings_of(name)
         found = [(binding.number, binding.type) for binding in command.bindings]
-        expect(found == expected, found, f"the bindings {expected} of {name}")
+        if found != expected:
+            raise unexpected(found, f"the bindings {expected} of {name}")
         for binding in command.bindings:
             self._range(binding.range)
-            expect(self._is_image(binding.range.storage) == (binding.type in IMAGE_TYPES)
-                   and binding.range.nbytes > 0 and binding.format in FORMATS, binding,
-                   f"what {name} has there")
+            if not (self._is_image(binding.range.storage) == (binding.type in IMAGE_TYPES)
+                    and binding.range.nbytes > 0 and binding.format in FORMATS):
+                raise unexpected(binding, f"what {name} has there")
+
+    def _bindings_of(self, name: str) -> list[tuple[int, int]]:
+        """(number, descriptor type) of the bindings of a shader."""
+        if name not in self.bindings:
+            try:
+                shader = catalog().get(name)
+            except UnsupportedError as error:
+                raise FormatError(str(error)) from error
+            self.bindings[name] = [(binding.binding, DESCRIPTOR_TYPES[binding.type])
+                                   for binding in shader.bindings]
+        return self.bindings[name]
 
 
 def _read_by(args: Iterable[object]) -> list[int]:
@@ -294,4 +332,9 @@ def is_word(value: int) -> bool:
 def expect(holds: bool, found: object, expected: str) -> None:
     """Raises FormatError where something does not hold."""
     if not holds:
-        raise FormatError(f"{str(found)[:200]}, expected {expected}")
+        raise unexpected(found, expected)
+
+
+def unexpected(found: object, expected: str) -> FormatError:
+    """The error for something that does not hold."""
+    return FormatError(f"{str(found)[:200]}, expected {expected}")

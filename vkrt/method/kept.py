@@ -136,6 +136,10 @@ class Kept:
             FormatError: something does not.
         """
         check(self.executable, sources)
+        self.check_border()
+
+    def check_border(self) -> None:
+        """Checks that inputs, outputs and limits are those of the executable (FormatError)."""
         execution, count = self.executable.execution, len(self.inputs)
         for tensor in (*self.inputs, *self.outputs):
             if isinstance(tensor, Tensor):

@@ -7,7 +7,7 @@ blocks become the device's. Features are looked at when pipelines are created.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of
@@ -15,7 +15,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, TEXEL_FORMATS
 from vkrt.executable.memory import Block
-from vkrt.executable.records import Binding, DispatchCommand, Kernel
+from vkrt.executable.records import Binding, Command, DispatchCommand, ExecutionPlan, Kernel
 from vkrt.hints import Any
 from vkrt.runtime.resources import requirements_of
 from vkrt.shader import catalog
@@ -38,22 +38,82 @@ def fitted(executable: Executable, device: Any) -> Executable:
     Raises:
         UnsupportedError: the device does not fit; the message says why.
     """
-    weights, states, execution = executable.weights, executable.states, executable.execution
-    policy, limits = policy_of(device.info), dict(device.info.limits)
-    limits["maxTexelBufferElements"] = policy.max_texels or limits["maxTexelBufferElements"]
-    _check_ways(executable, device)
-    _expect(policy.loop_limit is None or executable.loops <= policy.loop_limit,
-            f"its kernels loop {executable.loops:,} times, and the driver {policy.loop_limit} times"
-            " at most")
-    for kernel in (*execution.kernels, *weights.prepack.kernels):
-        _check_kernel(kernel, executable.shared_bytes, limits)
-    for dispatch in _dispatches(executable):
-        _check_dispatch(dispatch, limits)
-    memory = _Memory(execution.storages, executable.granularity, device)
-    return replace(
-        executable, weights=replace(weights, blocks=memory.fitted(weights.blocks)),
-        states=replace(states, blocks=memory.fitted(states.blocks)),
-        execution=replace(execution, blocks=memory.fitted(execution.blocks)))
+    return Fit(executable, device).executable
+
+
+class Fit:
+    """An executable on a device, and the commands of further shapes over its weights.
+
+    Args:
+        device: an open device.
+
+    Attributes:
+        executable: for the device.
+
+    Raises:
+        UnsupportedError: the device does not fit; the message says why.
+    """
+
+    def __init__(self, executable: Executable, device: Any):
+        policy = policy_of(device.info)
+        self._limits = dict(device.info.limits)
+        self._limits["maxTexelBufferElements"] = (policy.max_texels
+                                                  or self._limits["maxTexelBufferElements"])
+        self._shared_bytes = executable.shared_bytes
+        self._granularity = executable.granularity
+        self._requirements = requirements_of(device)
+        weights, states = executable.weights, executable.states
+        _check_ways(executable, device)
+        _expect(policy.loop_limit is None or executable.loops <= policy.loop_limit,
+                f"its kernels loop {executable.loops:,} times, and the driver {policy.loop_limit} "
+                "times at most")
+        self._check_commands(weights.prepack.kernels, [
+            command for batch in weights.prepack.batches for command in batch.commands])
+        storages = executable.execution.storages
+        self.executable = replace(
+            executable, execution=self.execution(executable.execution),
+            weights=replace(weights, blocks=self._blocks(weights.blocks, storages)),
+            states=replace(states, blocks=self._blocks(states.blocks, storages)))
+
+    def execution(self, execution: ExecutionPlan) -> ExecutionPlan:
+        """The commands at some shape, for the device (UnsupportedError)."""
+        self._check_commands(execution.kernels, [
+            command for submission in execution.submissions for command in submission.commands])
+        return replace(execution, blocks=self._blocks(execution.blocks, execution.storages))
+
+    def _check_commands(self, kernels: Sequence[Kernel], commands: Sequence[Command]) -> None:
+        for kernel in kernels:
+            _check_kernel(kernel, self._shared_bytes, self._limits)
+        dispatches = [c for c in commands if isinstance(c, DispatchCommand)]
+        for groups in {dispatch.groups for dispatch in dispatches}:
+            _check_groups(groups, self._limits)
+        # Many dispatches read the same.
+        for binding in {id(b): b for dispatch in dispatches for b in dispatch.bindings}.values():
+            _check_binding(binding, self._limits)
+
+    def _blocks(self, blocks: Sequence[Block], storages: Sequence[Storage]) -> tuple[Block, ...]:
+        """The blocks with the types of memory that the device has for them."""
+        return tuple([self._block(block, storages) for block in blocks])
+
+    def _block(self, block: Block, storages: Sequence[Storage]) -> Block:
+        most = self._limits["maxMemoryAllocationSize"]
+        apart = self._limits["bufferImageGranularity"]
+        _expect(block.nbytes <= most, f"it allocates {block.nbytes:,} bytes at once, and the device"
+                f" {most:,} at most")
+        kinds = {storages[place.storage].is_image for place in block.places}
+        _expect(len(kinds) < 2 or self._granularity % apart == 0,
+                f"buffers and images are {self._granularity:,} bytes apart where the device asks "
+                f"for {apart:,} (bufferImageGranularity)")
+        types = 0xFFFFFFFF
+        for place in block.places:
+            nbytes, alignment, bits = self._requirements(storages[place.storage])
+            _expect(nbytes <= place.nbytes and place.offset % alignment == 0
+                    and block.alignment % alignment == 0,
+                    f"it has {place.nbytes:,} bytes at {place.offset:,} where the device asks for "
+                    f"{nbytes:,} at multiples of {alignment:,}")
+            types &= bits
+        _expect(types != 0, "the device has no memory that all of a block may lie in")
+        return replace(block, type_bits=types)
 
 
 def _check_ways(executable: Executable, device: Any) -> None:
@@ -65,45 +125,6 @@ def _check_ways(executable: Executable, device: Any) -> None:
     else:
         _expect(not weights.written, "the host writes its weights, and the device has memory of "
                 "its own")
-
-
-class _Memory:
-    """Compares blocks with what a device asks for."""
-
-    def __init__(self, storages: Sequence[Storage], granularity: int, device: Any):
-        self.storages = storages
-        self.granularity = granularity
-        self.requirements = requirements_of(device)
-        self.limits = device.info.limits
-
-    def fitted(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """The blocks with the types of memory that the device has for them."""
-        return tuple(map(self._fitted, blocks))
-
-    def _fitted(self, block: Block) -> Block:
-        most, apart = self.limits["maxMemoryAllocationSize"], self.limits["bufferImageGranularity"]
-        _expect(block.nbytes <= most, f"it allocates {block.nbytes:,} bytes at once, and the device"
-                f" {most:,} at most")
-        kinds = {self.storages[place.storage].is_image for place in block.places}
-        _expect(len(kinds) < 2 or self.granularity % apart == 0,
-                f"buffers and images are {self.granularity:,} bytes apart where the device asks for"
-                f" {apart:,} (bufferImageGranularity)")
-        types = 0xFFFFFFFF
-        for place in block.places:
-            nbytes, alignment, bits = self.requirements(self.storages[place.storage])
-            _expect(nbytes <= place.nbytes and place.offset % alignment == 0
-                    and block.alignment % alignment == 0,
-                    f"it has {place.nbytes:,} bytes at {place.offset:,} where the device asks for "
-                    f"{nbytes:,} at multiples of {alignment:,}")
-            types &= bits
-        _expect(types != 0, "the device has no memory that all of a block may lie in")
-        return replace(block, type_bits=types)
-
-
-def _dispatches(executable: Executable) -> Iterator[DispatchCommand]:
-    submissions, batches = executable.execution.submissions, executable.weights.prepack.batches
-    for commands in (*(s.commands for s in submissions), *(b.commands for b in batches)):
-        yield from (command for command in commands if isinstance(command, DispatchCommand))
 
 
 def _check_kernel(kernel: Kernel, shared_bytes: int, limits: Any) -> None:
@@ -120,21 +141,22 @@ def _check_kernel(kernel: Kernel, shared_bytes: int, limits: Any) -> None:
             f"{shader.name} needs subgroups of {LANES} invocations")
 
 
-def _check_dispatch(command: DispatchCommand, limits: Any) -> None:
+def _check_groups(groups: tuple[int, int, int], limits: Any) -> None:
     most = limits["maxComputeWorkGroupCount"]
-    _expect(all(count <= limit for count, limit in zip(command.groups, most)),
-            f"a dispatch of {command.groups} workgroups")
-    for binding in command.bindings:
-        if binding.type == STORAGE_BUFFER:
-            _check_binding(binding, binding.range.nbytes, limits["maxStorageBufferRange"],
-                           limits["minStorageBufferOffsetAlignment"])
-        elif binding.type == TEXEL_BUFFER:
-            _check_binding(binding, binding.range.nbytes // TEXEL_BYTES[binding.format],
-                           limits["maxTexelBufferElements"],
-                           limits["minTexelBufferOffsetAlignment"])
+    _expect(all(count <= limit for count, limit in zip(groups, most)),
+            f"a dispatch of {groups} workgroups")
 
 
-def _check_binding(binding: Binding, size: int, most: int, alignment: int) -> None:
+def _check_binding(binding: Binding, limits: Any) -> None:
+    if binding.type == STORAGE_BUFFER:
+        size, most = binding.range.nbytes, limits["maxStorageBufferRange"]
+        alignment = limits["minStorageBufferOffsetAlignment"]
+    elif binding.type == TEXEL_BUFFER:
+        size = binding.range.nbytes // TEXEL_BYTES[binding.format]
+        most = limits["maxTexelBufferElements"]
+        alignment = limits["minTexelBufferOffsetAlignment"]
+    else:
+        return
     _expect(size <= most and binding.range.offset % alignment == 0,
             f"a kernel reads {binding.range.nbytes:,} bytes at {binding.range.offset:,} of a buffer"
             f", and the device {most:,} at most, at multiples of {alignment:,}")

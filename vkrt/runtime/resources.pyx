@@ -96,7 +96,7 @@ cdef class Resources:
         for storage in storages:
             number = storage.id
             # A work list made before others had this storage may have another under its id.
-            if number < len(self.handles) and self.storages[number] is storage:
+            if number < len(self.handles) and self.storages[number] == storage:
                 self.handles[number] = other.handles[number]
                 self.offsets[number] = other.offsets[number]
                 self.shared.add(number)
