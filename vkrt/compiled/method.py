@@ -18,6 +18,7 @@ from vkrt.method.instances import Shape
 from vkrt.method.kept import Kept, is_fixed
 from vkrt.method.prepare import activation_bytes, prepare_sizes, prepare_work, target_on
 from vkrt.ops.lowering import lower
+from vkrt.ops.reuse import with_weights_of
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.refusals import with_smaller
 from vkrt.work.records import WorkList
@@ -82,8 +83,7 @@ class LoweredMethod:
         for graph in ordered[1:]:
             work = lower(graph, target, base)
             if len(work.prepacks) > len(base.prepacks):
-                base = replace(base, storages=work.storages, prepacks=work.prepacks,
-                               memo=replace(base.memo, weights=work.memo.weights))
+                base = with_weights_of(base, work)
         return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
 
     def compiled(self, names: Sequence[str], device: Any, options: LoadOptions, written: Source,

@@ -17,9 +17,8 @@ from vkrt.hints import BinaryIO
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.packed.records import as_saved, can_be_saved, key_of
-from vkrt.plan.weight_reads import host_read
+from vkrt.packed.writer import in_order_of_use, packed_bytes
 from vkrt.report.stopwatch import OnProgress
-from vkrt.runtime.transfers import transfer_of
 from vkrt.work.records import Prepack, StateRecord, WorkList
 from vkrt.work.tensor import Constant, round_up
 from vkrt.work.weights import Weight
@@ -64,8 +63,8 @@ class CompiledWeights:
         self.end = PAGE
         for work in works:
             weights = {weight.prepack: weight for weight in work.catalog}
-            # In the order in which they are read first, so that a run goes through the file.
-            for weight in sorted(work.catalog, key=lambda w: w.users[:1] or (len(work.steps),)):
+            # So that a run goes through the file
+            for weight in in_order_of_use(work):
                 record = work.prepacks[weight.prepack]
                 if can_be_saved(record):
                     self._add(key_of(record), record.target.storage.nbytes, record.constant,
@@ -104,11 +103,7 @@ class CompiledWeights:
                 if piece.packed is None:
                     self._copy(file, piece.constant)
                 else:
-                    whole = memory[:piece.nbytes]
-                    whole[:] = 0
-                    reader.run([transfer_of(host_read(*piece.packed), memory.ctypes.data,
-                                            piece.nbytes)])
-                    file.write(whole.data)
+                    file.write(packed_bytes(reader, *piece.packed, memory[:piece.nbytes]).data)
                 done += piece.nbytes
                 if on_progress is not None:
                     on_progress("pack", done, total)

@@ -315,6 +315,7 @@ class Loaded:
     def _load_extra(self, graph: Graph, work: WorkList) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
         from vkrt.method.prepare import prepare_weights
+        from vkrt.ops.reuse import with_weights_of
 
         planned = self.planned
         base = planned.base
@@ -338,9 +339,8 @@ class Loaded:
                 weights.allocate_early()
                 weights.prepack(reader)
             nbytes = figures.weight_bytes
-            prepared = replace(self.prepared, plan=replace(planned, base=replace(
-                base, storages=work.storages, prepacks=work.prepacks,
-                memo=replace(base.memo, weights=work.memo.weights))))
+            prepared = replace(self.prepared, plan=replace(
+                planned, base=with_weights_of(base, work)))
         except BaseException:
             (weights or found).close()
             raise
@@ -359,9 +359,12 @@ class Loaded:
     @cached_property
     def _zeros(self) -> frozenset[int]:
         """Numbers of the states that begin with zeros."""
-        sources = self.prepared.sources
-        return frozenset(number for number, s in enumerate(self.states.tensors)
-                         if s.is_zero or is_zero(sources[s.source], s.offset, s.nbytes))
+        sources, tensors = self.prepared.sources, self.states.tensors
+        # Many states begin with the same bytes.
+        places = {(s.source, s.offset, s.nbytes) for s in tensors if not s.is_zero}
+        zeros = {place for place in places if is_zero(sources[place[0]], *place[1:])}
+        return frozenset(number for number, s in enumerate(tensors)
+                         if s.is_zero or (s.source, s.offset, s.nbytes) in zeros)
 
     def new_state(self) -> StateMemory:
         """One more state with the initial values."""

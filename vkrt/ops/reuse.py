@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from vkrt.dataclass import dataclass, field
+from vkrt.dataclass import dataclass, field, replace
 from vkrt.graph.graph import Node
 from vkrt.hints import Any
 from vkrt.ops.strided import Strided
+from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant, Operand, Tensor
 
 
@@ -53,6 +54,12 @@ class Memo:
     nodes: tuple[NodeMemo, ...] = ()
     weights: Mapping[tuple[Any, ...], Operand] = field(default_factory=dict)
     copied: Collection[int] = frozenset()
+
+
+def with_weights_of(base: WorkList, work: WorkList) -> WorkList:
+    """A work list that has all weights of another one, which was made from it at other sizes."""
+    return replace(base, storages=work.storages, prepacks=work.prepacks,
+                   memo=replace(base.memo, weights=work.memo.weights))
 
 
 class Reuse:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vkrt.dataclass import dataclass, replace
+from vkrt.hints import Any
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.ops.copying import LAYOUT_VERSION
@@ -34,6 +35,20 @@ class Job:
     nbytes: int
 
 
+def in_order_of_use(work: WorkList) -> list[Weight]:
+    """The weights in the order in which a run reads them first; those that it does not read are the
+    last."""
+    return sorted(work.catalog, key=lambda weight: weight.users[:1] or (len(work.steps),))
+
+
+def packed_bytes(reader: Reader, work: WorkList, weight: Weight,
+                 memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A weight as kernels read it, in `memory`, which has as many bytes as its storage."""
+    memory[:] = 0
+    reader.run([transfer_of(host_read(work, weight), memory.ctypes.data, memory.nbytes)])
+    return memory
+
+
 def jobs_of(works: Sequence[WorkList], sources: Sequence[Source]) -> list[Job]:
     """The weights worth saving, in the order in which the methods read them first.
 
@@ -42,8 +57,7 @@ def jobs_of(works: Sequence[WorkList], sources: Sequence[Source]) -> list[Job]:
     """
     jobs: dict[str, Job] = {}
     for work in works:
-        weights = sorted(work.catalog, key=lambda w: w.users[:1] or (len(work.steps),))
-        for weight in weights:
+        for weight in in_order_of_use(work):
             record = work.prepacks[weight.prepack]
             stays = weight.layout == "file" and not not_in_place(
                 weight, sources[weight.source], work.target.offset_alignment)
@@ -82,10 +96,7 @@ def write(output: str, jobs: Sequence[Job], sources: Sequence[Source], *, device
         entries: list[Entry] = []
         done, total = 0, sum(job.nbytes for job in jobs)
         for job, entry in zip(jobs, header.entries):
-            packed = memory[:job.nbytes]
-            packed[:] = 0
-            reader.run([transfer_of(host_read(job.work, job.weight), memory.ctypes.data,
-                                    job.nbytes)])
+            packed = packed_bytes(reader, job.work, job.weight, memory[:job.nbytes])
             file.seek(start + entry.offset)
             file.write(packed.data)
             entries.append(replace(entry, crc32=zlib.crc32(packed.data)))

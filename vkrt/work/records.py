@@ -2,8 +2,7 @@
 
 `ops` makes them, `plan` places their storages in memory and orders their steps with barriers,
 `runtime` turns them into pipelines, descriptor sets and commands. Nobody changes one that is made:
-they are frozen, and two of them with equal attributes are equal. `vkrt.work.serial` writes them to
-files.
+they are frozen, and two of them with equal attributes are equal.
 
 A record of which an operand does not lie within its storage cannot be made, whoever makes it
 (AssertionError): what a program says never makes a kernel read or write beyond its memory.
