@@ -393,6 +393,37 @@ def test_records_that_cannot_be(change, words, tmp_path):
         vkrt.load(out)
 
 
+def with_shape(compiled: Compiled, **changes) -> Compiled:
+    """The same with its further shape changed."""
+    target, = compiled.targets
+    method, = target.methods
+    shape, = method.others
+    changed = replace(method, others=(replace(shape, **changes),))
+    return replace(compiled, targets=(replace(target, methods=(changed,)),))
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda shape: {"inputs": ()}, "sizes of 1 inputs"),
+    (lambda shape: {"outputs": ()}, "outputs and their names"),
+    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "memory of kind"),
+    (lambda shape: {"execution": replace(shape.execution, storages=tuple(
+        replace(storage, nbytes=storage.nbytes + 16 * (storage.role == "weight"))
+        for storage in shape.execution.storages))}, "a weight or state at every shape"),
+    (lambda shape: {"execution": replace(shape.execution, storages=())},
+     "a weight or state at every shape"),
+])
+def test_further_shapes_that_cannot_be(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    with vkrt.load(MODELS / "conv-dyn.pte") as program:
+        info, = program.metadata().inputs
+    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[smaller(info)], [info.sizes]],
+                 weights="copy")
+    rewritten(out, lambda compiled: with_shape(
+        compiled, **change(compiled.targets[0].methods[0].others[0])))
+    with pytest.raises(FormatError, match=words):
+        vkrt.load(out)
+
+
 # The command
 
 
