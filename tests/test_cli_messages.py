@@ -198,6 +198,24 @@ def test_every_option_of_a_command_says_what_it_is_and_its_default(command):
         assert not action.option_strings or "default" in action.help, name
 
 
+# What options with a unit count, by a word of what is said of them; the others are numbers alone.
+UNITS = {"bytes": {"memory_budget", "chunk", "max_body"}, "seconds": {"max_seconds"},
+         "tokens": {"max_tokens", "prefill", "top_k", "repeat_last_n", "min_p", "top_p"},
+         "samples a second": {"rate"}, "requests": {"queue"}, "texts": {"conversations"},
+         "wait points": {"stream_lookahead"}}
+NUMBERS = {"seed", "port", "top", "runs", "temperature", "repetition_penalty"}
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_options_say_their_units(command):
+    units = {name: unit for unit, names in UNITS.items() for name in names}
+    for name, action in actions_of(command).items():
+        if name in units:
+            assert units[name] in f"{action.metavar} {action.help}".lower(), name
+        else:
+            assert action.type not in (int, float) or name in NUMBERS, name
+
+
 @pytest.mark.parametrize(("name", "alias"), ALIASES.items())
 def test_former_names_of_options_still_work(name, alias):
     parser = argparse.ArgumentParser()

@@ -16,11 +16,12 @@ from vkrt.errors import InputError
 from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.prims import evaluate, prim
-from vkrt.graph.symbols import Read, Symbol
+from vkrt.graph.symbols import Symbol
 from vkrt.graph.views import Writes
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.pte import JumpFalseCall, KernelCall
+from vkrt.work.limits import Read
 from vkrt.work.records import CHOICE, HostCall
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

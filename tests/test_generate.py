@@ -82,6 +82,12 @@ def test_a_terminal_is_not_read_as_a_prompt(words):
     assert done.returncode == 2 and "-f FILE, a text on standard input, or --chat" in done.stderr
 
 
+def test_a_tokenizer_that_is_not_there_names_the_option(run, tmp_path):
+    for where in ([], ["--tokenizer", tmp_path]):
+        code, _, err = run("generate", MODEL, *where, "--prompt", PROMPT)
+        assert code == 2 and err.endswith("is there; name one with --tokenizer FILE\n")
+
+
 def test_figures_where_they_are_asked_for(words, run):
     code, out, err = run(*words, "--prompt", PROMPT, "--stats")
     assert code == 0 and out.startswith(PROMPT)

@@ -11,13 +11,14 @@ from support import MODELS, QUICK, STORAGES, need_model
 import vkrt
 from vkrt.description import Description
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Late, Read
+from vkrt.graph.symbols import Late
 from vkrt.memory.reader import fail_read_after
 from vkrt.ops.lowering import lower
 from vkrt.text.model import LanguageModel, Session
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
+from vkrt.work.limits import Read
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support import MODELS, find_model, need_model
 
+from vkrt.cli import common
 from vkrt.cli import main as cli
 from vkrt.description import Description
 
@@ -43,7 +44,7 @@ SECTIONS = {
     "vkrt": ["| ExecuTorch's own Vulkan runtime |", "| ncnn |", "| ONNX Runtime", "| llama.cpp |"],
     "Where it runs": ["GPU", "Linux", "Python 3.10 to 3.14", "Raspberry Pi", "Android"],
     "Quickstart": ["git clone", "tools/quickstart", "minutes", "Nothing is published yet"],
-    "Memory": ["![", "memory_budget"],
+    "Memory": ["![", "memory_budget", "vkrt compile"],
     "In Python": ["```python", "VkrtError"],
     "On the command line": ["$ vkrt info", "$ vkrt run", "Exit codes", "doctor"],
     "How to export a program": ["fp32", "fp16", "Dynamic shapes", "PT2E", "4-bit weights"],
@@ -65,6 +66,29 @@ def test_the_readme_has_its_sections_in_order():
 def test_what_the_readme_promises_is_what_is_planned():
     """Programs of fixed sizes take what is planned, dynamic ones at most that."""
     assert "measured = planned to the byte (dynamic shapes: never above)" in README
+
+
+CODES = {0: "done", cli.EXIT_FAILED: "failed", common.EXIT_USAGE: "wrong arguments",
+         common.EXIT_UNSUPPORTED: "is missing", cli.EXIT_INTERRUPTED: "interrupted",
+         common.EXIT_PIPE: "nobody reads the output"}
+
+
+def test_exit_codes_are_those_of_the_command():
+    line = re.search(r"\* Exit codes: (.*)", README)[1]
+    rows = re.findall(r"^\| (\d+) \| (.*) \|", TEXTS["vkrt/cli/README.md"], re.MULTILINE)
+    for said in (re.findall(r"\b(\d+) (\D*)", line), rows):
+        assert [int(code) for code, _ in said] == sorted(CODES)
+        assert all(CODES[int(code)] in words for code, words in said)
+
+
+def test_extras_are_those_of_the_package():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    there = set(re.findall(r"^(\w+) = ", extras, re.MULTILINE))
+    named = {extra for text in TEXTS.values()
+             for words in re.findall(r"\.\[([\w,]+)\]'|setup-python ([a-z][\w,]*)", text)
+             for extra in ",".join(words).strip(",").split(",")}
+    assert {"text", "serve", "pictures", "grammar", "completion", "executorch"} <= named <= there
 
 
 # Lines of the README for a shell that are not a `$ vkrt` (those are run below): which test runs

@@ -41,7 +41,7 @@ def test_quietly_shows_the_end_of_what_fails(checkout):
 
 def fake(folder, name, script):
     """A command of this name that does no more than the script."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
     (folder / name).chmod(0o755)
 
@@ -60,6 +60,34 @@ def test_packages_are_installed_quietly(checkout):
     assert "apt-get install" not in done.stdout + done.stderr
     assert "apt-get install -y --no-install-recommends" in (
         checkout / ".cache" / "logs" / "setup-system.log").read_text()
+
+
+PYTHON = """\
+[ "$1" != - ] || exec python3 -
+[ "$2" != pip ] || echo "${*: -1}" >> installed
+[ "$2$3" != pipinstall ] || touch .venv/lib/python3.99/site-packages/_vkrt_editable_loader.py"""
+
+
+def test_the_environment_is_made_once(checkout):
+    """And again where a copy of vkrt was installed over it, or other extras are wanted."""
+    shutil.copy(ROOT / "pyproject.toml", checkout)
+    packages = checkout / ".venv" / "lib" / "python3.99" / "site-packages"
+    for folder in (packages, checkout / "build" / "venv"):
+        folder.mkdir(parents=True)
+    (checkout / "build" / "venv" / "build.ninja").touch()
+    fake(checkout / ".venv" / "bin", "python", PYTHON)
+    fake(checkout / ".venv" / "bin", "ninja", "echo ninja: no work to do")
+
+    def installed(extras):
+        (checkout / "installed").write_text("")
+        done = run("bash", "tools/setup-python", extras, cwd=checkout)
+        assert done.returncode == 0, done.stderr
+        return (checkout / "installed").read_text().splitlines()[1:]
+
+    assert installed("demo") == [".[demo]"] and installed("demo") == []
+    assert installed("text,serve") == [".[text,serve]"] and installed("demo") == []
+    (packages / "_vkrt_editable_loader.py").unlink()
+    assert installed("demo") == [".[demo]"]
 
 
 def test_the_quickstart_says_how_to_go_on():

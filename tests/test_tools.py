@@ -24,11 +24,13 @@ RUN = {
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
     "demo.py": [],
+    "measure/bench_kernels.py": ["--only", "linear, a row"],
     "measure/footprint.py": [MODEL],
     "measure/memory_over_time.py": [MODEL],
     "measure/startup.py": [MODEL, "--times", "1"],
     "measure/streaming.py": [MODEL, "--rounds", "1"],
     "operators.py": ["--check"],
+    "records.py": ["--check"],
 }
 # tool -> why it is not run here
 NOT_RUN = {
@@ -105,7 +107,7 @@ def test_a_tool_runs(tool, tmp_path):
     if tool == "demo.py":
         pytest.importorskip("PIL")
     assert run([sys.executable, str(TOOLS / tool), *RUN[tool]], tmp_path).strip() \
-        or tool == "operators.py"
+        or tool in ("operators.py", "records.py")
 
 
 def test_loads_are_timed(tmp_path, own_model):

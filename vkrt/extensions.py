@@ -1,4 +1,4 @@
-"""Extension modules: those of a room are linked into one shared object, and are found in it.
+"""Extension modules: they are linked into one shared object, and are found in it.
 
 Each is a module of its own for Python and Cython: the shared object has an init function for
 every one of them, which the usual loader of extension modules looks up by the module's name.
@@ -17,17 +17,20 @@ from vkrt.errors import PackageError
 
 # Room -> its extension modules, as the room's meson.build has them
 MODULES = {
+    "executable": "fit flat",
     "executorch": "bridge",
-    "memory": "fetched packing pieces read_batch reader scratch source strategies",
+    "memory": "fetched packing reader source strategies",
     "runtime": ("compute_graph handover host_calls pipelines prepack profiling pruning recording "
                 "resources state_memory streaming submission uploaders weights"),
-    "vk": ("batch check command device given_up imported interruption loader memory messages "
-           "physical pipeline pipeline_batch pipeline_cache process resource table "
-           "timeline_semaphore timestamps"),
+    "vk": ("batch cache_data capability check command device imported interruption memory "
+           "memory_types messages physical pipeline pipeline_batch pipeline_cache "
+           "private_file resource timeline_semaphore timestamps"),
 }
-# Module -> the module after which its shared object is named
-_SHARED_OBJECTS = {f"vkrt.{room}.{name}": f"vkrt.{room}._{room}"
-                   for room, names in MODULES.items() for name in names.split()}
+# The module after which the shared object is named; the bridge is in C++, and has one of its own.
+SHARED_OBJECT = "vkrt._extensions"
+_SHARED_OBJECTS = {
+    f"vkrt.{room}.{name}": "vkrt.executorch._executorch" if room == "executorch" else SHARED_OBJECT
+    for room, names in MODULES.items() for name in names.split()}
 
 
 class _Finder:
@@ -53,8 +56,8 @@ class _Finder:
 
 @cache
 def file_of(shared_object: str) -> str | None:
-    """Where a shared object is, e.g. "vkrt.vk._vk"; None where there is none. In an editable
-    install it lies elsewhere than the room."""
+    """Where a shared object is, e.g. "vkrt._extensions"; None where there is none. In an editable
+    install it lies elsewhere than the sources."""
     room = import_module(shared_object.rpartition(".")[0])
     for finder in sys.meta_path:
         found = finder.find_spec(shared_object, room.__path__)

@@ -9,6 +9,7 @@ HEAD_BYTES = 512
 
 EXPORT = ("vkrt runs programs of ExecuTorch (.pte); export the PyTorch module of this network for "
           "Vulkan (README.md, \"How to export a program\")")
+INPUT = "that is an input of a run (--input), not a program"
 
 
 def _begins(*starts: bytes) -> Callable[[bytes], bool]:
@@ -45,7 +46,9 @@ KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
     ("a file of safetensors", lambda head: head[8:10] == b'{"',
      "it has weights and no network; " + EXPORT),
     ("an array of numpy", lambda head: _begins(b"\x93NUMPY")(head) or _zip_with(b".npy")(head),
-     "that is an input of a run (--input), not a program"),
+     INPUT),
+    ("a picture", _begins(b"\xff\xd8\xff", b"\x89PNG\r\n"), INPUT),
+    ("a sound", lambda head: head[8:12] == b"WAVE", INPUT),
     ("a PyTorch file", _zip_with(b"/data", b"/version", b"archive_format"), EXPORT),
     ("an object that Python saved, perhaps an old PyTorch file",
      _begins(*(b"\x80" + bytes([protocol]) for protocol in range(2, 6))), EXPORT),

@@ -13,13 +13,14 @@ from importlib import import_module
 from vkrt.description import Description
 from vkrt.errors import ClosedError, InputError, PipelineError, UnsupportedError
 from vkrt.executable.lending import Semaphore
+from vkrt.executable.program import MethodPlan
 from vkrt.files import is_compiled
 from vkrt.graph.graph import Graph
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.device_bound import DeviceBound
-from vkrt.method.kept import Kept, PlanFiles
+from vkrt.method.kept import PlanFiles, plan_of, prepare
 from vkrt.method.method import Method
 from vkrt.method.named_inputs import in_order
 from vkrt.method.run import Run
@@ -106,8 +107,8 @@ class Program(DeviceBound):
             plans: None for a compiled program, which has no need of any.
         """
         assert self._device is not None
-        kept = plans.read(self._device) if plans is not None else None
-        if kept is not None and self._load_cached(kept):
+        cached = plans.read(self._device) if plans is not None else None
+        if cached is not None and self._load_cached(cached):
             return
         self._description.read()
         names = self.method_names
@@ -119,20 +120,20 @@ class Program(DeviceBound):
             mapper = method.prepared.mapper
             # Where there was no memory for an import there may be the next time.
             if mapper is None or not mapper.lacked_memory:
-                plans.write(self._device, Kept.of(names, method.prepared))
+                plans.write(self._device, plan_of(names, method.prepared))
 
-    def _load_cached(self, kept: Kept) -> bool:
+    def _load_cached(self, plan: MethodPlan) -> bool:
         """Loads a method by its cached plan, if that still holds."""
         description = self._description
         assert self._device is not None and isinstance(description, Description)
-        device, options, name = self._device, self._options, kept.method
+        device, options, name = self._device, self._options, plan.method
         refused = frozenset(refused_by(device))
 
         def whole() -> tuple[Graph, Planned]:
             return description.graph(name), description.plan(name, device, options)
 
         try:
-            prepared = kept.prepare(device, description.sources, options)
+            prepared = prepare(plan, device, description.sources, options)
         except UnsupportedError:
             return False
         try:
@@ -142,7 +143,7 @@ class Program(DeviceBound):
                 raise
             note(device, error.shaders)
             return False
-        self._names = kept.methods
+        self._names = plan.methods
         return True
 
     def _add_prepared(self, prepared: Prepared, whole: Callable[[], tuple[Graph, Planned]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 import textwrap
@@ -18,7 +19,7 @@ import vkrt
 from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import kept
-from vkrt.vk import cache_file, verdict_file
+from vkrt.vk import cache_data, cache_file, verdict_file
 
 HOSTS = Path(__file__).parent / "hosts"
 REPEAT = HOSTS.parent.parent.parent / "tools" / "hosts" / "repeat.c"
@@ -80,8 +81,8 @@ def whole(path):
     if path.suffix == verdict_file._SUFFIX:
         key = data[len(verdict_file.MAGIC):][:32]
         return verdict_file.read(path, key) is not None
-    identity = cache_file.Identity(*cache_file._HEADER.unpack_from(data)[2:6])
-    return cache_file.read(path, identity) != b""
+    identity = cache_file.Identity(*struct.unpack_from("<12xIII16s", data))
+    return cache_data.read(path, identity) != b""
 
 
 def test_a_host_that_is_killed_leaves_whole_files(tmp_path):

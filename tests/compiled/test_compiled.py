@@ -9,15 +9,19 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from program_samples import program_of
 from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
 
 import vkrt
 from vkrt.cli.main import main
-from vkrt.compiled.file import HEAD, Compiled, compiled_format, read
+from vkrt.compiled.file import HEAD, read
 from vkrt.dataclass import replace
 from vkrt.device import policy
 from vkrt.errors import FormatError, InputError, UnsupportedError
+from vkrt.executable import flat
+from vkrt.executable.program import Compiled
 from vkrt.executable.records import DispatchCommand
+from vkrt.executable.weights import WeightRead
 from vkrt.memory.source import Source
 from vkrt.runtime.fit import fitted
 from vkrt.text.model import LanguageModel, Session
@@ -231,7 +235,7 @@ def executable(device, tmp_path):
     out = tmp_path / "net.vkx"
     vkrt.compile(MODELS / "conv_mix.pte", out, device=device, storage="texture3d", weights="copy")
     with closing(Source.open(out)) as source:
-        return read(source).targets[0].methods[0].executables[0]
+        return read(source).read().targets[0].methods[0].executables[0]
 
 
 def with_dispatch(executable, **changes):
@@ -252,23 +256,38 @@ def with_block(executable, **changes):
     return replace(executable, execution=replace(executable.execution, blocks=blocks))
 
 
+def with_places(executable, change):
+    """The same with the places of its first block of activations changed, in a larger block."""
+    block, storages = executable.execution.blocks[0], executable.execution.storages
+    return with_block(executable, nbytes=block.nbytes + 64, places=tuple(
+        change(place, storages[place.storage]) for place in block.places))
+
+
+def fitted_on(executable, device):
+    """The executable for a device, by way of a file."""
+    program = program_of(executable)
+    file = flat.File(flat.to_bytes(program), 1, 0)
+    made, = fitted(file, 0, 0, program.targets[0].methods[0], device)
+    return made
+
+
 def test_it_fits_its_own_device(device, executable):
-    assert fitted(executable, device) == executable
+    assert fitted_on(executable, device) == executable
 
 
 def test_types_of_memory_become_those_of_the_device(device, executable):
     other = with_block(executable, type_bits=1 << 31)
-    assert fitted(other, device) == executable
+    assert fitted_on(other, device) == executable
 
 
 @pytest.mark.parametrize("change, words", [
     (lambda e: with_dispatch(e, groups=(1 << 31, 1, 1)), "a dispatch of"),
     (lambda e: with_block(e, nbytes=1 << 62), "bytes at once"),
     (lambda e: with_block(e, alignment=1), "where the device asks for"),
-    (lambda e: with_block(e, places=tuple(replace(place, nbytes=1) for place in
-                                          e.execution.blocks[0].places)), "where the device asks"),
-    (lambda e: with_block(e, places=tuple(replace(place, offset=place.offset + 1) for place in
-                                          e.execution.blocks[0].places)), "at multiples of"),
+    (lambda e: with_places(e, lambda place, storage: replace(
+        place, nbytes=1 if storage.is_image else place.nbytes)), "where the device asks"),
+    (lambda e: with_places(e, lambda place, storage: replace(place, offset=place.offset + 1)),
+     "at multiples of"),
     (lambda e: replace(e, shared_bytes=1 << 40), "in a workgroup"),
     (lambda e: replace(e, granularity=3), "bufferImageGranularity"),
     (lambda e: replace(e, execution=replace(e.execution, kernels=tuple(
@@ -277,16 +296,16 @@ def test_types_of_memory_become_those_of_the_device(device, executable):
 ])
 def test_a_device_that_does_not_fit(device, executable, change, words):
     with pytest.raises(UnsupportedError, match=words):
-        fitted(change(executable), device)
+        fitted_on(change(executable), device)
 
 
 def test_loops_that_the_driver_ends(device, executable):
     row = policy.policy_of(device.info)
     with policy.overridden(replace(row, loop_limit=executable.loops)):
-        fitted(executable, device)
+        fitted_on(executable, device)
     with (policy.overridden(replace(row, loop_limit=executable.loops - 1)),
           pytest.raises(UnsupportedError, match="its kernels loop")):
-        fitted(executable, device)
+        fitted_on(executable, device)
 
 
 def test_views_that_the_driver_reads_though_it_says_less(device, tmp_path):
@@ -304,19 +323,21 @@ def test_ways_of_weights(device, executable):
     weights = executable.weights
     with pytest.raises(UnsupportedError, match="the device"):
         if device.unified:
-            fitted(replace(executable, weights=replace(weights, upload_bytes=1024)), device)
+            fitted_on(replace(executable, weights=replace(weights, upload_bytes=1024)), device)
         else:
-            read = replace(weights.mapped[0]) if weights.mapped else object()
-            fitted(replace(executable, weights=replace(weights, written=(read,))), device)
+            storages = executable.execution.storages
+            buffer = next(n for n in weights.weights if not storages[n].is_image)
+            read = WeightRead(buffer, 0, 0, 16, 0, None, "w")
+            fitted_on(replace(executable, weights=replace(weights, written=(read,))), device)
 
 
 def rewritten(out, change) -> None:
     """The file with other records."""
     with closing(Source.open(out)) as source:
-        compiled = read(source)
+        compiled = read(source).read()
     data = out.read_bytes()
     magic, version, zero, start, _ = HEAD.unpack_from(data)
-    records = compiled_format().to_bytes(change(compiled))
+    records = flat.to_bytes(change(compiled))
     out.write_bytes(HEAD.pack(magic, version, zero, start, len(records)) + data[HEAD.size:start]
                     + records)
 
@@ -359,7 +380,8 @@ def test_shaders_of_another_build(tmp_path):
     (lambda data: data[:HEAD.size - 1], "32 bytes or more"),
     (lambda data: data[:-1], "is it cut off"),
     (lambda data: data + b"\0", "is it cut off"),
-    (lambda data: data[:8] + struct.pack("<I", 9) + data[12:], "format version 1"),
+    (lambda data: data[:8] + struct.pack("<I", 9) + data[12:],
+     f"format version {flat.PROGRAM_FILE_VERSION}"),
     (lambda data: data[:16] + struct.pack("<Q", 8) + data[24:], "is it cut off"),
     (lambda data: data[:16] + struct.pack("<Q", 1 << 63) + data[24:], "is it cut off"),
     (lambda data: data[:-8] + b"\1" * 8, "damaged"),
@@ -374,7 +396,7 @@ def test_damaged_files(change, words, tmp_path):
 
 @pytest.mark.parametrize("change, words", [
     (lambda c: replace(c, targets=()), "a target"),
-    (lambda c: replace(c, modules=()), "one of the modules"),
+    (lambda c: replace(c, modules=()), "the name of a module"),
     (lambda c: replace(c, modules=tuple(replace(m, nbytes=1 << 40) for m in c.modules)),
      "before the records"),
     (lambda c: replace(c, modules=tuple(replace(m, offset=-4) for m in c.modules)),
@@ -405,7 +427,7 @@ def with_shape(compiled: Compiled, **changes) -> Compiled:
 @pytest.mark.parametrize("change, words", [
     (lambda shape: {"inputs": ()}, "sizes of 1 inputs"),
     (lambda shape: {"outputs": ()}, "outputs and their names"),
-    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "memory of kind"),
+    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "that has memory"),
     (lambda shape: {"execution": replace(shape.execution, storages=tuple(
         replace(storage, nbytes=storage.nbytes + 16 * (storage.role == "weight"))
         for storage in shape.execution.storages))}, "a weight or state at every shape"),

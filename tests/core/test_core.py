@@ -2,50 +2,85 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_build import ALONE, GENERATED, generated, needs_build, sanitized
 from host_packing import pack_bytes
 from memory_samples import random_bytes, reference
 
 import vkrt
 from vkrt.errors import InputError
-from vkrt.extensions import file_of
+from vkrt.executable.formats import DESCRIPTOR_TYPES, STORAGE_BUFFER, TEXEL_FORMATS
+from vkrt.executable.memory import SLOTS
+from vkrt.executable.records import STAGING
 from vkrt.memory.packing import Packing
 from vkrt.ops import copying
-from vkrt.work.tensor import NOWHERE, Operand, row_major
+from vkrt.shader import catalog
+from vkrt.work.records import CHOICE, LOCAL_SIZE
+from vkrt.work.tensor import (
+    DTYPES,
+    ITEMSIZE,
+    NOWHERE,
+    Operand,
+    device_dtype,
+    itemsize,
+    row_major,
+)
+from vkrt.work.tuning import LANES
 
 PACKAGE = Path(vkrt.__file__).parent
-# The build links the core alone into this library, which is not installed.
-ALONE = Path(file_of("vkrt.memory._memory")).parents[1] / "core" / "libvkrt_core_alone.so"
 # Bytes of the source and of the target beyond which a copy is not carried out here
 MOST = 1 << 20
 
 
-@pytest.mark.skipif(not (PACKAGE / "core/error.pxd").exists(), reason="no sources are here")
-def test_statuses_are_those_of_the_c_library():
-    told = dict(re.findall(r"(VKRT_[A-Z_]+) = (\d+)", (PACKAGE / "capi/vkrt.h").read_text()))
-    core = re.findall(r"^    (VKRT_[A-Z_]+) = (\d+)$", (PACKAGE / "core/error.pxd").read_text(),
-                      re.MULTILINE)
-    assert len(core) >= 2
-    for name, number in core:
-        assert told[name] == number
+@needs_build
+def test_dtypes_are_those_of_tensors():
+    core = ctypes.CDLL(str(ALONE))
+    core.vkrt_itemsize.restype = core.vkrt_device_dtype.restype = ctypes.c_int64
+    numbers = {name: ctypes.c_int64(number) for number, name in enumerate(ITEMSIZE)}
+    for name, number in numbers.items():
+        assert core.vkrt_itemsize(number) == ITEMSIZE[name]
+        assert bool(core.vkrt_is_device_dtype(number)) == (name in DTYPES)
+        assert core.vkrt_device_dtype(number) == numbers[device_dtype(name)].value
+
+
+@pytest.mark.skipif(not (PACKAGE / "core/fit.pyx").exists(), reason="no sources are here")
+def test_numbers_are_those_of_python():
+    text = "".join((PACKAGE / "core" / name).read_text() for name in (
+        "check.pxd", "check_commands.pyx", "fit.pyx"))
+    for line in (f"STAGING = {STAGING}", f"UPLOAD_SLOTS = {SLOTS}", f"LOCAL_SIZE = {LOCAL_SIZE}",
+                 f"LANES = {LANES}", f"STORAGE_BUFFER = {STORAGE_BUFFER}",
+                 *(f"{name.upper()} = {DESCRIPTOR_TYPES[name]}" for name in (
+                     "combined_image_sampler", "storage_image", "uniform_texel_buffer"))):
+        assert f"    {line}\n" in text
+    formats = sorted({0, *TEXEL_FORMATS.values()})
+    assert f"return value in ({', '.join(map(str, formats))})" in text
+    for dtype, number in TEXEL_FORMATS.items():
+        nbytes, = re.findall(rf"format (?:in \([\d, ]*\b{number}\b[\d, ]*\)|== {number}):\n"
+                             rf" *return (\d+)|return (\d+) if format in \(.*\b{number}\b", text)
+        assert int("".join(nbytes)) == 4 * itemsize(dtype)
+    assert f'"{CHOICE}"' in text and f"host.name.count == {len(CHOICE)}" in text
+    capabilities = catalog().get("attention_scores.texel.f32.shuffle").capabilities
+    assert any(f'"{capability}"' in text for capability in capabilities)
 
 
 @pytest.mark.skipif(not ALONE.exists(), reason="the sources were not built here")
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="no readelf")
-def test_it_needs_no_python():
+def test_it_needs_neither_python_nor_the_library_of_cpp():
     """Only the system's C library, of which it names what it calls."""
     said = subprocess.run(["readelf", "-dW", "--dyn-syms", ALONE], capture_output=True, text=True,
                           check=True).stdout
     assert re.findall(r"NEEDED.*\[(.*)\]", said) == ["libc.so.6"]
     undefined = re.findall(r"GLOBAL DEFAULT +UND (\w+)", said)
-    assert undefined and not [name for name in undefined if name.startswith(("Py", "_Py"))]
+    assert undefined and not [name for name in undefined if name.startswith(("Py", "_Py", "_Z"))]
 
 
 def parameters(chance: random.Random) -> tuple[list[int], int, int]:
@@ -87,6 +122,27 @@ def test_any_parameters(seed):
         assert pack_bytes(params, itemsize, data, rows) == reference(params, itemsize, data)
         copied += 1
     assert made > 300 and copied > 200
+
+
+@needs_build
+def test_any_parameters_under_sanitizers(tmp_path):
+    """The same, by AddressSanitizer and UndefinedBehaviorSanitizer, with buffers of exactly the
+    size, in parts and at odd addresses; then by jobs of any numbers."""
+    program = sanitized(
+        tmp_path / "strided_copies", Path(__file__).with_name("strided_copies.c"),
+        *[path for path in GENERATED if path != generated("reader")],
+        options=(f'-DREADER="{generated("reader")}"',))
+    with open(tmp_path / "sets", "wb") as file:
+        for seed in range(8):
+            chance = random.Random(f"copies {seed}")
+            for _ in range(2500):
+                params, itemsize, rows = parameters(chance)
+                file.write(struct.pack(f"={3 + len(params)}q", itemsize, rows, len(params),
+                                       *params))
+    done = subprocess.run([program, tmp_path / "sets"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr[-4000:]
+    assert len(done.stdout) == 20_000 and set(done.stdout) == {*"-.+*"}
+    assert done.stdout.count("*") > 1600
 
 
 def test_numbers_that_are_refused():

@@ -1,171 +1,173 @@
-"""Flat files: records of any make come back equal, and nothing else is made of a file."""
+"""Flat files: whatever records hold comes back equal, and nothing else is made of a file."""
 
 from __future__ import annotations
 
 import math
 import random
 import struct
-import sys
 from typing import Any
 
 import pytest
+from program_samples import program_of, samples, with_checksum
 
-from vkrt.dataclass import dataclass
-from vkrt.digest import sha256
+from vkrt.dataclass import replace
 from vkrt.errors import FormatError
-from vkrt.executable.flat import ENTRY, HEADER, Format
+from vkrt.executable import flat
+from vkrt.executable.program import ConstantMethod, Module
+from vkrt.work.records import ReadArgument
+from vkrt.work.tensor import ITEMSIZE, Constant, Tensor
+
+VALUES = (None, True, False, 1, 1.0, "one", "", "ä\udc80\U0001F600", (), (1, (None, "x", -0.0)),
+          -(1 << 63), (1 << 63) - 1, math.inf, ReadArgument(7))
+TENSOR = Tensor((2, 3), "float32", "float64", Constant(64, 24, "int64", "key", 1, -1.5), "a",
+                (1,), (2, 9))
 
 
-@dataclass(frozen=True)
-class Leaf:
-    number: int
-    is_set: bool
-    size: float
+def file_of(*values: Any) -> bytes:
+    return flat.to_bytes(program_of(samples()[0], constants=[ConstantMethod("values", values)]))
 
 
-@dataclass(frozen=True)
-class Branch:
-    name: str
-    leaf: Leaf
-    others: tuple[Leaf, ...]
+def values_in(data: bytes) -> tuple[Any, ...]:
+    return flat.File(data, 1, 0).read().constants[0].values
 
 
-@dataclass(frozen=True)
-class Marker:
-    number: int
+def test_round_trip():
+    data = file_of(*VALUES)
+    assert values_in(data) == VALUES
+    assert [*map(type, values_in(data))] == [*map(type, VALUES)]
+    assert flat.to_bytes(flat.File(data, 1, 0).read()) == data
+    assert math.isnan(values_in(file_of(math.nan))[0])
 
 
-@dataclass(frozen=True)
-class Tree:
-    either: tuple[Leaf | Branch, ...]
-    numbers: tuple[int, ...]
-    pairs: tuple[tuple[int, str], ...]
-    branch: Branch | None
-    text: str | None
-    sizes: tuple[int, int, int] | None
-    things: tuple[Any, ...]
-
-    def __post_init__(self):
-        if 13 in self.numbers:
-            raise AssertionError("13 brings no luck")
+def test_tensors():
+    found, = values_in(file_of(TENSOR))
+    assert vars(found) == vars(TENSOR) and not found.constant.zeros
 
 
-FORMAT = Format(Tree, (Leaf, Branch), {}, (Marker,), b"testtree", 3)
-EMPTY = Tree((), (), (), None, None, None, ())
-LEAF = Leaf(-(1 << 63), True, math.inf)
-FULL = Tree((LEAF, Branch("ä\udc80", LEAF, (LEAF, LEAF, Leaf(0, False, -0.0))), LEAF),
-            (1, 2, -3, (1 << 63) - 1), ((1, "a"), (2, ""), (1, "a")),
-            Branch("", Leaf(1, False, 1.5), ()), "", (1, 2, 3),
-            (None, True, 1, 1.0, "one", (), (1, (None, "x", Marker(4)), Marker(5)), Marker(6)))
-
-
-def with_checksum(data: bytes) -> bytes:
-    magic, version, layout, _ = HEADER.unpack_from(data)
-    body = data[HEADER.size:]
-    return HEADER.pack(magic, version, layout, sha256(body)) + body
-
-
-@pytest.mark.parametrize("tree", [EMPTY, FULL], ids=["empty", "full"])
-def test_round_trip(tree):
-    data = FORMAT.to_bytes(tree)
-    found = FORMAT.from_bytes(data)
-    assert found == tree and repr(found) == repr(tree)
-    assert FORMAT.to_bytes(found) == data
-
-
-def test_numbers_keep_their_types():
-    found = FORMAT.from_bytes(FORMAT.to_bytes(FULL))
-    assert [*map(type, found.things)] == [*map(type, FULL.things)]
-    nan = FORMAT.from_bytes(FORMAT.to_bytes(Tree((), (), (), None, None, None, (math.nan,))))
-    assert math.isnan(nan.things[0])
+@pytest.mark.parametrize("dtype", ITEMSIZE)
+def test_every_dtype(dtype):
+    assert values_in(file_of(replace(TENSOR, host_dtype=dtype)))[0].host_dtype == dtype
 
 
 def test_rows_of_the_same_words_are_one_record():
-    found = FORMAT.from_bytes(FORMAT.to_bytes(FULL))
-    assert found.either[0] is found.either[2] is found.either[1].others[0]
+    modules = flat.File(file_of(), 1, 0).read().modules
+    bindings = [binding for module in modules for binding in module.bindings]
+    assert len(bindings) > len({id(binding) for binding in bindings}) == len(set(bindings))
 
 
-def test_tables_are_at_multiples_of_8_bytes():
-    data = FORMAT.to_bytes(FULL)
-    first, _ = ENTRY.unpack_from(data, HEADER.size)
-    places = [ENTRY.unpack_from(data, HEADER.size + ENTRY.size * i)[0]
-              for i in range((first - HEADER.size) // ENTRY.size)]
-    assert len(places) > 5 and places == sorted(places) and all(place % 8 == 0 for place in places)
+def test_values_that_have_no_rows():
+    for value in ([], {}, b"", object()):
+        with pytest.raises(KeyError):
+            file_of(value)
+    for value, error in ((1 << 63, OverflowError), (replace(TENSOR, dtype="float8"), ValueError)):
+        with pytest.raises(error):
+            file_of(value)
+
+
+def test_deep_values():
+    thing: Any = ()
+    for _ in range(20):
+        thing = (thing,)
+    assert values_in(file_of(thing)) == (thing,)
+    for _ in range(100):
+        thing = (thing,)
+    with pytest.raises(AssertionError, match="in one another"):
+        file_of(thing)
+
+
+def test_deep_files():
+    """A tuple that has itself in it, as far as its words go."""
+    data = bytearray(file_of((((),),)))
+    good = flat.File(bytes(data), 1, 0).read()
+    assert good.constants[0].values == ((((),),),)
+    refused = 0
+    for place in range(flat.HEADER_BYTES, len(data), 8):
+        for number in range(4):
+            bad = bytearray(data)
+            struct.pack_into("<q", bad, place, number)
+            try:
+                flat.File(with_checksum(bytes(bad)), 1, 0).read()
+            except FormatError:
+                refused += 1
+    assert refused > len(data) / 8
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda data: data[:HEADER.size - 1], "another kind"),
+    (lambda data: data[:flat.HEADER_BYTES - 1], "another kind"),
     (lambda data: b"other" + data[5:], "another kind"),
     (lambda data: data[:8] + struct.pack("<I", 4) + data[12:], "another version"),
+    (lambda data: data[:12] + struct.pack("<I", 5) + data[16:], "another version"),
+    (lambda data: data[:-8], "checksum"),
     (lambda data: data[:-1], "checksum"),
     (lambda data: data[:-1] + b"\1", "checksum"),
     (lambda data: with_checksum(data + bytes(8)), "behind its last table"),
-    (lambda data: with_checksum(data[:-8]), "does not follow"),
-    (lambda data: data[:12] + struct.pack("<I", 5) + data[16:], "another version"),
-    (lambda data: with_checksum(data[:HEADER.size]), "no room"),
+    (lambda data: with_checksum(data[:-8]), "do not fit"),
+    (lambda data: with_checksum(data[:flat.HEADER_BYTES + 64]), "cut off"),
+    (lambda data: with_checksum(data[:flat.HEADER_BYTES] + b"\xff" * 8
+                                + data[flat.HEADER_BYTES + 8:]), "do not fit"),
+    (lambda data: with_checksum(data[:-8] + struct.pack("<q", -1)), "expected "),
 ])
 def test_files_that_cannot_be(change, words):
     with pytest.raises(FormatError, match=words):
-        FORMAT.from_bytes(change(FORMAT.to_bytes(FULL)))
+        flat.File(change(file_of()), 1, 0).read()
 
 
-def test_what_a_class_refuses():
-    data = FORMAT.to_bytes(Tree((), (12,), (), None, None, None, ()))
-    place = data.rindex(struct.pack("<q", 12))
-    with pytest.raises(FormatError, match="no luck"):
-        FORMAT.from_bytes(with_checksum(data[:place] + struct.pack("<q", 13) + data[place + 8:]))
-
-
-def test_deep_values_end():
-    thing: Any = ()
-    for _ in range(2000):
-        thing = (thing,)
-    usual = sys.getrecursionlimit()
-    sys.setrecursionlimit(20_000)
-    try:
-        data = FORMAT.to_bytes(Tree((), (), (), None, None, None, (thing,)))
-    finally:
-        sys.setrecursionlimit(usual)
-    with pytest.raises(FormatError, match="recursion"):
-        FORMAT.from_bytes(data)
+def test_texts_that_are_none():
+    data = file_of("abcdefgh")
+    for bad in (b"abcdefg\xff", b"abcdefg\xc3", b"\x80bcdefgh", b"abcde\xe0\x80\x80",
+                b"abcd\xf4\x90\x80\x80", b"abcdef\xc0\x80"):
+        with pytest.raises(FormatError, match="UTF-8"):
+            values_in(with_checksum(data.replace(b"abcdefgh", bad)))
+    for good in ("abcdefg\x00", "abcdef\u00e4", "abcde\u20ac", "abcd\U0010FFFF", "abcde\udcff"):
+        found = with_checksum(data.replace(b"abcdefgh", good.encode("utf-8", "surrogatepass")))
+        assert values_in(found) == (good,)
 
 
 def test_every_word_counts():
     """A file with another word anywhere is refused, or is the one encoding of something else."""
-    data, chance = FORMAT.to_bytes(FULL), random.Random(7)
+    data, chance = file_of(*VALUES, TENSOR), random.Random(7)
     refused = 0
-    for place in range(HEADER.size, len(data) - 7, 8):
-        for change in (0, 1, -1, 2, 1 << 40, -(1 << 62), chance.getrandbits(62)):
+    for place in range(flat.HEADER_BYTES, len(data) - 7, 8):
+        for change in (0, 1, -1, 1 << 40, chance.getrandbits(62)):
             bad = with_checksum(data[:place] + struct.pack("<q", change) + data[place + 8:])
             try:
-                found = FORMAT.from_bytes(bad)
+                found = flat.File(bad, 1, 0).read()
             except FormatError:
                 refused += 1
             else:
-                assert FORMAT.to_bytes(found) == bad
+                assert flat.to_bytes(found) == bad
     assert refused > 500
 
 
-def test_records_with_other_fields():
-    """A file of theirs is not read, whatever its version says."""
-    def other(kind: str) -> Format:
-        @dataclass(frozen=True)
-        class Tree:
-            number: kind
-
-        Tree.__annotations__["number"] = kind
-        return Format(Tree, (), {}, (), b"testtree", 3)
-
-    one, two = other("int"), other("float")
-    data = one.to_bytes(one.from_bytes(one.to_bytes(one._classes["Tree"](1))))
-    with pytest.raises(FormatError, match="another version"):
-        two.from_bytes(data)
+def test_errors_name_the_word():
+    sample = samples()[0]
+    bad = replace(sample, weights=replace(sample.weights, upload_bytes=-1))
+    with pytest.raises(FormatError, match=r"^CompiledMethod 0, largest\.executable\.weights\."
+                                          r"upload_bytes: -1, expected bytes$"):
+        flat.File(flat.to_bytes(program_of(bad)), 1, 0).read()
 
 
-def test_a_type_that_has_no_rows():
-    @dataclass(frozen=True)
-    class Odd:
-        names: dict[str, int]
+@pytest.mark.parametrize("change, words", [
+    ({"offset": 4}, "a module before the records"),
+    ({"nbytes": 4}, "a module before the records"),
+    ({"push_bytes": -1}, "push constants"),
+    ({"bindings": ()}, "the bindings of its shader"),
+])
+def test_modules_that_cannot_be(change, words):
+    sample = samples()[0]
+    modules: tuple[Module, ...] = program_of(sample).modules
+    bad = [replace(module, **change) for module in modules]
+    with pytest.raises(FormatError, match=words):
+        flat.File(flat.to_bytes(program_of(sample, bad)), 1, 0).read()
 
-    with pytest.raises(AssertionError, match="no type of a flat file"):
-        Format(Odd, (), {}, (), b"odd file", 1)
+
+def test_weights_of_a_compiled_program_lie_before_its_records():
+    sample = next(sample for sample in samples() if sample.weights.written)
+    modules = [replace(m, offset=32, nbytes=4) for m in program_of(sample).modules]
+    data = flat.to_bytes(program_of(sample, modules))
+    end = max(read.offset + read.nbytes for read in sample.weights.written)
+    flat.File(data, 1, end).read()
+    with pytest.raises(FormatError, match=f"WeightRead .*, expected a part of a file of {end - 1}"):
+        flat.File(data, 1, end - 1).read()
+    with pytest.raises(FormatError, match="a module before the records"):
+        flat.File(data, 1, 0).read()

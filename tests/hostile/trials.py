@@ -383,7 +383,7 @@ def give_up_a_shared_device() -> None:
     said = []
 
     def until_lost(what: str, program: Any) -> None:
-        for _ in range(1000):
+        for _ in range(100_000):
             found = outcome(lambda: outputs_of(program))
             if isinstance(found, Exception):
                 said.append((what, type(found).__name__))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
 import pytest
 
-from vkrt.errors import FormatError
+from vkrt.errors import CancelledError, FormatError
 from vkrt.memory.fetched import SPACE, FetchedSource
 from vkrt.memory.reader import Reader, Transfer, fail_read_after
 
@@ -96,6 +97,28 @@ def test_a_fetch_that_fails(lender):
     with pytest.raises(KeyError):
         read(lender, ("a", 0, 10), ("b", 0, 10))
     assert lender.events == ["+a", "-a", "+b"]
+
+
+def test_a_fetch_that_fails_for_many(lender):
+    """Threads that fail at once: each hears of it, and one at least of the reason."""
+    source, heard = FetchedSource(lender.fetch, "constants"), []
+    target = np.zeros(1, np.uint8)
+    transfer = Transfer(0, source.place("none"), 1, target.ctypes.data)
+
+    def work(reader):
+        for _ in range(20):
+            try:
+                reader.read_transfer(transfer)
+            except (KeyError, CancelledError) as error:
+                heard.append(type(error))
+
+    with Reader([source]) as reader:
+        threads = [threading.Thread(target=work, args=(reader,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(heard) == 160 and KeyError in heard
 
 
 def test_a_read_that_fails(lender):

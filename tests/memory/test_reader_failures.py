@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
+import resource
 import signal
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 from host_packing import packing_of
@@ -127,16 +132,25 @@ def test_interrupted(threads, source, data):
         signal.signal(signal.SIGALRM, before)
 
 
-def test_system_without_more_threads(source, data, monkeypatch):
-    import threading
-
-    def refuse(self):
-        raise RuntimeError("can't start new thread")
-
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_system_without_more_threads(source, data):
+    """In an address space that has no room for another stack the calling thread does it all."""
     target = Target(len(data))
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before, event, waiting = resource.getrlimit(resource.RLIMIT_AS), threading.Event(), []
     with Reader([source], threads=3) as reader:
-        reader.run([Transfer(0, 0, len(data), target.address)])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * mmap.PAGESIZE + 2 * MiB, before[1]))
+        try:
+            with pytest.raises(RuntimeError):  # memory of threads that ended is used first
+                for _ in range(100):
+                    waiting.append(threading.Thread(target=event.wait))
+                    waiting[-1].start()
+            reader.run([Transfer(0, 0, len(data), target.address)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+            event.set()
+            for thread in waiting[:-1]:
+                thread.join()
     assert target.bytes() == data.tobytes()
 
 

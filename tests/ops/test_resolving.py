@@ -10,12 +10,13 @@ from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Read, Symbol, bounded, compute, size_of, symbols_in
+from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import operators
 from vkrt.ops.resolving import resolve
+from vkrt.work.limits import Read
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import struct
 import subprocess
@@ -14,11 +15,21 @@ import numpy as np
 import pytest
 
 from vkrt.errors import InputError
-from vkrt.vk import cache_file, private_file
+from vkrt.vk import cache_data, cache_file, private_file
 from vkrt.vk.cache_file import Identity
 
 UUID = bytes(range(16))
 CARD = Identity(vendor_id=0x1234, device_id=7, driver_version=99, uuid=UUID)
+
+
+MAX_BYTES = 64 << 20
+
+
+def file_of(identity, data):
+    """A file with the header that vkrt writes."""
+    return struct.pack("<8sIIII16sQ32s", b"vkrtpipe", 1, identity.vendor_id, identity.device_id,
+                       identity.driver_version, identity.uuid, len(data),
+                       hashlib.sha256(data).digest()) + data
 
 
 def data_of(identity, payload=b"compiled" * 100):
@@ -29,11 +40,12 @@ def data_of(identity, payload=b"compiled" * 100):
 
 def test_round_trip(tmp_path):
     path = tmp_path / "a" / "b"
-    assert cache_file.read(path, CARD) == b""
+    assert cache_data.read(path, CARD) == b""
     assert cache_file.write(path, CARD, data_of(CARD))
-    assert cache_file.read(path, CARD) == data_of(CARD)
+    assert cache_data.read(path, CARD) == data_of(CARD)
+    assert path.read_bytes() == file_of(CARD, data_of(CARD))
     assert cache_file.write(path, CARD, data_of(CARD, b"newer"))
-    assert cache_file.read(path, CARD) == data_of(CARD, b"newer")
+    assert cache_data.read(path, CARD) == data_of(CARD, b"newer")
     assert [entry.name for entry in path.parent.iterdir()] == ["b"]
 
 
@@ -42,7 +54,7 @@ def test_round_trip(tmp_path):
 def test_of_another_device_or_driver(tmp_path, change):
     path = tmp_path / "file"
     assert cache_file.write(path, CARD, data_of(CARD))
-    assert cache_file.read(path, replace(CARD, **change)) == b""
+    assert cache_data.read(path, replace(CARD, **change)) == b""
 
 
 def test_every_byte_counts(tmp_path):
@@ -51,11 +63,11 @@ def test_every_byte_counts(tmp_path):
     good = path.read_bytes()
     for index in range(len(good)):
         path.write_bytes(good[:index] + bytes([good[index] ^ 1]) + good[index + 1:])
-        assert cache_file.read(path, CARD) == b"", f"byte {index}"
+        assert cache_data.read(path, CARD) == b"", f"byte {index}"
         path.write_bytes(good[:index])
-        assert cache_file.read(path, CARD) == b"", f"the first {index} bytes"
+        assert cache_data.read(path, CARD) == b"", f"the first {index} bytes"
     path.write_bytes(good + b"x")
-    assert cache_file.read(path, CARD) == b""
+    assert cache_data.read(path, CARD) == b""
 
 
 @pytest.mark.parametrize("data", [
@@ -67,16 +79,28 @@ def test_data_without_the_header_of_vulkan(tmp_path, data):
     """A checksum that fits is not enough: the driver is given only what it can have written."""
     path = tmp_path / "file"
     assert not cache_file.write(path, CARD, data)
-    path.write_bytes(CARD.header(data) + data)
-    assert cache_file.read(path, CARD) == b""
+    path.write_bytes(file_of(CARD, data))
+    assert cache_data.read(path, CARD) == b""
 
 
-def test_too_large(tmp_path, monkeypatch):
+def test_too_large(tmp_path):
     path = tmp_path / "file"
-    cache_file.write(path, CARD, data_of(CARD))
-    monkeypatch.setattr(cache_file, "MAX_BYTES", 100)
-    assert cache_file.read(path, CARD) == b""
-    assert not cache_file.write(path, CARD, data_of(CARD))
+    most = data_of(CARD, bytes(MAX_BYTES - 32))
+    assert cache_file.write(path, CARD, most)
+    assert cache_data.read(path, CARD) == most
+    assert not cache_file.write(path, CARD, most + b"x")
+    path.write_bytes(file_of(CARD, most + b"x"))
+    assert cache_data.read(path, CARD) == b""
+
+
+@pytest.mark.parametrize("size", [0, 1, 23, 24, 31, 32, 33, 95, 96, 1000, 100_003])
+def test_checksums(tmp_path, size):
+    """Those of vkrt's own sha256, for every way in which its last block is filled."""
+    path = tmp_path / "file"
+    for more in range(64 if size == 1000 else 1):
+        data = data_of(CARD, bytes(i % 251 for i in range(size + more)))
+        assert cache_file.write(path, CARD, data)
+        assert path.read_bytes() == file_of(CARD, data)
 
 
 def test_where_it_lies(monkeypatch, tmp_path):
@@ -123,8 +147,8 @@ def test_old_files_go(tmp_path):
 
 
 def test_nothing_to_save():
-    assert not cache_file.has_pipelines(data_of(CARD, b""))
-    assert cache_file.has_pipelines(data_of(CARD))
+    assert not cache_data.has_pipelines(data_of(CARD, b""))
+    assert cache_data.has_pipelines(data_of(CARD))
 
 
 # Writes one of two caches after the other, and says when the first is there.
@@ -151,8 +175,8 @@ def test_a_process_that_is_killed_leaves_a_whole_file(seed, tmp_path):
         time.sleep(pause)
         child.kill()
         child.communicate()
-        assert cache_file.read(path, CARD) in [header + byte * (1 << 20) for byte in (b"a", b"b")]
+        assert cache_data.read(path, CARD) in [header + byte * (1 << 20) for byte in (b"a", b"b")]
     # What they had not finished goes with the next write.
     assert cache_file.write(path, CARD, header + b"c")
-    assert cache_file.read(path, CARD) == header + b"c"
+    assert cache_data.read(path, CARD) == header + b"c"
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

@@ -24,6 +24,9 @@ CPU = ((0, (LOCAL, VISIBLE, COHERENT, CACHED)),)
 # A desktop's card with a window for the host
 CARD = ((0, (LOCAL,)), (1, (VISIBLE, COHERENT)), (2, (LOCAL, VISIBLE, COHERENT)),
         (1, (VISIBLE, COHERENT, CACHED)))
+# An AMD card's, of which the last two want a feature
+AMD = (*CARD, (0, (LOCAL, "device_coherent", "device_uncached")),
+       (1, (VISIBLE, COHERENT, CACHED, "device_coherent", "device_uncached")))
 # An AMD processor's GPU: what is local the host reads past its cache
 APU = ((0, (LOCAL,)), (1, (VISIBLE, COHERENT)), (0, (LOCAL, VISIBLE, COHERENT)),
        (1, (VISIBLE, COHERENT, CACHED)))
@@ -38,6 +41,7 @@ PHONE = ((0, (LOCAL, VISIBLE, COHERENT)), (0, (LOCAL, VISIBLE, CACHED)),
     (CPU, True, "device", [0]), (CPU, True, "staging", [0]), (CPU, True, "readback", [0]),
     (CARD, False, "device", [0, 2, 1, 3]), (CARD, False, "staging", [1, 2, 3]),
     (CARD, False, "readback", [3, 1, 2]),
+    (AMD, False, "device", [0, 2, 1, 3]), (AMD, False, "readback", [3, 1, 2]),
     # What the host writes in place has to be visible wherever it comes to lie.
     (APU, True, "device", [2, 3, 1]), (APU, True, "readback", [3, 1, 2]),
     (PI, True, "device", [0]), (PI, True, "readback", [0]),

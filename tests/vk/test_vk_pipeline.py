@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from vk_bench import (
 from vk_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 from vkrt.vk.pipeline_batch import PipelineBatch
 
-from vkrt.errors import UnsupportedError, VulkanError
+from vkrt.errors import ForkedError, UnsupportedError, VulkanError
 from vkrt.vk import live_objects
 from vkrt.vk.capability import CAPABILITIES, check_capabilities, declared
 from vkrt.vk.pipeline import DescriptorLayout, DescriptorPool, Pipeline, ShaderModule
@@ -203,8 +204,10 @@ def test_what_does_not_fit_is_refused(device, bench):
         sets.write_buffer(0, 0, buffer, 0, 64)
 
 
-def test_batch(bench):
-    """Pipelines made by several threads run; they come in the order they were added in."""
+@pytest.mark.parametrize("own", [False, True])
+def test_batch(bench, own):
+    """Pipelines made by several threads, those of the batch or others, run; they come in the order
+    they were added in."""
     layout = bench.own(DescriptorLayout(bench.device, [STORAGE_BUFFER, STORAGE_BUFFER], 8))
     module = bench.own(ShaderModule(bench.device, LINEAR))
     batch = PipelineBatch(bench.device, 5)
@@ -212,9 +215,14 @@ def test_batch(bench):
         batch.add(layout, module, [(100, 64), (0, factor)])
     with pytest.raises(IndexError, match="5"):
         batch.add(layout, module)
-    with ThreadPoolExecutor(3) as threads:
-        for future in [threads.submit(batch.work) for _ in range(3)]:
-            future.result()
+    if own:
+        batch.start(3)
+        batch.work_here()
+    else:
+        with ThreadPoolExecutor(3) as threads:
+            for future in [threads.submit(batch.work) for _ in range(3)]:
+                future.result()
+    assert batch.left == 0
     made = batch.take()
     assert len(made) == 5 and batch.size == 0
     x = floats(10)
@@ -266,6 +274,7 @@ def test_batch_hears_signals(bench):
     batch = PipelineBatch(bench.device, 3000)
     for factor in range(3000):
         batch.add(layout, module, [(100, 64), (0, factor)])
+    batch.start(1)
     former = signal.signal(signal.SIGALRM, interrupt)
     try:
         with ThreadPoolExecutor(1) as threads:
@@ -279,3 +288,32 @@ def test_batch_hears_signals(bench):
     finally:
         signal.signal(signal.SIGALRM, former)
     assert live_objects() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_batch_in_a_forked_child(bench):
+    """The child has none of the threads: it is told so, and waits for nothing."""
+    layout = bench.own(DescriptorLayout(bench.device, [STORAGE_BUFFER, STORAGE_BUFFER], 8))
+    module = bench.own(ShaderModule(bench.device, LINEAR))
+    batch = PipelineBatch(bench.device, 200)
+    for factor in range(200):
+        batch.add(layout, module, [(100, 64), (0, factor)])
+    batch.start(3)
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(60)
+        status = 1
+        try:
+            with pytest.raises(ForkedError):
+                batch.work_here()
+            batch.stop()
+            batch.close()
+            status = 0
+        finally:
+            os._exit(status)
+    batch.work_here()
+    made = [bench.own(pipeline) for pipeline in batch.take()]
+    assert len(made) == 200
+    assert os.waitpid(child, 0)[1] == 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 import subprocess
+import tempfile
 
 import pytest
 
 from vkrt.replaceable import is_replaceable
-from vkrt.vk import cache_file, private_file, verdict_file
+from vkrt.vk import cache_data, cache_file, private_file, verdict_file
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -65,10 +67,19 @@ def test_what_is_somebody_elses(path, folder, what):
 
 
 @as_root
-def test_what_is_roots(path, folder, monkeypatch):
+def test_what_is_roots():
     """Who is not root may read it."""
-    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    assert private_file.read(path, 100) == b"content"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "file")
+        assert private_file.put(path, b"content")
+        os.chmod(path, 0o644)
+        os.seteuid(NOBODY)
+        try:
+            assert private_file.read(path, 100) == b"content"
+            assert not private_file.put(path, b"new")
+        finally:
+            os.seteuid(0)
 
 
 def test_links_are_not_followed(path, folder, tmp_path):
@@ -140,12 +151,12 @@ def test_what_was_not_finished_goes(folder):
 def test_all_caches_are_private(folder, monkeypatch):
     """Compiled pipelines and verdicts on drivers are read and written so."""
     identity = cache_file.Identity(1, 2, 3, bytes(16))
-    data = cache_file._VULKAN.pack(32, 1, 1, 2, bytes(16)) + b"pipelines"
+    data = struct.pack("<IIII16s", 32, 1, 1, 2, bytes(16)) + b"pipelines"
     pipelines, verdict, key = str(folder / "a"), str(folder / "b"), bytes(32)
     for mode, good in ((0o600, True), (0o666, False)):
         assert cache_file.write(pipelines, identity, data)
         assert verdict_file.write(verdict, key, True)
         for path in (pipelines, verdict):
             os.chmod(path, mode)
-        assert cache_file.read(pipelines, identity) == (data if good else b"")
+        assert cache_data.read(pipelines, identity) == (data if good else b"")
         assert verdict_file.read(verdict, key) is (True if good else None)

@@ -22,8 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE",
                         help="the compiled program (default: the program's name with .vkx)")
     parser.add_argument("--target", action="append", metavar="DEVICE", dest="targets",
-                        help="a device to compile for, by its index, part of its name or its kind; "
-                             "may be given several times (default: the one that a load takes)")
+                        help="a device to compile for, by its index, part of its name or its kind, "
+                             "or 'generic' for any of Vulkan 1.1, without a driver; may be given "
+                             "several times (default: the one that a load takes)")
     parser.add_argument("--shape", action="append", metavar="SIZES", type=_shape, dest="shapes",
                         help="the sizes of all inputs of a program with dynamic shapes, such as "
                              "'1,3,224,224' or, of two, '1,64 1'; '-' is a number. Several times "

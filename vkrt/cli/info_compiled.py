@@ -23,7 +23,8 @@ def describe(path: str) -> dict[str, Any]:
                 "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
                 "outputs": [f"{o.name}: {o}" for o in metadata.outputs],
                 "shapes": 1 + len(program.targets_of(name)[0][1].others),
-                "targets": {target: _figures(method.largest.executable)
+                "targets": {program.compiled.targets[target].device:
+                            _figures(method.largest.executable)
                             for target, method in program.targets_of(name)}}
         return {"file": path, "compiled_from": program.compiled.program,
                 "vkrt": program.compiled.vkrt, "shaders": len(program.compiled.modules),

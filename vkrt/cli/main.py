@@ -126,6 +126,8 @@ def _by_options(message: str) -> str:
         message = re.sub(rf"\b{name}=", f"--{name.replace('_', '-')} ", message)
     if message.startswith("no method "):
         message += "; choose one with --method"
+    if message.endswith("nor tokenizer.model is there"):
+        message += "; name one with --tokenizer FILE"
     return message
 
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-body", default="16MB", metavar="BYTES",
                         help="of a request at most, such as 300MB (default: 16MB)")
     parser.add_argument("--max-seconds", type=float, default=300.0, metavar="S",
-                        help="until an answer ends (default: 300)")
+                        help="seconds until an answer ends (default: 300)")
     add_tokenizer(parser)
     add_prefill(parser)
     common.add_load_options(parser)

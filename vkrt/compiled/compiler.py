@@ -6,27 +6,28 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 
-from vkrt.compiled.file import (
-    HEAD,
-    SUFFIX,
-    VERSION,
+from vkrt.compiled.file import HEAD, SUFFIX
+from vkrt.compiled.method import LoweredMethod, graphs_at
+from vkrt.compiled.weights import CompiledWeights
+from vkrt.dataclass import dataclass, replace
+from vkrt.description import Description
+from vkrt.digest import sha256
+from vkrt.errors import UnsupportedError
+from vkrt.executable import flat
+from vkrt.executable.executable import Executable
+from vkrt.executable.modules import module_of
+from vkrt.executable.program import (
     Compiled,
     CompiledTarget,
     ConstantMethod,
     Module,
-    compiled_format,
     shaders_of,
 )
-from vkrt.compiled.method import LoweredMethod, graphs_at
-from vkrt.compiled.weights import CompiledWeights
-from vkrt.dataclass import dataclass
-from vkrt.description import Description
-from vkrt.digest import sha256
-from vkrt.errors import UnsupportedError
-from vkrt.executable.executable import Executable
 from vkrt.files import COMPILED_MAGIC as MAGIC
 from vkrt.hints import Any, BinaryIO
 from vkrt.memory.source import Source
+from vkrt.method.generic import NAME as GENERIC
+from vkrt.method.generic import GenericDevice
 from vkrt.plan.options import LoadOptions
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.stopwatch import OnProgress
@@ -75,7 +76,8 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         source: path of a `.pte` file.
         output: path of the file; by default the program's with `.vkx` in the place of its suffix.
             It is there whole or not at all.
-        device: the device, or a list of devices, as `vkrt.load` has them.
+        device: the device, or a list of devices, as `vkrt.load` has them; "generic" for any that
+            has what the specification asks of all (weights are then copied, never mapped).
         shapes: of the inputs of "forward", or of the only method, where these are dynamic: the
             compiled program runs at them and at no others. A shape has the sizes of every input.
         data_path: of the program's external data, see `vkrt.load`.
@@ -97,8 +99,7 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         name = os.path.splitext(description.source.name)[0] + SUFFIX
         name = os.fspath(output) if output is not None else name
         check_replaceable(name, lambda head: head.startswith(MAGIC), "a compiled program")
-        devices = [one if isinstance(one, Device) else opened.enter_context(Device.open(one))
-                   for one in selectors]
+        devices = [_device(one, opened) for one in selectors]
         job = _Job(description, devices, LoadOptions(packed="off", **options), shapes)
         compiled, weights = job.write(name, on_progress)
     return Compilation(
@@ -109,10 +110,19 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
               for target in compiled.targets))
 
 
+def _device(selector: Any, opened: ExitStack) -> Any:
+    """The device that a selector means; `opened` closes it where it is opened here."""
+    if selector == GENERIC:
+        return GenericDevice()
+    if isinstance(selector, Device):
+        return selector
+    return opened.enter_context(Device.open(selector))
+
+
 class _Job:
     """The compilation of one program."""
 
-    def __init__(self, description: Description, devices: Sequence[Device], options: LoadOptions,
+    def __init__(self, description: Description, devices: Sequence[Any], options: LoadOptions,
                  shapes: Sequence[Sequence[Sequence[int]]]):
         self.description = description
         self.devices = devices
@@ -148,11 +158,11 @@ class _Job:
             compiled = Compiled(__version__, os.path.basename(self.description.source.name),
                                 self.constants, targets, modules)
             start = round_up(file.tell(), 8)
-            records = compiled_format().to_bytes(compiled)
-            compiled.check(start)
+            records = flat.to_bytes(compiled)
+            flat.File(records, 1, start)  # or no load would take it
             file.write(bytes(start - file.tell()) + records)
             file.seek(0)
-            file.write(HEAD.pack(MAGIC, VERSION, 0, start, len(records)))
+            file.write(HEAD.pack(MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records)))
             for source in sources:
                 source.check_unchanged()
         return compiled, weights.nbytes
@@ -171,6 +181,7 @@ def _write_modules(file: BinaryIO, executables: Sequence[Executable]) -> tuple[M
     for name in sorted(shaders_of(executables)):
         file.write(bytes(-file.tell() % 4))
         code = bytes(catalog().get(name).spirv)
-        modules.append(Module(name, sha256(code).hex(), file.tell(), len(code)))
+        modules.append(replace(module_of(name), sha256=sha256(code).hex(), offset=file.tell(),
+                               nbytes=len(code)))
         file.write(code)
     return tuple(modules)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vkrt.compiled.file import CompiledMethod, CompiledShape
 from vkrt.compiled.weights import CompiledWeights
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import Block
+from vkrt.executable.program import CompiledMethod, CompiledShape
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
 from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
-from vkrt.method.kept import Kept, is_fixed
+from vkrt.method.kept import fixed_plan_of, is_fixed
 from vkrt.method.prepare import activation_bytes, prepare_sizes, prepare_work, target_on
 from vkrt.ops.lowering import lower
 from vkrt.ops.reuse import with_weights_of
@@ -97,8 +97,8 @@ class LoweredMethod:
         prepared = prepare_work(self.graphs[0], self.works[0], device, [written], options,
                                 lambda work, _: (weights.apply(work), [written]))
         try:
-            kept = Kept.of_fixed(names, prepared)
-            others, loops = [], kept.executable.loops
+            plan = fixed_plan_of(names, prepared)
+            others, loops = [], plan.executable.loops
             for graph, work in zip(self.graphs[1:], self.works[1:]):
                 sized = prepare_sizes(graph, work, prepared, device, options)
                 loops = max(loops, sized.plan.loops)
@@ -107,12 +107,12 @@ class LoweredMethod:
                     sized.plan.execution, sized.plan.figures, sized.limits, sized.index_limits))
         finally:
             prepared.close()
-        varied = [{shape.inputs[number] for shape in others} for number in range(len(kept.inputs))]
+        varied = [{shape.inputs[number] for shape in others} for number in range(len(plan.inputs))]
         return CompiledMethod(replace(
-            kept, inputs=tuple(_with_sizes(value, sizes) for value, sizes in zip(kept.inputs,
+            plan, inputs=tuple(_with_sizes(value, sizes) for value, sizes in zip(plan.inputs,
                                                                                  varied)),
-            outputs=tuple(map(_apart, kept.outputs)),
-            executable=_with_room(replace(kept.executable, loops=loops), others)), tuple(others))
+            outputs=tuple(map(_apart, plan.outputs)),
+            executable=_with_room(replace(plan.executable, loops=loops), others)), tuple(others))
 
 
 def _apart(value: Any) -> Any:

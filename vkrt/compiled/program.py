@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from functools import cached_property
 
-from vkrt.compiled.file import Compiled, CompiledMethod, read, shaders_of
+from vkrt.compiled.file import read
 from vkrt.dataclass import fields, replace
 from vkrt.digest import sha256
 from vkrt.errors import InputError, UnsupportedError
+from vkrt.executable.modules import another_shader, check_interfaces
+from vkrt.executable.program import Compiled, CompiledMethod, shaders_of
 from vkrt.files import data_files
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any, NoReturn
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
+from vkrt.method.kept import graph_of, prepare
 from vkrt.method.prepared import Prepared
 from vkrt.plan.options import LoadOptions
-from vkrt.runtime.fit import Fit
+from vkrt.runtime.fit import fitted
 from vkrt.shader import catalog
 
 # Options of a load that a compiled program leaves open
@@ -47,7 +50,8 @@ class CompiledProgram:
         self.source = Source.open(source)
         self.sources = (self.source,)
         try:
-            self.compiled: Compiled = read(self.source)
+            self._file = read(self.source)
+            self.compiled: Compiled = self._file.read()
         except BaseException:
             self.close()
             raise
@@ -70,7 +74,7 @@ class CompiledProgram:
         """
         if method in self.constants:
             return Graph(method, [], list(self.constants[method]))
-        return self.targets_of(method)[0][1].largest.graph
+        return graph_of(self.targets_of(method)[0][1].largest)
 
     def prepare(self, method: str, device: Any, options: LoadOptions) -> Prepared:
         """A method for a device, of the first target that fits; the caller closes it.
@@ -85,36 +89,37 @@ class CompiledProgram:
                                  f"{self.source.name} is a compiled program, for which that was "
                                  "decided when it was compiled; compile it so")
         refused = []
-        for target, found in self.targets_of(method):
+        for number, found in self.targets_of(method):
             self._check_shaders(found)
             try:
-                return self._prepared(found, device, options)
+                return self._prepared(number, found, device, options)
             except UnsupportedError as error:
-                refused.append(f"for {target}: {error}")
+                refused.append(f"for {self.compiled.targets[number].device}: {error}")
         raise UnsupportedError(f"{self.source.name} was not compiled for {device.info.name}, and "
                                f"what it has does not fit ({'; '.join(refused)}); compile the "
                                "program for this device")
 
-    def _prepared(self, method: CompiledMethod, device: Any, options: LoadOptions) -> Prepared:
-        """A method for a device (UnsupportedError)."""
-        fit = Fit(method.largest.executable, device)
+    def _prepared(self, target: int, method: CompiledMethod, device: Any,
+                  options: LoadOptions) -> Prepared:
+        """A method of a target, for a device (UnsupportedError)."""
+        number = self.compiled.targets[target].methods.index(method)
+        first, *further = fitted(self._file, target, number, method, device)
         others = {}
-        for shape in method.others:
-            kept = method.kept_at(shape, replace(
-                fit.executable, execution=fit.execution(shape.execution), figures=shape.figures))
+        for shape, executable in zip(method.others, further):
+            plan = method.plan_at(shape, executable)
             others[Shape(shape.inputs)] = Prepared(
-                kept.graph, kept.executable, self.sources, None, limits=kept.limits,
-                index_limits=kept.index_limits, others={})
-        largest = replace(method.largest, executable=fit.executable)
-        return replace(largest.prepare(device, self.sources, options), others=others)
+                graph_of(plan), executable, self.sources, None, limits=plan.limits,
+                index_limits=plan.index_limits, others={})
+        largest = replace(method.largest, executable=first)
+        return replace(prepare(largest, device, self.sources, options), others=others)
 
-    def targets_of(self, name: str) -> list[tuple[str, CompiledMethod]]:
-        """A method of each target, with the name of its device.
+    def targets_of(self, name: str) -> list[tuple[int, CompiledMethod]]:
+        """A method of each target, with the number of the target.
 
         Raises:
             InputError: there is no such method.
         """
-        found = [(target.device, method) for target in self.compiled.targets
+        found = [(number, method) for number, target in enumerate(self.compiled.targets)
                  for method in target.methods if method.name == name]
         if not found:
             raise InputError(f"no method '{name}' in {self.source.name}; it has "
@@ -123,13 +128,17 @@ class CompiledProgram:
 
     def _check_shaders(self, method: CompiledMethod) -> None:
         """Makes sure that the shaders are those that are installed, which are the ones that run."""
-        known = {module.name: module.sha256 for module in self.compiled.modules}
-        for name in shaders_of(method.executables):
-            if sha256(bytes(catalog().get(name).spirv)).hex() != known[name]:
-                raise UnsupportedError(
-                    f"{self.source.name}: its shader {name} is another one than this build of vkrt "
-                    f"has (it was compiled by vkrt {self.compiled.vkrt}); compile the program "
-                    "again")
+        names = set(shaders_of(method.executables))
+        modules = [module for module in self.compiled.modules if module.name in names]
+        try:
+            check_interfaces(modules)
+            for module in modules:
+                if sha256(bytes(catalog().get(module.name).spirv)).hex() != module.sha256:
+                    raise another_shader(module.name)
+        except UnsupportedError as error:
+            raise UnsupportedError(
+                f"{self.source.name}: {error} (it was compiled by vkrt {self.compiled.vkrt}); "
+                "compile the program again") from error
 
     # What a program's file has and this one has not
 

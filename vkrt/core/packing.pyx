@@ -2,7 +2,7 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Packing on the host: what the prepack dispatch of a buffer does, without a device."""
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from vkrt.core.strided_copy cimport StridedCopy
@@ -19,10 +19,20 @@ cdef enum:
     # half of the smallest first level of the cache there is
     CACHE_BYTES = 16384
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    /* Elements of a file lie anywhere, and are read and written as numbers whatever they are. */
+    typedef uint16_t vkrt_element16 __attribute__((aligned(1), may_alias));
+    typedef uint32_t vkrt_element32 __attribute__((aligned(1), may_alias));
+    """
+    ctypedef unsigned short element16 "vkrt_element16"
+    ctypedef unsigned int element32 "vkrt_element32"
+
 ctypedef fused element:
     uint8_t
-    uint16_t
-    uint32_t
+    element16
+    element32
 
 
 cdef void pack_parts(const StridedCopy* copy, const char* source, char* target, size_t first,
@@ -39,9 +49,9 @@ cdef void pack_parts(const StridedCopy* copy, const char* source, char* target, 
     if copy.whole:
         memcpy(target, source, count * copy.part_source * copy.itemsize)
     elif copy.itemsize == 4:
-        pack_rows(&part, <const uint32_t*>source, <uint32_t*>target, count)
+        pack_rows(&part, <const element32*>source, <element32*>target, count)
     elif copy.itemsize == 2:
-        pack_rows(&part, <const uint16_t*>source, <uint16_t*>target, count)
+        pack_rows(&part, <const element16*>source, <element16*>target, count)
     else:
         pack_rows(&part, <const uint8_t*>source, <uint8_t*>target, count)
 

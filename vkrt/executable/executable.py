@@ -69,11 +69,10 @@ class Executable:
     loops: int
 
 
-# Everything that an executable is made of, and what annotations of these call a union: for files
+# Everything that an executable is made of: for files
 RECORDS = (
     BarrierCommand, Binding, Block, CopyCommand, DispatchCommand, ExecutionPlan, HostArray,
     HostKernel, Kernel, MemoryFigures, Place, PrepackBatch, PrepackPlan, Range, Reload, ReloadPlan,
     StagedRead, StatePlan, StateTensor, Storage, StreamedWeight, StridedCopy, SubmissionRecord,
     UploadPiece, WeightPlan, WeightRead, WeightRecord,
 )
-UNIONS = {"Command": "DispatchCommand | CopyCommand | BarrierCommand"}

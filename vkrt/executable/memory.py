@@ -5,6 +5,7 @@ from __future__ import annotations
 from vkrt.dataclass import dataclass
 from vkrt.hints import Any
 
+BlockKind = str  # one of these, of which files have the number
 BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")
 # Those of weights, and those of activations, which lie in the arena
 WEIGHT_KINDS = ("weight", "pool")
@@ -47,7 +48,7 @@ class Block:
             overlapping where lifetimes allow it.
     """
 
-    kind: str
+    kind: BlockKind
     nbytes: int
     alignment: int
     type_bits: int

@@ -14,7 +14,7 @@ from functools import cached_property
 from vkrt.dataclass import dataclass
 from vkrt.executable.memory import Block
 from vkrt.hints import Any
-from vkrt.work.tensor import Storage, itemsize
+from vkrt.work.tensor import Dtype, Storage, itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class HostArray:
 
     range: Range
     sizes: tuple[int, ...]
-    dtype: str
+    dtype: Dtype
 
     @property
     def nbytes(self) -> int:

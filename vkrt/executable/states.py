@@ -5,6 +5,7 @@ from __future__ import annotations
 from vkrt.dataclass import dataclass
 from vkrt.executable.memory import Block
 from vkrt.executable.records import Range
+from vkrt.work.tensor import Dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class StateTensor:
 
     name: str
     sizes: tuple[int, ...]
-    dtype: str
+    dtype: Dtype
     range: Range
     nbytes: int
     source: int

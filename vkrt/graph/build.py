@@ -18,10 +18,11 @@ from vkrt.graph.names import names_of
 from vkrt.graph.numbers import Number
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
-from vkrt.graph.symbols import Read, Symbol, bounded
+from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.views import Writes
 from vkrt.hints import Any
 from vkrt.pte.plan import IntList as IdList
+from vkrt.work.limits import Read
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 
 COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"

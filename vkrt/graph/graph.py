@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
-from vkrt.graph.symbols import Late, Read, Symbol, bounded, symbols_in
+from vkrt.graph.symbols import Late, Symbol, bounded, symbols_in
 from vkrt.hints import TYPE_CHECKING, Any
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor, device_dtype
 
 if TYPE_CHECKING:

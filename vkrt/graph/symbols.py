@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from vkrt.dataclass import dataclass
 from vkrt.graph.numbers import FUNCTIONS, Number
 from vkrt.hints import Any
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
 
 # What delegates compute with symbolic integers; // rounds down.
@@ -36,51 +37,6 @@ def compute(kind: str, *args: Number) -> Number:
     if isinstance(result, int) and not -1 << 31 <= result < 1 << 31:
         raise OverflowError(f"{kind} of {' and '.join(map(str, args))} is beyond 32 bits")
     return result
-
-
-@dataclass(frozen=True)
-class Read:
-    """An element of an input whose value decides sizes or places.
-
-    Attributes:
-        input: number of the method's input.
-        element: of it, counted over all of them in row-major order.
-    """
-
-    input: int
-    element: int
-
-
-@dataclass(frozen=True)
-class Limit:
-    """What an element of an input may hold.
-
-    Attributes:
-        read: which element.
-        low, high: the least and the most.
-        where: the node that says so.
-    """
-
-    read: Read
-    low: int
-    high: int
-    where: str
-
-
-@dataclass(frozen=True)
-class IndexLimit:
-    """What every element of an input may hold that is an index.
-
-    Attributes:
-        input: number of the method's input.
-        low, high: the least and the most.
-        where: the node that says so.
-    """
-
-    input: int
-    low: int
-    high: int
-    where: str
 
 
 class Late(int):

@@ -7,6 +7,7 @@ is read, and given back with its last byte or when another one is read. Weights 
 order of the constants, so each is fetched once.
 """
 
+import os
 import threading
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
@@ -14,6 +15,8 @@ from libc.string cimport memcpy
 
 from vkrt.errors import FormatError
 
+from vkrt.core.error cimport Error
+from vkrt.core.file cimport use_memory
 from vkrt.memory.source cimport Source
 
 # Constants have places in one range of bytes. How long a constant is is not known before it is
@@ -33,9 +36,11 @@ cdef class FetchedSource(Source):
     """
 
     def __init__(self, fetch, str name):
+        cdef Error error
         self.fetch = fetch
         self.name = name
-        self.is_fetched = True
+        self._check(use_memory(NULL, 0, os.fsencode(name), &self.file, &error), &error)
+        self.file.provide, self.file.provider = provide, <void*>self
         self.keys, self.places = [], {}
         self.number = -1
         self.lock = threading.Lock()
@@ -45,13 +50,8 @@ cdef class FetchedSource(Source):
         if key not in self.places:
             self.places[key] = len(self.keys)
             self.keys.append(key)
-            self.nbytes = <size_t>len(self.keys) << SHIFT
+            self.file.nbytes = <size_t>len(self.keys) << SHIFT
         return self.places[key] << SHIFT
-
-    cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1:
-        # `fetch` is Python: while it runs, another thread of the reader may come here.
-        with self.lock:
-            return self.copy_alone(offset, nbytes, place)
 
     cdef int copy_alone(self, size_t offset, size_t nbytes, char* place) except -1:
         cdef Py_ssize_t number = <Py_ssize_t>(offset >> SHIFT)
@@ -99,3 +99,16 @@ cdef class FetchedSource(Source):
         """Gives back what is there; nothing can be read any more."""
         self.closed = True
         self.drop()
+
+
+cdef int provide(void* fetched, size_t offset, size_t nbytes, char* place) noexcept with gil:
+    """Brings bytes for the core; what goes wrong is kept for whoever hears of it there."""
+    cdef FetchedSource source = <FetchedSource>fetched
+    try:
+        # `fetch` is Python: while it runs, another thread of the reader may come here.
+        with source.lock:
+            source.copy_alone(offset, nbytes, place)
+        return 0
+    except BaseException as failure:
+        source.failure = failure
+        return 1

@@ -1,7 +1,9 @@
 # cython: language_level=3
 
+from vkrt.core cimport reader as core
+from vkrt.core.error cimport Error
+from vkrt.core.pieces cimport Job
 from vkrt.memory.packing cimport Packing
-from vkrt.memory.pieces cimport Job, PieceReader
 
 
 cdef class Transfer:
@@ -10,11 +12,14 @@ cdef class Transfer:
     cdef readonly str name
 
 
-cdef class Reader(PieceReader):
+cdef class Reader:
+    cdef core.Reader reader
     cdef readonly str strategy
-    cdef readonly int threads
-    cdef bint may_choose  # how many threads
+    cdef list sources
+    cdef list views
     cdef bint closed
 
     cdef int read(self, Transfer transfer) except -1 nogil
     cdef int _check_open(self) except -1
+    cdef int _check(self, int status, const Error* error, const Job* failed,
+                    list raised) except -1

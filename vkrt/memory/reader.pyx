@@ -1,39 +1,36 @@
 # cython: language_level=3
 """Reader: brings bytes of files to where they are wanted, packing them on the way if asked to.
 
-A transfer is carried out in pieces. Threads take pieces in the order of the list; each reads its
-piece (`vkrt.memory.strategies` has the ways), packs it out of a scratch buffer that fits the
-processor's cache, and goes on. Nobody holds the GIL meanwhile.
+The core does it (`vkrt.core.reader`), without the GIL.
 """
 
-import os
-
-from libc.string cimport memset
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.unicode cimport PyUnicode_AsUTF8
+from libc.errno cimport errno
+from libc.stdint cimport SIZE_MAX
+from libc.stdlib cimport free, malloc
 
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 
-from vkrt.memory.read_batch cimport ReadBatch
+from vkrt.core cimport reader as core
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error
+from vkrt.core.file cimport File
+from vkrt.core.pieces cimport Job, make_job, make_job_of_rows
+from vkrt.core.read_batch cimport MAX_THREADS
+from vkrt.core.strategies cimport fail_read_after as set_failure
+from vkrt.core.strided_copy cimport StridedCopy
 from vkrt.memory.packing cimport Packing
-from vkrt.memory.pieces cimport Job, PieceReader
-from vkrt.memory.source cimport Source
-from vkrt.memory.strategies cimport File, ask_for, fail_after
+from vkrt.memory.source cimport Source, exception_of
 
 # How far ahead of the cursor the system may be asked to read.
-DEFAULT_WINDOW = 32 << 20
-# Several reads at once keep a disk busy, whoever waits for them.
-THREADS = {"auto": 4, "pread": 4}
-# Below this many bytes another thread is not worth starting.
-cdef size_t PER_THREAD = 1 << 20
+DEFAULT_WINDOW = core.DEFAULT_WINDOW
 
 
 def cache_limit():
-    """Bytes of the largest file that stays in the system's cache by default.
-
-    A quarter of the machine's memory: a larger one would push out what other programs use, to
-    leave behind what this one has just stored elsewhere.
-    """
-    return os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    """Bytes of the largest file that stays in the system's cache by default: a quarter of the
+    machine's memory."""
+    return core.cache_limit()
 
 
 def fail_read_after(long n):
@@ -42,7 +39,7 @@ def fail_read_after(long n):
     For tests. 1 is the next one; -1 (or 0) takes the order back. A read is one piece of a transfer,
     whichever way its bytes come.
     """
-    fail_after(max(n, 0))
+    set_failure(max(n, 0))
 
 
 cdef class Transfer:
@@ -56,40 +53,36 @@ cdef class Transfer:
         packing: how the bytes are packed; None copies them.
         first_row, rows: of the packing, that these bytes are; all from `first_row` on by default.
         name: of the weight, for messages.
+        room: how many bytes may be written from the address on; None: whoever calls knows.
+        place: where the rows, and no others, have `address`: how far they are in the weight.
 
     Raises:
         InputError: the packing has other rows, or needs more bytes than these.
+        FormatError: there is not enough room.
     """
 
     def __init__(self, size_t source, size_t offset, size_t nbytes, size_t address,
-                 Packing packing=None, size_t first_row=0, rows=None, str name=""):
-        cdef Job* job = &self.job
+                 Packing packing=None, size_t first_row=0, rows=None, str name="", room=None,
+                 place=None):
+        cdef Job plain
+        cdef Error error
+        cdef const StridedCopy* copy = NULL if packing is None else &packing.copy
+        cdef size_t most = SIZE_MAX if room is None else room
+        cdef long long count = 0
+        cdef int status
         self.packing = packing
         self.name = name
-        memset(job, 0, sizeof(Job))
-        job.source, job.offset, job.nbytes = source, offset, nbytes
-        job.target = <char*>address
-        if nbytes and not address:
-            raise InputError(f"{name or 'a transfer'}: {nbytes} bytes to nowhere")
-        if packing is None:
-            return
-        count = packing.rows - first_row if rows is None else rows
-        if first_row > packing.rows or not 0 <= count <= packing.rows - first_row:
-            raise InputError(f"{name or 'a transfer'}: rows {first_row} to {first_row + count} of "
-                             f"{packing.rows}")
-        needed = packing.bytes_of(count)
-        if nbytes < needed:
-            raise InputError(f"{name or 'a transfer'}: {count} rows need {needed} bytes, not "
-                             f"{nbytes}")
-        job.nbytes = needed
-        if packing.is_copy:
-            # Read in place.
-            job.target += first_row * packing.copy.part_target * packing.copy.itemsize
-            return
-        job.copy = &packing.copy
-        job.first, job.parts = first_row, count
-        if packing.copy.columns:
-            job.parts = count * packing.copy.parts
+        plain.source, plain.offset, plain.nbytes = source, offset, nbytes
+        plain.target, plain.name = <char*>address, PyUnicode_AsUTF8(name)
+        if packing is not None:
+            count = packing.rows - first_row if rows is None else rows
+        if place is None:
+            status = make_job(&plain, most, copy, first_row, count, &self.job, &error)
+        else:
+            status = make_job_of_rows(&plain, most, place, copy, first_row, count, &self.job,
+                                      &error)
+        if status != VKRT_OK:
+            raise exception_of(status, &error, 0, None)
 
     @property
     def source(self):
@@ -104,7 +97,7 @@ cdef class Transfer:
         return self.job.nbytes
 
 
-cdef class Reader(PieceReader):
+cdef class Reader:
     """Reads sources; see the module's docstring.
 
     A reader keeps its sources' mappings and files until it is closed. `run` may be called by one
@@ -128,31 +121,52 @@ cdef class Reader(PieceReader):
 
     def __init__(self, sources, strategy="auto", window=DEFAULT_WINDOW, threads=None,
                  keep_cached=None):
-        cdef size_t i
         if strategy != "auto" and strategy not in STRATEGIES:
             raise InputError(f"strategy {strategy!r}: expected 'auto', "
                              + ", ".join(repr(name) for name in STRATEGIES))
-        if window < 1 or threads is not None and not 1 <= threads <= 256:
+        if window < 1 or threads is not None and not 1 <= threads <= MAX_THREADS:
             raise InputError(f"window={window!r}, threads={threads!r}: expected at least 1 byte "
-                             "and 1 to 256 threads")
+                             f"and 1 to {MAX_THREADS} threads")
         self.strategy = strategy
-        self.window = window
-        self.threads = threads or THREADS.get(strategy, 1)
-        self.may_choose = threads is None
+        self.sources, self.views = list(sources), []
         try:
-            self.open_files(sources, strategy)
-            for i in range(self.file_count):
-                self._prepare(i, keep_cached)
+            self._open(window, threads, keep_cached)
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, size_t index, keep_cached):
-        cdef File* file = &self.files[index]
-        cdef Source source = self.sources[index]
-        if keep_cached is None:
-            keep_cached = source.nbytes <= cache_limit()
-        file.forget = not keep_cached
+    def _open(self, window, threads, keep_cached):
+        cdef core.ReaderOptions options
+        cdef Error error
+        cdef Source source
+        cdef size_t count = len(self.sources), i
+        cdef const File** files
+        options.strategy = ("auto", *STRATEGIES).index(self.strategy)
+        options.window = window
+        options.threads = threads or 0
+        options.keep_limit = SIZE_MAX
+        if not keep_cached:
+            options.keep_limit = cache_limit() if keep_cached is None else 0
+        files = <const File**>malloc(max(count, <size_t>1) * sizeof(File*))
+        if files == NULL:
+            raise MemoryError()
+        try:
+            for i in range(count):
+                source = self.sources[i]
+                self.views.append(memoryview(source))
+                files[i] = &source.file
+            self._check(core.open_reader(files, count, &options, &self.reader, &error), &error,
+                        NULL, None)
+        finally:
+            free(files)
+
+    @property
+    def window(self):
+        return self.reader.pieces.window
+
+    @property
+    def threads(self):
+        return self.reader.threads
 
     def run(self, transfers):
         """Carries out transfers, started in the order of the list; returns when all are done.
@@ -163,30 +177,38 @@ cdef class Reader(PieceReader):
             KeyboardInterrupt: no thread is at work any more.
         """
         cdef Transfer transfer
+        cdef Error error
+        cdef Job failed
+        cdef Job* jobs
+        cdef size_t count, i
+        cdef int status
+        cdef list raised = []
+        cdef void* poll_data = <void*>raised
         self._check_open()
         transfers = list(transfers)  # their packings are needed to the end
-        cdef ReadBatch batch = ReadBatch(self)
-        for transfer in transfers:
-            batch.add(&transfer.job, transfer.name)
+        count = len(transfers)
+        jobs = <Job*>malloc(max(count, <size_t>1) * sizeof(Job))
+        if jobs == NULL:
+            raise MemoryError()
         try:
-            batch.run(self._threads_for(batch))
+            for i in range(count):
+                transfer = transfers[i]
+                jobs[i] = transfer.job
+            with nogil:
+                status = core.run_jobs(&self.reader, jobs, count, check_signals, poll_data,
+                                       &failed, &error)
+            self._check(status, &error, &failed, raised)
         finally:
-            self.scratch.free_idle()
-
-    def _threads_for(self, ReadBatch batch):
-        threads = min(self.threads, max(batch.nbytes // PER_THREAD, <size_t>1))
-        if threads > 1 and self.may_choose and batch.is_warm():
-            # Nobody waits for a disk, and one processor copies nearly as fast as the memory can.
-            return 1
-        return threads
+            free(jobs)
 
     cdef int read(self, Transfer transfer) except -1 nogil:
         """Carries out a transfer on the calling thread, without the GIL."""
+        cdef Error error
         cdef Job failed
-        cdef int error = self.carry_all(&transfer.job, &failed)
-        if error:
+        cdef int status = core.read_job(&self.reader, &transfer.job, &failed, &error)
+        if status != VKRT_OK:
             with gil:
-                raise self.error_of(&failed, transfer.name, error)
+                self._check(status, &error, &failed, None)
         return 0
 
     def read_transfer(self, Transfer transfer not None):
@@ -202,21 +224,12 @@ cdef class Reader(PieceReader):
         that go forward in a file those are left out of which half a window has been asked already:
         each costs a look at all of its pages.
         """
+        cdef Error error
+        cdef int status
         self._check_open()
-        if source >= self.file_count:
-            raise InputError(f"source {source} of {self.file_count}")
-        cdef File* file = &self.files[source]
-        cdef size_t start = offset, end
-        if file.fd < 0 or self.strategy == "none" or offset >= file.nbytes:
-            return
-        end = offset + min(nbytes, min(self.window, file.nbytes - offset))
-        if file.asked_from <= offset < file.asked_to:
-            if end <= file.asked_to or file.asked_to - offset > self.window // 2:
-                return
-            start = file.asked_to
-        file.asked_from, file.asked_to = offset, end
         with nogil:
-            ask_for(file, start, end - start)
+            status = core.start_ahead(&self.reader, source, offset, nbytes, &error)
+        self._check(status, &error, NULL, None)
 
     def statistics(self):
         """Counters since the start, as a dict.
@@ -227,32 +240,60 @@ cdef class Reader(PieceReader):
         system was asked to read ahead, and `forgotten`, to take out of its cache.
         """
         cdef size_t i
-        asked = forgotten = 0
-        if self.files != NULL:
-            asked = sum([self.files[i].asked for i in range(self.file_count)])
-            forgotten = sum([self.files[i].forgotten for i in range(self.file_count)])
-        return {"strategy": self.strategy, "bytes": self.bytes_read, "reads": self.reads,
-                "read_seconds": self.read_time * 1e-9, "pack_seconds": self.pack_time * 1e-9,
-                "scratch_bytes": self.scratch.peak, "asked": asked, "forgotten": forgotten}
+        pieces = &self.reader.pieces
+        asked = sum([pieces.files[i].asked for i in range(pieces.file_count)])
+        forgotten = sum([pieces.files[i].forgotten for i in range(pieces.file_count)])
+        return {"strategy": self.strategy, "bytes": pieces.bytes_read, "reads": pieces.reads,
+                "read_seconds": pieces.read_time * 1e-9, "pack_seconds": pieces.pack_time * 1e-9,
+                "scratch_bytes": pieces.scratch.peak, "asked": asked, "forgotten": forgotten}
 
     cdef int _check_open(self) except -1:
-        if self.closed or self.files == NULL:
+        if self.closed or self.reader.pieces.files == NULL:
             raise ValueError("the reader is closed")
         return 0
+
+    cdef int _check(self, int status, const Error* error, const Job* failed,
+                    list raised) except -1:
+        """Raises what has failed in the core: of a callback what it has raised itself."""
+        cdef int number = errno
+        cdef Source source
+        if status == VKRT_OK:
+            return 0
+        if raised:
+            raise raised[0]
+        source = self.sources[failed.source] \
+            if failed != NULL and failed.source < <size_t>len(self.sources) else None
+        if status == VKRT_ERROR_CANCELLED and source is not None:
+            failure, source.failure = source.failure, None
+            if failure is not None:  # no other thread has told it
+                raise failure
+        raise exception_of(status, error, number, None if source is None else source.name)
 
     def close(self):
         """Frees scratch memory and lets go of the sources; may be called twice."""
         if self.closed:
             return
         self.closed = True
-        self.scratch.free_idle()
-        self.close_files()
+        core.close_reader(&self.reader)
         for view in self.views:
             view.release()
         self.views = []
+
+    def __dealloc__(self):
+        core.close_reader(&self.reader)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
         self.close()
+
+
+cdef int check_signals(void* raised) noexcept with gil:
+    """Handles signals; keeps what a handler raises, and ends the run for it."""
+    try:
+        PyErr_CheckSignals()
+        return 0
+    except BaseException as failure:
+        (<list>raised).append(failure)
+        return 1

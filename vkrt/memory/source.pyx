@@ -1,9 +1,7 @@
 # cython: language_level=3
 """The bytes of a program: a read-only mapping of its file, or a buffer of the caller's.
 
-Nothing is read until it is touched. The file stays open as long as the mapping, for those who
-read it without touching the mapping (`vkrt.memory.reader`), and its size, time and inode at the
-start are remembered: weights that are read again later have to come from the same bytes.
+Nothing is read until it is touched. The core has what is open (`vkrt.core.file`).
 """
 
 import os
@@ -11,24 +9,17 @@ import os
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport errno
-from posix.mman cimport (
-    MADV_DONTNEED,
-    MAP_FAILED,
-    MAP_PRIVATE,
-    PROT_READ,
-    madvise,
-    mmap,
-    munmap,
+
+from vkrt.errors import CancelledError, ClosedError, FormatError, InputError
+
+from vkrt.core cimport file as core
+from vkrt.core.error cimport (
+    VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY,
+    VKRT_ERROR_SYSTEM, VKRT_OK, Error,
 )
-from posix.unistd cimport close
 
-from vkrt.errors import ClosedError, FormatError
-
-from vkrt.memory.system cimport forget, mincore, want_mapped
-
-cdef size_t PAGE = os.sysconf("SC_PAGESIZE")
-# Linux's own setting where nobody has changed it.
-MIN_AHEAD = 128 << 10
+# What the system reads ahead where nobody has changed it.
+MIN_AHEAD = core.MIN_AHEAD
 
 
 def ahead_step_of(device):
@@ -37,12 +28,22 @@ def ahead_step_of(device):
     Args:
         device: number of the file's file system, as in `os.stat`.
     """
-    try:
-        with open(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb",
-                  encoding="ascii") as setting:
-            return max(int(setting.read()) << 10, MIN_AHEAD)
-    except (OSError, ValueError):
-        return MIN_AHEAD
+    return core.ahead_step_of(os.major(device), os.minor(device))
+
+
+cdef object exception_of(int status, const Error* error, int number, str name):
+    """What to raise for a status of the core.
+
+    Args:
+        number: the errno of a failure of the system.
+        name: of the file that it is about, which its text ends with.
+    """
+    text = error.text.decode(errors="replace")
+    if status == VKRT_ERROR_SYSTEM:
+        return OSError(number, text.removesuffix(f": {name}"), name)
+    kinds = {VKRT_ERROR_CANCELLED: CancelledError, VKRT_ERROR_FORMAT: FormatError,
+             VKRT_ERROR_INPUT: InputError, VKRT_ERROR_MEMORY: MemoryError}
+    return kinds[status](text)
 
 
 cdef class Source:
@@ -59,13 +60,7 @@ cdef class Source:
     """
 
     def __cinit__(self):
-        self.data = NULL
-        self.nbytes = 0
-        self.fd = -1
-        self.mapped = False
-        self.closed = False
-        self.exports = 0
-        self.owner = None
+        self.file.fd = -1
 
     @staticmethod
     def open(path):
@@ -75,10 +70,17 @@ cdef class Source:
             OSError: it cannot be opened or mapped.
         """
         cdef Source self = Source.__new__(Source)
-        self.name = os.fspath(path) if not isinstance(path, bytes) else os.fsdecode(path)
-        self.path = os.path.abspath(self.name)
-        self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        self._map(os.access(path, os.W_OK), 0, 0)
+        cdef Error error
+        cdef int status
+        coded = os.fsencode(path)
+        cdef const char* chars = coded
+        if b"\0" in coded:
+            raise ValueError("embedded null byte")
+        self.name = os.fsdecode(coded)
+        with nogil:
+            status = core.open_file(chars, &self.file, &error)
+        self._check(status, &error)
+        self.is_file = True
         return self
 
     @staticmethod
@@ -95,58 +97,41 @@ cdef class Source:
             FormatError: the file ends before the part does.
         """
         cdef Source self = Source.__new__(Source)
+        cdef Error error
         self.name = f"<descriptor {fd}>" if name is None else name
-        self.fd = os.dup(fd)
-        self._map(False, offset, nbytes)
-        return self
-
-    cdef int _map(self, bint is_mine, size_t offset, size_t nbytes) except -1:
-        """Maps the part of the open file that begins at `offset`."""
-        cdef void* address
-        status = os.fstat(self.fd)
+        self._check(core.open_file_part(fd, offset, nbytes, os.fsencode(self.name), &self.file,
+                                        &error), &error)
         self.is_file = True
-        self.file_nbytes = status.st_size
-        if offset > self.file_nbytes or nbytes > self.file_nbytes - offset:
-            raise FormatError(f"{self.name} has {self.file_nbytes} bytes, and {nbytes} from byte "
-                              f"{offset} on are wanted")
-        self.start = offset
-        self.skew = offset % PAGE
-        self.nbytes = nbytes or self.file_nbytes - offset
-        self.mtime_ns = status.st_mtime_ns
-        self.ctime_ns = status.st_ctime_ns
-        self.inode = status.st_ino
-        self.filesystem = status.st_dev
-        self.ahead_step = ahead_step_of(status.st_dev)
-        # Linux pretends for files of others that it has every page of them in memory.
-        self.tells_residence = is_mine or status.st_uid == os.geteuid()
-        if self.nbytes:
-            address = mmap(NULL, self.skew + self.nbytes, PROT_READ, MAP_PRIVATE, self.fd,
-                           offset - self.skew)
-            if address == MAP_FAILED:
-                raise OSError(errno, f"cannot map {self.name}: {os.strerror(errno)}", self.name)
-            self.data = <const unsigned char*>address + self.skew
-            self.mapped = True
-        return 0
-
-    cdef Py_ssize_t page_of(self, size_t offset) noexcept nogil:
-        """Where the page begins that a byte is in; less than 0 where the part begins within it."""
-        return <Py_ssize_t>((offset + self.skew) // PAGE * PAGE) - <Py_ssize_t>self.skew
+        return self
 
     @staticmethod
     def wrap(buffer, str name="<memory>"):
         """Uses the bytes of an object with the buffer protocol, which it keeps alive."""
         cdef Source self = Source.__new__(Source)
+        cdef Error error
         PyObject_GetBuffer(buffer, &self.held, PyBUF_SIMPLE)
         self.owner = buffer
         self.name = name
-        self.data = <const unsigned char*>self.held.buf
-        self.nbytes = self.held.len
+        self._check(core.use_memory(<const char*>self.held.buf, self.held.len, os.fsencode(name),
+                                    &self.file, &error), &error)
         return self
+
+    @property
+    def nbytes(self):
+        return self.file.nbytes
+
+    @property
+    def mtime_ns(self):
+        return self.file.status.mtime_ns
+
+    @property
+    def inode(self):
+        return self.file.status.inode
 
     @property
     def address(self):
         """Of the first byte."""
-        return <size_t>self.data
+        return <size_t>self.file.data
 
     @property
     def identity(self):
@@ -155,8 +140,9 @@ cdef class Source:
         None of what is in memory."""
         if not self.is_file:
             return None
-        return (self.filesystem, self.inode, self.start, self.nbytes, self.file_nbytes,
-                self.mtime_ns, self.ctime_ns)
+        status = &self.file.status
+        return (status.device, status.inode, self.file.start, self.file.nbytes, status.nbytes,
+                status.mtime_ns, status.ctime_ns)
 
     def check_unchanged(self):
         """Makes sure that the file still is what it was when it was opened.
@@ -167,49 +153,31 @@ cdef class Source:
             FormatError: it was written to, cut, or another file has its name now.
             ValueError: the source is closed.
         """
+        cdef Error error
         if not self.is_file:
             return
         self._check_open()
-        status = os.fstat(self.fd)
-        if status.st_size != self.file_nbytes:
-            raise FormatError(f"{self.name} has {status.st_size} bytes and had {self.file_nbytes} "
-                              "when it was opened; load the program again")
-        if status.st_mtime_ns != self.mtime_ns:
-            raise FormatError(f"{self.name} was written to after it was opened; load the program "
-                              "again")
-        if self.path is None:
-            return
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return
-        if (status.st_ino, status.st_dev) != (self.inode, self.filesystem):
-            raise FormatError(f"{self.name} is another file than when it was opened; load the "
-                              "program again")
+        self._check(core.check_unchanged(&self.file, &error), &error)
 
     cdef int _check_open(self) except -1:
         if self.closed:
             raise ClosedError(f"{self.name} is closed; load the program again")
         return 0
 
-    cdef int copy_to(self, size_t offset, size_t nbytes, char* place) except -1:
-        """Brings bytes that are fetched, see `vkrt.memory.fetched`."""
-        raise NotImplementedError(f"{self.name} is not fetched")
+    cdef int _check(self, int status, const Error* error) except -1:
+        """Raises what has failed in the core."""
+        cdef int number = errno
+        if status != VKRT_OK:
+            raise exception_of(status, error, number, self.name)
+        return 0
 
     def release(self, size_t offset, size_t nbytes):
         """Gives back the whole pages inside a range; touching them again reads the file again."""
-        cdef size_t last = offset + min(nbytes, self.nbytes - min(offset, self.nbytes))
-        cdef Py_ssize_t start = self.page_of(offset + PAGE - 1)
-        cdef Py_ssize_t end = self.page_of(last)
-        if self.mapped and end > start:
-            madvise(<void*>(self.data + start), end - start, MADV_DONTNEED)
+        core.release_pages(&self.file, offset, nbytes)
 
     def prefetch(self, size_t offset, size_t nbytes):
         """Asks the system to read the pages of a range ahead of their use."""
-        cdef Py_ssize_t start = self.page_of(offset)
-        if self.mapped and offset < self.nbytes:
-            want_mapped(<const char*>self.data + start, min(offset + nbytes, self.nbytes) - start,
-                        self.ahead_step)
+        core.prefetch_pages(&self.file, offset, nbytes)
 
     def resident(self, size_t offset, size_t nbytes):
         """One byte for every page that the range touches: 1 where it is in the system's cache.
@@ -219,24 +187,13 @@ cdef class Source:
         Raises:
             OSError: the system does not tell.
         """
-        cdef Py_ssize_t start = self.page_of(offset)
-        cdef size_t end = min(offset + nbytes, self.nbytes)
-        cdef size_t pages, i
-        cdef int error
-        cdef unsigned char* bytes_of
+        cdef int number
         self._check_open()
-        if offset >= end:
-            return b""
-        pages = (end - start + PAGE - 1) // PAGE
-        if not self.mapped:
-            return b"\1" * pages
-        result = PyBytes_FromStringAndSize(NULL, pages)
-        bytes_of = <unsigned char*>PyBytes_AS_STRING(result)
-        error = mincore(self.data + start, end - start, bytes_of)
-        if error:
-            raise OSError(error, os.strerror(error), self.name)
-        for i in range(pages):
-            bytes_of[i] &= 1
+        result = PyBytes_FromStringAndSize(NULL, core.count_pages(&self.file, offset, nbytes))
+        number = core.resident_pages(&self.file, offset, nbytes,
+                                     <unsigned char*>PyBytes_AS_STRING(result))
+        if number:
+            raise OSError(number, os.strerror(number), self.name)
         return result
 
     def drop_cache(self, size_t offset, size_t nbytes):
@@ -245,14 +202,13 @@ cdef class Source:
         Pages that a process has mapped stay; this process's own are given back before.
         """
         self._check_open()
-        if self.is_file:
-            self.release(offset, nbytes)
-            forget(self.fd, self.start + offset, nbytes)
+        core.drop_cached_pages(&self.file, offset, nbytes)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         self._check_open()
-        PyBuffer_FillInfo(view, self, <void*>self.data if self.data != NULL else <void*>b"",
-                          self.nbytes, 1, flags)
+        PyBuffer_FillInfo(view, self,
+                          <void*>self.file.data if self.file.data != NULL else <void*>b"",
+                          self.file.nbytes, 1, flags)
         self.exports += 1
 
     def __releasebuffer__(self, Py_buffer* view):
@@ -261,16 +217,10 @@ cdef class Source:
             self.unmap()
 
     cdef void unmap(self) noexcept:
-        if self.mapped:
-            munmap(<void*>(self.data - self.skew), self.skew + self.nbytes)
-            self.mapped = False
-        elif self.owner is not None:
+        core.close_file(&self.file)
+        if self.owner is not None:
             PyBuffer_Release(&self.held)
             self.owner = None
-        self.data = NULL
-        if self.fd >= 0:
-            close(self.fd)
-            self.fd = -1
 
     def close(self):
         """Gives the mapping and the file back as soon as no view of it is left."""

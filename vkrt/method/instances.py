@@ -16,13 +16,13 @@ from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError, VulkanError
 from vkrt.executable.lending import DeviceBuffer, Lending, Semaphore
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import Read
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.state_memory import StateMemory
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:

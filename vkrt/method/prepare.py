@@ -14,6 +14,7 @@ from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.hints import Any
+from vkrt.method.generic import GenericDevice
 from vkrt.method.planned import Planned
 from vkrt.method.prepared import Prepared
 from vkrt.method.specialization import specialization_of
@@ -297,7 +298,8 @@ class _Planner:
         self.reads_slowly = device.reads_slowly
         self.max_block_bytes = device.info.limits["maxMemoryAllocationSize"]
         self.granularity = device.info.limits["bufferImageGranularity"]
-        self.requirements = requirements_of(device)
+        self.requirements = (device.requirements if isinstance(device, GenericDevice)
+                             else requirements_of(device))
         self.options = options
         policy = policy_of(device.info)
         self.watchdog = (Watchdog(policy.submission_seconds, policy.speed)

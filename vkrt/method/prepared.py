@@ -8,10 +8,10 @@ from vkrt.dataclass import dataclass
 from vkrt.executable.executable import Executable
 from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import IndexLimit, Limit
 from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights
+from vkrt.work.limits import IndexLimit, Limit
 
 if TYPE_CHECKING:
     from vkrt.method.instances import Shape

@@ -14,10 +14,10 @@ from contextlib import suppress
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.graph.symbols import Read
 from vkrt.hints import Any
 from vkrt.ops.ranges import STEPS, Place, sized
 from vkrt.ops.resolving import resolve
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor, itemsize
 
 # So many sizes are resolved at the most, and so many of one dimension where not all can be.

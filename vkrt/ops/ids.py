@@ -8,8 +8,8 @@ ExecuTorch's own kernels do when they meet them. Indices that a program computes
 from __future__ import annotations
 
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import IndexLimit
 from vkrt.ops.registry import known
+from vkrt.work.limits import IndexLimit
 
 
 def index_limits(graph: Graph) -> tuple[IndexLimit, ...]:

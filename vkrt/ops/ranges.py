@@ -12,9 +12,9 @@ from contextlib import suppress
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
-from vkrt.graph.symbols import Read
 from vkrt.ops.late import find_late
 from vkrt.ops.resolving import Sizes, resolve, settle
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
 
 # A dimension is tried at its bound less these numbers: sizes may have to be multiples.

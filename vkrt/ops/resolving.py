@@ -18,9 +18,10 @@ from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.numbers import Number
 from vkrt.graph.states import State
-from vkrt.graph.symbols import Read, Symbol
+from vkrt.graph.symbols import Symbol
 from vkrt.hints import Any
 from vkrt.ops.registry import infer, known
+from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
 
 Sizes = tuple[int, ...]

@@ -21,6 +21,7 @@ from vkrt.errors import DeviceLostError, UnsupportedError, VulkanError
 from vkrt.runtime.submission import sweep
 from vkrt.executable.lending import Lending
 
+from vkrt.core.timestamps cimport reset_timestamps
 from vkrt.runtime.handover cimport Handover
 from vkrt.runtime.host_calls cimport HostStep
 from vkrt.runtime.pipelines cimport Pipelines
@@ -221,7 +222,7 @@ cdef class ComputeGraph:
             recorded.append((commands, None))
             commands.begin(False)
             if queries is not None and step == 0:
-                commands.reset_timestamps(queries.handle, queries.size)
+                reset_timestamps(&commands.core, &queries.core)
             dispatches += record_commands(commands, submission.commands, self.kernels, self.sets,
                                           dispatches, self.resources, queries, step)
             commands.end()

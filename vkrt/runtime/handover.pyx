@@ -12,7 +12,8 @@ from vkrt.executable.formats import BUFFER_USAGE
 
 from libc.stdint cimport uint64_t
 
-from vkrt.vk.api cimport (
+from vkrt.core.command cimport copy_buffer, fill_buffer
+from vkrt.core.vulkan cimport (
     VK_ACCESS_HOST_WRITE_BIT,
     VK_ACCESS_SHADER_WRITE_BIT,
     VK_ACCESS_TRANSFER_READ_BIT,
@@ -61,14 +62,15 @@ cdef class Handover:
                 # of them may have elements too.
                 padding = copy.nbytes & ~<uint64_t>3
                 if padding < whole:
-                    self.copy_in.fill_buffer(target.handle, offset + padding, whole - padding, 0)
+                    fill_buffer(&self.copy_in.core, target.core.handle, offset + padding,
+                                whole - padding, 0)
             _before_copies(self.copy_in, VK_ACCESS_TRANSFER_WRITE_BIT)
             for copy in self.lending.copies_in:
                 source = self._buffer(copy.buffer)
                 target = resources.handles[copy.range.storage]
                 offset, whole = resources.place_of(copy.range)
-                self.copy_in.copy_buffer(source.handle, copy.buffer.offset, target.handle, offset,
-                                         copy.nbytes)
+                copy_buffer(&self.copy_in.core, source.core.handle, copy.buffer.offset,
+                            target.core.handle, offset, copy.nbytes)
             self.copy_in.end()
         if self.lending.copies_out:
             self.copy_out = CommandBuffer(pool)
@@ -79,8 +81,8 @@ cdef class Handover:
                 source = resources.handles[copy.range.storage]
                 target = self._buffer(copy.buffer)
                 offset, whole = resources.place_of(copy.range)
-                self.copy_out.copy_buffer(source.handle, offset, target.handle, copy.buffer.offset,
-                                          copy.nbytes)
+                copy_buffer(&self.copy_out.core, source.core.handle, offset, target.core.handle,
+                            copy.buffer.offset, copy.nbytes)
             self.copy_out.end()
         return 0
 

@@ -62,7 +62,9 @@ class Mapper:
         self._offset_alignment = offset_alignment
         is_known = policy_of(device.info).maps_files  # was measured, whatever the driver says
         self._trusts = trusts or is_known
-        self._alignment = import_alignment(device)
+        # A device that is only planned for has no such feature.
+        self._alignment = (import_alignment(device) if "ext_memory_host" in device.features
+                           else 0)
         self._imports_buffers = is_known or (self._alignment > 0
                                              and is_importable(device, BUFFER_USAGE))
         self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])

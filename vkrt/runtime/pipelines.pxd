@@ -16,9 +16,8 @@ cdef class Pipelines:
     cdef dict modules
     cdef dict layouts
     cdef dict pipelines
-    # In the making: kernels in the order of the batch, and the threads at work on it
+    # In the making, and the kernels in the order of the batch
     cdef PipelineBatch batch
     cdef list kernels
-    cdef list threads
 
     cdef list get_all(self, kernels)

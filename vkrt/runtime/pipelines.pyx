@@ -5,6 +5,7 @@ Programs on one device share what they have in common; the last one that lets go
 destroys it. What a program needs beyond that is created by threads, while it is planned.
 """
 
+import atexit
 import threading
 import weakref
 
@@ -17,7 +18,7 @@ from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.pipeline_cache import save
 
-from vkrt.vk.api cimport VK_ERROR_VALIDATION_FAILED_EXT
+from vkrt.core.vulkan cimport VK_ERROR_VALIDATION_FAILED_EXT
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
 from vkrt.vk.pipeline_cache cimport open_cache
@@ -34,6 +35,13 @@ cdef set batches = set()
 def in_the_making():
     """How many pipelines the programs of this process wait for."""
     return sum([batch.left for batch in tuple(batches)])
+
+
+@atexit.register
+def stop_all():
+    """Ends what is being made: its threads need what the end of a process takes away."""
+    for batch in tuple(batches):
+        batch.stop()
 
 
 cdef object _named(error, list kernels):
@@ -86,7 +94,6 @@ cdef class Pipelines:
         self.layouts = {}
         self.pipelines = {}
         self.kernels = []
-        self.threads = []
         if device.shared is None:
             made = Shared()
             # Another thread may have made it meanwhile; from here on the GIL is held.
@@ -114,10 +121,7 @@ cdef class Pipelines:
         batches.add(batch)
         self.batch, self.kernels = batch, wanted
         helpers = min(usable_cores() - 1, MAX_THREADS, len(wanted) - 1)
-        for _ in range(helpers):
-            thread = threading.Thread(target=batch.work, name="vkrt-pipelines")
-            thread.start()
-            self.threads.append(thread)
+        batch.start(helpers)
 
     def finish(self):
         """Waits for what was begun, and takes part in it.
@@ -131,7 +135,6 @@ cdef class Pipelines:
             return
         try:
             batch.work_here()
-            self._join()
             try:
                 made = batch.take()
             except VulkanError as error:
@@ -207,20 +210,13 @@ cdef class Pipelines:
             self.layouts[key] = layout
         return self.layouts[key]
 
-    def _join(self):
-        for thread in self.threads:
-            thread.join()
-        self.threads = []
-
     def _drop_batch(self):
         batch = self.batch
         if batch is not None:
-            # What is left of the threads after that needs nothing of the batch.
-            batch.stop()
             batch.close()
             batches.discard(batch)
         self.batch = None
-        self.kernels, self.threads = [], []
+        self.kernels = []
 
     def drop_modules(self):
         """Shader modules are only needed until their pipelines exist."""

@@ -10,6 +10,7 @@ from libc.string cimport memset
 from vkrt.memory.reader import Transfer
 from vkrt.executable.formats import BUFFER_USAGE
 
+from vkrt.core.memory_types cimport MEMORY_STAGING
 from vkrt.memory.reader cimport Reader
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.recording cimport record_commands, sets_of
@@ -17,7 +18,7 @@ from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.submission cimport Submission
 from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
+from vkrt.vk.memory cimport Allocator, Block
 from vkrt.vk.resource cimport Buffer
 from vkrt.vk.pipeline cimport DescriptorPool
 
@@ -115,15 +116,16 @@ cdef class Prepacker:
 
     def _read(self, reads):
         """Reads the slices of a batch into staging, and asks for those behind them."""
-        cdef char* base = <char*>self.block.mapped
+        cdef char* base = <char*>self.block.core.mapped
         cdef size_t place, nbytes, zeros
+        for read in reads:
+            if read.staging_offset + read.nbytes + read.zeros > self.plan.staging_bytes:
+                raise AssertionError(f"{read} reaches beyond the staging buffer")
         self.reader.run([Transfer(read.source, read.offset, read.nbytes,
                                   <size_t>base + read.staging_offset, name=read.name)
                          for read in reads])
         for read in reads:
             place, nbytes, zeros = read.staging_offset, read.nbytes, read.zeros
-            if place + nbytes + zeros > self.plan.staging_bytes:
-                raise AssertionError(f"{read} reaches beyond the staging buffer")
             memset(base + place + nbytes, 0, zeros)
         if reads:
             last = reads[len(reads) - 1]

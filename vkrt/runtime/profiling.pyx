@@ -58,14 +58,14 @@ cdef list device_times(Device device, TimestampQueries queries, list on_host):
         RuntimeError: the device has not written a timestamp.
     """
     cdef uint64_t mask = <uint64_t>-1
-    cdef double tick = device.timestamp_period * 1e-9
+    cdef double tick = device.core.timestamp_period * 1e-9
     cdef uint64_t ticks[2]
     cdef uint64_t first = 0
     cdef uint32_t number
     cdef bint started = False
     cdef list times = []
-    if device.timestamp_bits < 64:
-        mask = (<uint64_t>1 << device.timestamp_bits) - 1
+    if device.core.timestamp_bits < 64:
+        mask = (<uint64_t>1 << device.core.timestamp_bits) - 1
     for number in range(len(on_host)):
         if on_host[number]:
             times.append(None)

@@ -6,6 +6,10 @@ from libc.stdint cimport int32_t, uint32_t
 from vkrt.executable.formats import DESCRIPTOR_TYPES
 from vkrt.executable.records import BarrierCommand, CopyCommand, DispatchCommand
 
+from vkrt.core.command cimport (
+    bind_descriptors, bind_pipeline, copy_buffer, dispatch, push_constants,
+)
+from vkrt.core.timestamps cimport write_timestamp
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.command cimport CommandBuffer
 from vkrt.vk.pipeline cimport DescriptorLayout, DescriptorPool, Pipeline
@@ -65,7 +69,7 @@ cdef uint32_t record_commands(CommandBuffer commands, records, list pipelines, D
                 [resources.handles[number] for number in record.images])
             continue
         if queries is not None:
-            commands.write_timestamp(queries.handle, 2 * step)
+            write_timestamp(&commands.core, &queries.core, 2 * step)
         if kind is DispatchCommand:
             _record_dispatch(commands, pipelines[record.kernel], sets, first + dispatches, record)
             dispatches += 1
@@ -74,7 +78,7 @@ cdef uint32_t record_commands(CommandBuffer commands, records, list pipelines, D
         else:
             raise TypeError(f"{record} is no command")
         if queries is not None:
-            commands.write_timestamp(queries.handle, 2 * step + 1)
+            write_timestamp(&commands.core, &queries.core, 2 * step + 1)
         step += 1
     return dispatches
 
@@ -86,7 +90,7 @@ cdef int _record_copy(CommandBuffer commands, record, Resources resources) excep
     offset, _ = resources.place_of(record.target)
     check_range(source, start, nbytes)
     check_range(target, offset, nbytes)
-    commands.copy_buffer(source.handle, start, target.handle, offset, nbytes)
+    copy_buffer(&commands.core, source.core.handle, start, target.core.handle, offset, nbytes)
     return 0
 
 
@@ -104,8 +108,8 @@ cdef int _record_dispatch(CommandBuffer commands, Pipeline pipeline, DescriptorP
     groups = record.groups
     for index in range(32):
         pushed[index] = <int32_t>push[index] if index < len(push) else 0
-    commands.bind_pipeline(pipeline.handle)
-    commands.bind_descriptors(layout.pipeline_layout, pool.sets[set_index])
-    commands.push_constants(layout.pipeline_layout, pushed, sizeof(pushed))
-    commands.dispatch(groups[0], groups[1], groups[2])
+    bind_pipeline(&commands.core, pipeline.core.handle)
+    bind_descriptors(&commands.core, layout.core.pipeline_layout, pool.core.sets[set_index])
+    push_constants(&commands.core, layout.core.pipeline_layout, pushed, sizeof(pushed))
+    dispatch(&commands.core, groups[0], groups[1], groups[2])
     return 0

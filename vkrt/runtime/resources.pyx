@@ -4,7 +4,6 @@
 from vkrt.device.policy import policy_of
 from vkrt.executable.formats import BUFFER_USAGE, IMAGE_USAGE, TEXEL_FORMATS
 from vkrt.executable.records import STAGING
-from vkrt.vk.memory_types import hidden_types
 from vkrt.vk.resource import buffer_requirements, image_requirements
 
 from cpython.buffer cimport (
@@ -13,6 +12,7 @@ from cpython.buffer cimport (
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
+from vkrt.core.memory_types cimport hidden_types
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Block
 from vkrt.vk.resource cimport Buffer, BufferView, Image
@@ -46,7 +46,7 @@ def requirements_of(Device device):
     cdef bint odd = policy_of(device.info).odd_sizes
     # Where memory is shared the host writes and reads every buffer, but no image: one that cannot
     # lie where the host sees it must not take a buffer along.
-    hidden = hidden_types(device.info.memory_types) if device.unified else 0
+    hidden = hidden_types(&device.core.memory_properties) if device.core.unified else 0
     known = {}
 
     def of_buffer(nbytes, shared):
@@ -120,7 +120,7 @@ cdef class Resources:
 
     def allow_uploads(self, int storage):
         """Makes a buffer, unbound yet, one that the queue for copies may write."""
-        if self.device.upload_family != self.device.queue_family:
+        if self.device.core.upload_family != self.device.core.queue_family:
             self.handles[storage].close()
             nbytes = _buffer_bytes(self.storages[storage], self.odd)
             self.handles[storage] = Buffer(self.device, nbytes, BUFFER_USAGE, False, True)
@@ -128,9 +128,9 @@ cdef class Resources:
     def address_of(self, int storage):
         """Where the host writes a buffer that it sees, as a number."""
         cdef Buffer buffer = self.handles[storage]
-        if buffer.block is None or buffer.block.mapped == NULL:
+        if buffer.block is None or buffer.block.core.mapped == NULL:
             raise RuntimeError(f"storage {storage} is not host-visible")
-        return <size_t>buffer.block.mapped + buffer.offset
+        return <size_t>buffer.block.core.mapped + buffer.core.memory.offset
 
     cdef Buffer buffer(self, int storage):
         """The buffer that a storage is a part of."""
@@ -166,9 +166,9 @@ cdef class Resources:
         """
         storage = self.storages[part.storage]
         if buffer.block is None:
-            return offset + _view_bytes(part.nbytes) <= buffer.size
+            return offset + _view_bytes(part.nbytes) <= buffer.core.size
         return (part.offset + part.nbytes == storage.nbytes
-                and buffer.size == _buffer_bytes(storage, True))
+                and buffer.core.size == _buffer_bytes(storage, True))
 
     cdef void* host_address(self, part) except NULL:
         """Where the host reads and writes a `Range`."""
@@ -182,14 +182,14 @@ cdef class Resources:
 
     cdef int invalidate(self, part) except -1:
         cdef Buffer buffer = self.handles[part.storage]
-        if not buffer.block.coherent:
-            buffer.block.invalidate(buffer.offset + <uint64_t>part.offset, part.nbytes)
+        if not buffer.block.core.coherent:
+            buffer.block.invalidate(buffer.core.memory.offset + <uint64_t>part.offset, part.nbytes)
         return 0
 
     cdef int flush(self, part) except -1:
         cdef Buffer buffer = self.handles[part.storage]
-        if not buffer.block.coherent:
-            buffer.block.flush(buffer.offset + <uint64_t>part.offset, part.nbytes)
+        if not buffer.block.core.coherent:
+            buffer.block.flush(buffer.core.memory.offset + <uint64_t>part.offset, part.nbytes)
         return 0
 
     cdef int copy_in(self, part, array) except -1:

@@ -12,9 +12,11 @@ from libc.string cimport memcpy, memset
 from vkrt.memory.reader import Transfer
 from vkrt.executable.formats import BUFFER_USAGE
 
+from vkrt.core.command cimport copy_buffer, fill_buffer, update_buffer
+from vkrt.core.memory_types cimport MEMORY_DEVICE, MEMORY_READBACK
 from vkrt.runtime.resources cimport Resources
 from vkrt.runtime.submission cimport Submission
-from vkrt.vk.api cimport (
+from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT,
     VK_ACCESS_TRANSFER_READ_BIT,
     VK_ACCESS_TRANSFER_WRITE_BIT,
@@ -23,7 +25,7 @@ from vkrt.vk.api cimport (
 )
 from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_DEVICE, MEMORY_READBACK, Allocator, Block
+from vkrt.vk.memory cimport Allocator, Block
 from vkrt.vk.resource cimport Buffer
 
 # The most that one vkCmdUpdateBuffer takes; so much is copied back at a time too.
@@ -114,13 +116,13 @@ cdef class StateMemory:
         cdef Buffer buffer
         for part in parts:
             buffer = self.resources.handles[part.storage]
-            if buffer.block.mapped != NULL:
+            if buffer.block.core.mapped != NULL:
                 memset(self.resources.host_address(part), 0, <size_t>part.nbytes)
                 self.resources.flush(part)
                 continue
             if commands is None:
                 commands = self._begin()
-            commands.fill_buffer(buffer.handle, part.offset, part.nbytes, 0)
+            fill_buffer(&commands.core, buffer.core.handle, part.offset, part.nbytes, 0)
         if commands is not None:
             self._finish(commands)
 
@@ -133,14 +135,14 @@ cdef class StateMemory:
         cdef uint64_t base = part.offset
         if nbytes > <size_t>part.nbytes:
             raise ValueError(f"{nbytes} bytes for a part of {part.nbytes}")
-        if buffer.block.mapped != NULL:
+        if buffer.block.core.mapped != NULL:
             memcpy(self.resources.host_address(part), data, nbytes)
             self.resources.flush(part)
             return 0
         while done < whole:
             commands = self._begin() if commands is None else commands
             size = min(PIECE, whole - done)
-            commands.update_buffer(buffer.handle, base + done, size, data + done)
+            update_buffer(&commands.core, buffer.core.handle, base + done, size, data + done)
             done += size
             pieces += 1
             if pieces % MOST_PIECES == 0:
@@ -150,7 +152,7 @@ cdef class StateMemory:
             commands = self._begin() if commands is None else commands
             memset(last, 0, 4)
             memcpy(last, data + whole, nbytes - whole)
-            commands.update_buffer(buffer.handle, base + whole, 4, last)
+            update_buffer(&commands.core, buffer.core.handle, base + whole, 4, last)
         if commands is not None:
             self._finish(commands)
         return 0
@@ -168,7 +170,7 @@ cdef class StateMemory:
         if not nbytes:
             return value
         view = value
-        if buffer.block.mapped != NULL:
+        if buffer.block.core.mapped != NULL:
             self.resources.invalidate(part)
             memcpy(&view[0], self.resources.host_address(part), nbytes)
             return value
@@ -181,11 +183,11 @@ cdef class StateMemory:
             while done < nbytes:
                 size = min(PIECE, nbytes - done)
                 commands = self._begin()
-                commands.copy_buffer(buffer.handle, base + done, piece.handle, 0,
-                                     (size + 3) // 4 * 4)
+                copy_buffer(&commands.core, buffer.core.handle, base + done, piece.core.handle, 0,
+                            (size + 3) // 4 * 4)
                 self._finish(commands)
                 block.invalidate(0, size)
-                memcpy(&view[done], block.mapped, size)
+                memcpy(&view[done], block.core.mapped, size)
                 done += size
         finally:
             piece.close()

@@ -267,8 +267,7 @@ cdef class Streamer:
             # Raised by `_check` if it is needed; nobody would let this section go.
             self._check(needed)
         with nogil:
-            submit_in_order(self.device, commands, arrivals, arrival, self.computed, value, False,
-                            fence)
+            submit_in_order(commands, arrivals, arrival, self.computed, value, False, fence)
         self.finishing = last
         return 0
 

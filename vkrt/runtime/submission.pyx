@@ -40,14 +40,14 @@ cdef class Submission:
 
     cdef int run(self, CommandBuffer commands) except -1:
         with nogil:
-            submit(self.device, commands, self.fence)
+            submit(commands, self.fence)
         self.pending = True
         return self.settle()
 
     cdef int run_to_end(self, CommandBuffer commands) except -1:
         raised = None
         with nogil:
-            submit(self.device, commands, self.fence)
+            submit(commands, self.fence)
         self.pending = True
         while self.pending:
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vkrt.errors import FormatError
 from vkrt.executable.weights import StridedCopy, UploadPiece, WeightRead
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Transfer
@@ -21,9 +20,8 @@ def transfer_of(read: WeightRead, address: int, room: int) -> Transfer:
     Raises:
         FormatError: it needs more memory.
     """
-    packing = packing_of(read.copy)
-    _check_room(read, read.nbytes if packing is None else packing.target_bytes, room)
-    return Transfer(read.source, read.offset, read.nbytes, address, packing, name=read.name)
+    return Transfer(read.source, read.offset, read.nbytes, address, packing_of(read.copy),
+                    name=read.name, room=room)
 
 
 def piece_transfer(read: WeightRead, piece: UploadPiece, address: int) -> Transfer:
@@ -32,22 +30,8 @@ def piece_transfer(read: WeightRead, piece: UploadPiece, address: int) -> Transf
     Raises:
         FormatError: it needs more memory than the piece has there.
     """
-    packing = packing_of(read.copy)
-    if packing is None:
-        _check_room(read, piece.nbytes, piece.target_bytes)
-        return Transfer(read.source, piece.offset, piece.nbytes, address, name=read.name)
-    row_bytes = packing.target_bytes // packing.rows
-    _check_room(read, row_bytes * piece.rows, piece.target_bytes)
-    _check_room(read, row_bytes * piece.first_row, piece.target)
-    # A packed transfer counts its target from the start of the weight.
-    start = address - row_bytes * piece.first_row
-    return Transfer(read.source, piece.offset, piece.nbytes, start % 2**64, packing,
-                    piece.first_row, piece.rows, read.name)
-
-
-def _check_room(read: WeightRead, nbytes: int, room: int) -> None:
-    if nbytes > room:
-        raise FormatError(f"{read.name}: {nbytes:,} bytes of it, expected {room:,} at most")
+    return Transfer(read.source, piece.offset, piece.nbytes, address, packing_of(read.copy),
+                    piece.first_row, piece.rows, read.name, piece.target_bytes, piece.target)
 
 
 def groups_of(transfers: Sequence[Transfer], nbytes: int) -> Iterator[list[Transfer]]:

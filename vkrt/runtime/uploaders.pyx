@@ -17,11 +17,13 @@ from vkrt.executable.memory import SLOTS
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.runtime.transfers import piece_transfer, transfer_of
 
+from vkrt.core.command cimport copy_buffer
+from vkrt.core.memory_types cimport MEMORY_STAGING
 from vkrt.memory.reader cimport Reader, Transfer
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.command cimport CommandBuffer, CommandPool
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_STAGING, Allocator, Block
+from vkrt.vk.memory cimport Allocator, Block
 from vkrt.vk.resource cimport Buffer, check_range
 from vkrt.vk.timeline_semaphore cimport TimelineSemaphore, submit_in_order
 
@@ -72,8 +74,8 @@ cdef class HostUploader(Uploader):
             storage = weight.read.storage
             buffer = <Buffer>resources.handles[storage]
             self.transfers.append(transfer_of(weight.read, resources.address_of(storage),
-                                              buffer.size))
-            self.places.append((buffer.block, buffer.offset, buffer.size))
+                                              buffer.core.size))
+            self.places.append((buffer.block, buffer.core.memory.offset, buffer.core.size))
 
     def upload(self, int number):
         """Brings a weight to its place."""
@@ -146,7 +148,7 @@ cdef class StagingUploader(Uploader):
             raise
 
     def _plan(self, weights, Resources resources):
-        cdef size_t base = <size_t>self.block.mapped
+        cdef size_t base = <size_t>self.block.core.mapped
         slot = 0
         for weight in weights:
             read = weight.read
@@ -174,10 +176,10 @@ cdef class StagingUploader(Uploader):
                 self.reader.read(transfer)
                 self.block.flush(start, size)
                 commands.begin(True)
-                commands.copy_buffer(self.staging.handle, start, target.handle, to, size)
+                copy_buffer(&commands.core, self.staging.core.handle, start, target.core.handle,
+                            to, size)
                 commands.end()
-                submit_in_order(self.device, commands, None, 0, self.arrivals, self.submitted + 1,
-                                True, None)
+                submit_in_order(commands, None, 0, self.arrivals, self.submitted + 1, True, None)
             self.submitted += 1
             self.slots[slot][1] = self.submitted
         return self.submitted

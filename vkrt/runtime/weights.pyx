@@ -19,10 +19,11 @@ from vkrt.runtime.prepack import Prepacker
 from vkrt.runtime.streaming import Streamer
 from vkrt.runtime.transfers import groups_of, transfer_of
 
+from vkrt.core.memory_types cimport MEMORY_DEVICE
 from vkrt.runtime.pipelines cimport Pipelines
 from vkrt.runtime.resources cimport Resources
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport MEMORY_DEVICE, Allocator, Block
+from vkrt.vk.memory cimport Allocator, Block
 from vkrt.vk.resource cimport Buffer
 
 # Bytes that are read between two words about it
@@ -128,7 +129,7 @@ cdef class Weights:
             if any([place.storage in written for place in planned.places]):
                 self._allocate(index)
         transfers = [transfer_of(weight, self.resources.address_of(weight.storage),
-                                 (<Buffer>self.resources.handles[weight.storage]).size)
+                                 (<Buffer>self.resources.handles[weight.storage]).core.size)
                      for weight in self.plan.written]
         for group in groups_of(transfers, at_once):
             reader.run(group)
@@ -136,7 +137,7 @@ cdef class Weights:
         # Nothing else has written their blocks yet, so that neighbours in an atom come to no harm.
         for weight in self.plan.written:
             buffer = self.resources.handles[weight.storage]
-            buffer.block.flush(buffer.offset, buffer.size)
+            buffer.block.flush(buffer.core.memory.offset, buffer.core.size)
 
     def allocate_pool(self):
         """Allocates the pool of streamed weights."""

@@ -1,4 +1,4 @@
-"""The only room that names Vulkan or VMA: loader, device, memory, pipelines, commands.
+"""The only room beside the core that names Vulkan: loader, device, memory, pipelines, commands.
 
 Importing it needs no driver; opening a device does.
 """

@@ -1,33 +1,19 @@
-"""The file in which a driver's compiled pipelines outlive the process.
-
-Its bytes go into the driver, so nothing in it is trusted: a header of vkrt's own with the device,
-the driver's version, length and checksum has to fit, and so has the one that Vulkan prescribes for
-the driver's data. Whatever does not fit is as if there were no file, and is written anew.
-"""
+"""Where a driver's compiled pipelines outlive the process; what is in the file is for
+`vkrt.core.cache_file`."""
 
 from __future__ import annotations
 
 import os
-import struct
 from contextlib import suppress
 
 from vkrt.dataclass import dataclass
-from vkrt.digest import sha256
 from vkrt.errors import InputError
 from vkrt.replaceable import check_replaceable
 from vkrt.version import __version__
 from vkrt.vk import private_file
+from vkrt.vk.cache_data import MAGIC, put
 
-MAGIC = b"vkrtpipe"
-# Magic, version of the format, vendor, device, driver's version, UUID, bytes of data, their digest
-_HEADER = struct.Struct("<8sIIII16sQ32s")
-_FORMAT = 1
-# VkPipelineCacheHeaderVersionOne: its own length, version, vendor, device, UUID
-_VULKAN = struct.Struct("<IIII16s")
-_VULKAN_VERSION = 1
-
-# Beyond this a file is neither written nor read, and beyond the second number older files go.
-MAX_BYTES = 64 << 20
+# Beyond this older files go.
 MAX_FOLDER_BYTES = 256 << 20
 _SUFFIX = ".vkpipelines"
 
@@ -40,19 +26,6 @@ class Identity:
     device_id: int
     driver_version: int
     uuid: bytes
-
-    def header(self, data: bytes) -> bytes:
-        """The header in front of a driver's data."""
-        return _HEADER.pack(MAGIC, _FORMAT, self.vendor_id, self.device_id, self.driver_version,
-                            self.uuid, len(data), sha256(data))
-
-    def fits(self, data: bytes) -> bool:
-        """Whether data begins with the header that Vulkan prescribes, for this device."""
-        if not _VULKAN.size <= len(data) <= MAX_BYTES:
-            return False
-        length, version, vendor, device, uuid = _VULKAN.unpack_from(data)
-        return (_VULKAN.size <= length <= len(data) and version == _VULKAN_VERSION
-                and (vendor, device, uuid) == (self.vendor_id, self.device_id, self.uuid))
 
 
 def identity_of(info) -> Identity:
@@ -111,18 +84,6 @@ def path_of(option: str, identity: Identity) -> str | None:
     return os.path.join(folder, name)
 
 
-def has_pipelines(data: bytes) -> bool:
-    """Whether there is anything in a driver's data but its header."""
-    return len(data) > _VULKAN.size
-
-
-def read(path: str, identity: Identity) -> bytes:
-    """The driver's data in a file; empty if there is none or it does not fit."""
-    found = private_file.read(path, _HEADER.size + MAX_BYTES) or b""
-    data = found[_HEADER.size:]
-    return data if identity.fits(data) and found.startswith(identity.header(data)) else b""
-
-
 def write(path: str, identity: Identity, data: bytes) -> bool:
     """Puts a driver's data into a file, which is there whole or not at all.
 
@@ -130,8 +91,7 @@ def write(path: str, identity: Identity, data: bytes) -> bool:
     of vkrt's is not written over (`check_option` has refused to load with it).
     """
     is_named = os.path.dirname(path) != cache_folder()  # by the user
-    if not identity.fits(data) or not private_file.put(
-            path, identity.header(data), data, magic=MAGIC if is_named else b""):
+    if not put(path, identity, data, is_named):
         return False
     if not is_named:
         private_file.prune(os.path.dirname(path), path, _SUFFIX, MAX_FOLDER_BYTES)

@@ -1,34 +1,10 @@
 # cython: language_level=3
 """The error funnel and the live-object counters."""
 
-from vkrt.vk.api cimport VkResult
-
-# What the counters count.
-cdef enum Kind:
-    INSTANCE
-    DEVICE
-    ALLOCATOR
-    BLOCK
-    BUFFER
-    BUFFER_VIEW
-    IMAGE
-    IMAGE_VIEW
-    SHADER_MODULE
-    DESCRIPTOR_LAYOUT
-    PIPELINE
-    DESCRIPTOR_POOL
-    COMMAND_POOL
-    COMMAND_BUFFER
-    FENCE
-    QUERY_POOL
-    SEMAPHORE
-    IMPORT
-    PIPELINE_CACHE
-    SAMPLER
-    ABANDONED
-    KINDS
+from vkrt.core.error cimport Error
+from vkrt.core.vulkan cimport VkResult
 
 # Raises for a negative result, returns a non-negative one (VK_SUCCESS, VK_TIMEOUT, ..).
 cdef int check(VkResult result, const char* call) except -1 nogil
-# Needs the GIL, which orders the increments.
-cdef void count(Kind kind, int change) noexcept
+# Raises what the core says, unless the status is VKRT_OK; or what a callback of the host's raised.
+cdef int check_status(int status, const Error* error) except -1 nogil

@@ -6,55 +6,46 @@ A device has one compute queue, and one for copies where there is such a family.
 when the last child is closed.
 """
 
+import atexit
 import os
-from vkrt.dataclass import replace
 
 cimport cython
-from cpython.exc cimport PyErr_SetInterrupt
-from cpython.pythread cimport (
-    PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock, PyThread_release_lock,
-    WAIT_LOCK,
-)
-from libc.stdint cimport uint32_t
-from libc.string cimport memset
+from cpython.exc cimport PyErr_SetInterrupt, PyErr_SetObject
 
-from vkrt.vk.api cimport *
-from vkrt.vk.check cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, Kind, check, count
-from vkrt.vk.given_up cimport watch_until_idle
-from vkrt.vk.loader cimport acquire_instance, adopt_instance
-from vkrt.vk.physical cimport (
-    FeatureChain, check_family, check_version, common_version, compute_family, describe,
-    link_features, set_features, timestamp_bits_of, upload_family, usable_devices,
-    wanted_extensions,
+from vkrt.core.device cimport (
+    QueueLock, adopt_device, check_created, check_usable, close_device, count_destroyed,
+    describe_memory, open_device, retain_device,
 )
-from vkrt.vk.process cimport FORKED, forked_from_user, stop_calls, unwatch, watch
-from vkrt.vk.table cimport fill_device_table
+from vkrt.core.device cimport give_up as give_device_up
+from vkrt.core.device cimport uncount as uncount_object
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error, fail
+from vkrt.core.given_up cimport wait_for_given_up
+from vkrt.core.instance cimport (
+    Instance, acquire_instance, adopt_instance, release_instance, say_no_driver,
+)
+from vkrt.core.physical cimport Physical, check_family, free_physical, read_physical, timestamp_bits
+from vkrt.core.process cimport forked_from_user
+from vkrt.core.vulkan cimport *
+from vkrt.vk.check cimport check_status
+from vkrt.vk.memory_types cimport fill_properties
+from vkrt.vk.physical cimport describe, feature_set, list_devices
 
-from vkrt.errors import ClosedError, DeviceLostError, ForkedError, InputError, LoaderError
+from vkrt.dataclass import replace
+from vkrt.errors import ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
-from vkrt.vk.check import error_of
 from vkrt.vk.cache_file import check_option
 from vkrt.vk.info import DeviceInfo
-from vkrt.vk.loader import no_driver
-from vkrt.vk.memory_types import reads_slowly, shares_memory
 from vkrt.vk.physical import feature_names
 from vkrt.work.handles import address_of
 
-cdef extern from * nogil:
-    """
-    #include <time.h>
-    static inline void vkrt_nap_of(long nanoseconds) {
-        struct timespec time = {0, nanoseconds};
-        nanosleep(&time, NULL);
-    }
-    """
-    void nap "vkrt_nap_of"(long nanoseconds)
-
-# A wait that fails is tried so often, with naps between, in nanoseconds: a second together.
-cdef int ATTEMPTS = 100
-cdef long NAP = 10_000_000
-
 PREFERENCE = ("discrete", "integrated", "virtual", "cpu", "other")
+
+
+@atexit.register
+def wait_at_exit():
+    """Waits until the devices that were given up are idle, for 5 seconds at most."""
+    with nogil:
+        wait_for_given_up()
 
 
 def devices():
@@ -63,11 +54,19 @@ def devices():
     Raises:
         LoaderError: there is no Vulkan library or no driver.
     """
-    cdef Instance instance = acquire_instance()
+    cdef Error error
+    cdef Instance* instance
+    check_status(acquire_instance(&instance, &error), &error)
     try:
-        return [info for _, info in usable_devices(instance)]
+        return [info for _, info in list_devices(instance)]
     finally:
-        instance.release()
+        release_instance(instance)
+
+
+def no_driver():
+    """Why the library finds no driver, and what to do, for messages."""
+    cdef char[400] text
+    return say_no_driver(text, sizeof(text)).decode(errors="replace")
 
 
 def choose(found, selector):
@@ -135,11 +134,6 @@ cdef class Device:
         process: id of the process that opened it.
     """
 
-    def __cinit__(self):
-        self.queue_lock = PyThread_allocate_lock()
-        if self.queue_lock == NULL:
-            raise MemoryError
-
     def __init__(self):
         raise TypeError("use Device.open() or Device.adopt()")
 
@@ -163,17 +157,23 @@ cdef class Device:
                 start anew in such a child.
         """
         cdef Device device = Device.__new__(Device)
+        cdef Error error
+        cdef Instance* instance
+        cdef Physical physical
         cdef size_t address
         device.pipeline_cache_option = check_option(pipeline_cache)
-        device.instance = acquire_instance()
+        check_status(acquire_instance(&instance, &error), &error)
+        physical.extensions = NULL
         try:
-            address, device.info = choose(usable_devices(device.instance), selector)
-            check_fork(device.info)
-            device.physical = <VkPhysicalDevice>address
-            device.create()
-        except BaseException:
-            device.close()
-            raise
+            address, info = choose(list_devices(instance), selector)
+            check_fork(info)
+            check_status(read_physical(instance, <VkPhysicalDevice>address, &physical, &error),
+                         &error)
+            check_status(open_device(&device.core, instance, &physical, &error), &error)
+            device.started(info)
+        finally:
+            free_physical(&physical)
+            release_instance(instance)
         return device
 
     @staticmethod
@@ -208,121 +208,113 @@ cdef class Device:
                 that is asked for when it is loaded, and named then.
         """
         cdef Device self = Device.__new__(Device)
-        self.pipeline_cache_option = "off"
-        cdef size_t address = address_of(instance, "instance")
+        cdef Error error
+        cdef Instance* own
+        cdef Physical physical
         cdef size_t entry = 0
+        cdef size_t address = address_of(instance, "instance")
         if get_instance_proc_addr is not None:
             entry = address_of(get_instance_proc_addr, "get_instance_proc_addr")
-        cdef size_t physical = address_of(physical_device, "physical_device")
+        cdef size_t physical_address = address_of(physical_device, "physical_device")
         cdef size_t handle = address_of(device, "device")
         cdef size_t queue_handle = address_of(queue, "queue")
-        self.instance = adopt_instance(<VkInstance>address, <PFN_vkGetInstanceProcAddr>entry)
+        self.pipeline_cache_option = "off"
+        check_status(adopt_instance(<VkInstance>address, <PFN_vkGetInstanceProcAddr>entry, &own,
+                                    &error), &error)
+        physical.extensions = NULL
         try:
-            self.physical = <VkPhysicalDevice>physical
-            check_version(self.instance, self.physical)
-            self.info = describe(self.instance, self.physical, 0)
-            check_family(self.instance, self.physical, queue_family)
-            has = timestamp_bits_of(self.instance, self.physical, queue_family) > 0
-            self.info = replace(self.info, features={**self.info.features, "timestamps": has})
+            check_status(read_physical(own, <VkPhysicalDevice>physical_address, &physical, &error),
+                         &error)
+            check_status(check_family(&physical, queue_family, &error), &error)
+            info = describe(&physical, 0)
+            has = timestamp_bits(&physical, queue_family) > 0
+            info = replace(info, features={**info.features, "timestamps": has})
             # Extensions that allow nothing more may be named like the others.
-            enabled = feature_names(features) - set(self.info.extensions)
-            unknown = enabled - {name for name, has in self.info.features.items() if has}
+            enabled = feature_names(features) - set(info.extensions)
+            unknown = enabled - {name for name, has in info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
             # What subgroups can do is not switched on: a device has it or not.
             self.features = frozenset(enabled | {
-                name for name, has in self.info.features.items()
+                name for name, has in info.features.items()
                 if has and name.startswith("subgroup_")})
-            self.handle = <VkDevice>handle
-            count(DEVICE, 1)
-            self.queue = <VkQueue>queue_handle
+            check_status(adopt_device(&self.core, own, &physical, <VkDevice>handle,
+                                      <VkQueue>queue_handle, queue_family,
+                                      feature_set(self.features), &error), &error)
             self.set_host_lock(lock)
-            self.start(queue_family)
-        except BaseException:
-            self.close()
-            raise
+            self.started(info)
+        finally:
+            free_physical(&physical)
+            release_instance(own)
         return self
 
-    cdef int create(self) except -1:
-        """Creates the VkDevice with the features vkrt uses, as far as they are there."""
-        cdef FeatureChain chain
-        cdef VkDeviceQueueCreateInfo queues[2]
-        cdef VkDeviceCreateInfo info
-        cdef const char* names[16]
-        cdef int i
-        cdef float priority = 1
-        cdef uint32_t version = common_version(self.instance, self.physical)
-        cdef int family = compute_family(self.instance, self.physical)
-        cdef int other = upload_family(self.instance, self.physical, family)
-        cdef VkDevice handle = NULL
-
-        available = [name for name, has in self.info.features.items() if has]
-        link_features(&chain, version, self.info.extensions)
-        set_features(&chain, available)
-        memset(queues, 0, sizeof(queues))
-        memset(&info, 0, sizeof(info))
-        for i in range(2):
-            queues[i].sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
-            queues[i].queueFamilyIndex = other if i else family
-            queues[i].queueCount = 1
-            queues[i].pQueuePriorities = &priority
-        info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
-        info.pNext = &chain.core
-        info.queueCreateInfoCount = 1 if other == family else 2
-        info.pQueueCreateInfos = queues
-        extensions = wanted_extensions(version, self.info.extensions)
-        for name in extensions:
-            names[info.enabledExtensionCount] = <bytes>name
-            info.enabledExtensionCount += 1
-        info.ppEnabledExtensionNames = names
-        check(self.instance.vk.vkCreateDevice(self.physical, &info, NULL, &handle),
-              b"vkCreateDevice")
-        self.handle = handle
-        self.owned = True
-        count(DEVICE, 1)
-        self.features = frozenset(available)
-        self.start(family)
-        if other != family:
-            self.upload_family = other
-            self.vk.vkGetDeviceQueue(handle, other, 0, &self.upload_queue)
-        return 0
-
-    cdef int start(self, uint32_t family) except -1:
+    cdef int started(self, info) except -1:
         """What an opened and an adopted device have in common."""
-        fill_device_table(&self.vk, self.instance.vk.vkGetDeviceProcAddr, self.handle)
-        watch(&self.calls, &self.vk, sizeof(self.vk))
-        self.process = os.getpid()
-        self.queue_family = family
-        self.api_version = common_version(self.instance, self.physical)
-        if self.owned:
-            self.vk.vkGetDeviceQueue(self.handle, family, 0, &self.queue)
-        self.upload_family, self.upload_queue = family, self.queue
-        self.timestamp_bits = timestamp_bits_of(self.instance, self.physical, family)
-        self.timestamp_period = self.info.limits["timestampPeriod"]
-        self.instance.vk.vkGetPhysicalDeviceMemoryProperties(self.physical,
-                                                             &self.memory_properties)
-        self.remove_on_free = self.info.driver_id == VK_DRIVER_ID_MESA_LLVMPIPE
+        cdef VkPhysicalDeviceMemoryProperties memory
         seems = pretence.current
-        self.info = seems.described(self.info)
-        self.pretends = bool(seems.memory_types)
-        self.loses_imports = seems.loses_imports
-        types = self.info.memory_types
-        self.unified = (self.info.type in ("cpu", "integrated") and not seems.discrete
-                        and shares_memory(types))
-        self.reads_slowly = self.unified and reads_slowly(types)
+        if self.features is None:
+            self.features = frozenset(name for name, has in info.features.items() if has)
+        self.info = seems.described(info)
+        self.core.pretends = bool(seems.memory_types)
+        self.core.loses_imports = seems.loses_imports
+        limits = self.info.limits
+        self.core.max_allocation = limits["maxMemoryAllocationSize"]
+        self.core.atom = limits["nonCoherentAtomSize"]
+        if self.core.import_alignment:
+            self.core.import_alignment = limits["minImportedHostPointerAlignment"]
+        if self.core.pretends or seems.discrete:
+            fill_properties(&memory, self.info.heaps, self.info.memory_types)
+            describe_memory(&self.core, &memory,
+                            seems.discrete or self.info.type not in ("cpu", "integrated"))
         return 0
 
     def close(self):
         """Closes the device; at once, or when the last object made of it is closed."""
-        self.closed = True
-        if self.children == 0:
-            self.destroy()
+        if self.core.users > 0:
+            with nogil:
+                close_device(&self.core)
+
+    @property
+    def closed(self):
+        return bool(self.core.closed)
+
+    @property
+    def process(self):
+        return self.core.process
+
+    @property
+    def unified(self):
+        return bool(self.core.unified)
+
+    @property
+    def reads_slowly(self):
+        return bool(self.core.reads_slowly)
+
+    @property
+    def queue_family(self):
+        return self.core.queue_family
+
+    @property
+    def upload_family(self):
+        return self.core.upload_family
+
+    @property
+    def api_version(self):
+        return self.core.api_version
+
+    @property
+    def timestamp_period(self):
+        return self.core.timestamp_period
+
+    @property
+    def timestamp_bits(self):
+        return self.core.timestamp_bits
 
     @property
     def inherited(self):
         """Whether it was opened in another process, from which this one was forked: it cannot be
         used here, and closing it releases nothing."""
-        return self.calls.inherited
+        return bool(self.core.calls.inherited)
 
     def check_process(self):
         """Raises where no call may reach the driver.
@@ -331,131 +323,28 @@ cdef class Device:
             ForkedError: the device is `inherited`.
             DeviceLostError: it was given up.
         """
-        if self.calls.inherited:
-            raise ForkedError(
-                f"process {os.getpid()} was forked from process {self.process}, which has opened "
-                f"{self.info.name} and goes on using it; in the child, open the device, or load "
-                "the program, after the fork")
-        if self.calls.given_up:
-            raise DeviceLostError(f"{self.info.name} was given up; open it, or load the program, "
-                                  "again")
+        cdef Error error
+        check_status(check_usable(&self.core, &error), &error)
 
     cdef int retain(self) except -1:
-        if self.calls.inherited or self.calls.given_up:
-            self.check_process()
-        if self.closed:
-            raise ClosedError(f"{self.info.name} is closed; open the device again")
-        self.children += 1
-        return 0
+        cdef Error error
+        return check_status(retain_device(&self.core, &error), &error)
 
     cdef int created(self, VkResult result, Kind kind, const char* call) except -1:
-        if <int>result < 0:
-            self.release()
-            check(result, call)
-        count(kind, 1)
-        return 0
+        cdef Error error
+        return check_status(check_created(&self.core, result, kind, call, &error), &error)
 
     cdef void destroyed(self, Kind kind) noexcept:
-        self.uncount(kind)
-        self.release()
+        count_destroyed(&self.core, kind)
 
     cdef void uncount(self, Kind kind) noexcept:
-        count(kind, -1)
-        if self.calls.given_up:
-            count(ABANDONED, 1)
-
-    cdef int wait_failed(self, int result, int* failures, const char* call) except -1 nogil:
-        # A device that is lost is at work on nothing.
-        if result == VK_ERROR_DEVICE_LOST or self.calls.inherited:
-            check(<VkResult>result, call)
-        failures[0] += 1
-        if failures[0] < ATTEMPTS:
-            nap(NAP)
-            return 0
-        with gil:
-            self.give_up(error_of(result, call.decode()))
+        uncount_object(&self.core, kind)
 
     cdef int give_up(self, reason) except -1:
-        if self.owned and not self.calls.given_up and not self.calls.inherited:
-            watch_until_idle(self.handle, self.vk.vkDeviceWaitIdle, <void*>self.queue_lock, self)
-        stop_calls(&self.calls)
-        raise DeviceLostError(
-            f"{reason}: nobody can tell when {self.info.name} is done with what it was given, so "
-            "the device is given up, with everything that was made of it; open it, or load the "
-            "program, again", VK_ERROR_DEVICE_LOST)
-
-    cdef void release(self) noexcept:
-        self.children -= 1
-        if self.closed and self.children == 0:
-            self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkDevice handle = self.handle
-        cdef Instance instance = self.instance
-        self.handle = NULL
-        self.instance = None
-        if handle != NULL:
-            if self.nearest != NULL:
-                self.vk.vkDestroySampler(handle, self.nearest, NULL)
-                self.nearest = NULL
-                count(SAMPLER, -1)
-            if self.pipeline_cache != NULL:
-                self.vk.vkDestroyPipelineCache(handle, self.pipeline_cache, NULL)
-                self.pipeline_cache = NULL
-                count(PIPELINE_CACHE, -1)
-            if self.owned and self.vk.vkDestroyDevice != NULL:
-                with nogil:
-                    self.vk.vkDeviceWaitIdle(handle)
-                    self.vk.vkDestroyDevice(handle, NULL)
-            self.uncount(DEVICE)
-        unwatch(&self.calls)
-        # An instance may not go before its devices, of which one that is given up stays.
-        if instance is not None and not (self.calls.given_up and self.owned):
-            instance.release()
-
-    cdef VkSampler sampler(self) except NULL:
-        cdef VkSamplerCreateInfo info
-        cdef VkSampler made = NULL
-        if self.nearest == NULL:
-            memset(&info, 0, sizeof(info))
-            info.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
-            info.magFilter = VK_FILTER_NEAREST
-            info.minFilter = VK_FILTER_NEAREST
-            info.mipmapMode = VK_SAMPLER_MIPMAP_MODE_NEAREST
-            info.addressModeU = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
-            info.addressModeV = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
-            info.addressModeW = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE
-            check(self.vk.vkCreateSampler(self.handle, &info, NULL, &made),
-                  b"vkCreateSampler")
-            self.nearest = made
-            count(SAMPLER, 1)
-        return self.nearest
-
-    cdef int submit(self, VkQueue queue, const VkSubmitInfo* info,
-                    VkFence fence) except? RAISED nogil:
-        cdef int result
-        if self.calls.inherited:  # a thread of the parent may have held the lock
-            return FORKED
-        if self.calls.given_up:  # a thread may be in a call that does not return
-            return VK_ERROR_DEVICE_LOST
-        if self.loses_imports and self.imports:
-            return VK_ERROR_DEVICE_LOST
-        # The host's lock first: who waits for it may have to let go of the GIL, for which others
-        # may wait who hold the device's own.
-        if self.lock_host != NULL:
-            self.lock_host(self.host_data)
-        elif self.host_lock is not None:
-            with gil:
-                self.enter_host_lock()
-        PyThread_acquire_lock(self.queue_lock, WAIT_LOCK)
-        result = self.vk.vkQueueSubmit(queue, 1, info, fence)
-        PyThread_release_lock(self.queue_lock)
-        if self.unlock_host != NULL:
-            self.unlock_host(self.host_data)
-        elif self.host_lock is not None:
-            with gil:
-                self.exit_host_lock()
-        return result
+        cdef Error error
+        text = str(reason).encode()
+        fail(&error, VKRT_OK, b"%s", <const char*>text)
+        return check_status(give_device_up(&self.core, &error), &error)
 
     cdef int set_host_lock(self, lock) except -1:
         cdef size_t address
@@ -463,27 +352,19 @@ cdef class Device:
             if len(lock) != 3:
                 raise InputError(f"lock: expected (lock, unlock, data), got {len(lock)} values")
             address = address_of(lock[0], "lock")
-            self.lock_host = <HostLock>address
+            self.host_functions.lock = <HostLock>address
             address = address_of(lock[1], "unlock")
-            self.unlock_host = <HostLock>address
+            self.host_functions.unlock = <HostLock>address
             address = lock[2] or 0
-            self.host_data = <void*>address
+            self.host_functions.data = <void*>address
+            self.core.host = QueueLock(call_lock, call_unlock, &self.host_functions)
         elif lock is not None:
             if not (hasattr(type(lock), "__enter__") and hasattr(type(lock), "__exit__")):
                 raise InputError("lock: expected a context manager or (lock, unlock, data), got "
                                  f"{lock!r}")
             self.host_lock = lock
+            self.core.host = QueueLock(enter_lock, exit_lock, <void*>self)
         return 0
-
-    cdef int enter_host_lock(self) except -1:
-        type(self.host_lock).__enter__(self.host_lock)
-        return 0
-
-    cdef void exit_host_lock(self) noexcept:
-        try:
-            type(self.host_lock).__exit__(self.host_lock, None, None, None)
-        except KeyboardInterrupt:
-            PyErr_SetInterrupt()  # for whoever waits for the device
 
     def __enter__(self):
         return self
@@ -492,9 +373,10 @@ cdef class Device:
         self.close()
 
     def __dealloc__(self):
-        self.destroy()
-        if self.queue_lock != NULL:
-            PyThread_free_lock(self.queue_lock)
+        # Without an instance nothing was opened.
+        if self.core.instance != NULL:
+            with nogil:
+                close_device(&self.core)
 
     def __repr__(self):
         name = self.info.name if self.info is not None else "?"
@@ -503,3 +385,33 @@ cdef class Device:
     def __reduce__(self):
         raise TypeError("a Device cannot be copied or sent to another process: pass its name or "
                         "number, and call vkrt.Device.open there")
+
+
+cdef int call_lock(void* data, Error* error) noexcept nogil:
+    cdef HostFunctions* functions = <HostFunctions*>data
+    functions.lock(functions.data)
+    return VKRT_OK
+
+
+cdef void call_unlock(void* data) noexcept nogil:
+    cdef HostFunctions* functions = <HostFunctions*>data
+    functions.unlock(functions.data)
+
+
+cdef int enter_lock(void* data, Error* error) noexcept with gil:
+    """What it raises stays the thread's exception, which `check_status` finds."""
+    cdef Device device = <Device>data
+    try:
+        type(device.host_lock).__enter__(device.host_lock)
+    except BaseException as raised:
+        PyErr_SetObject(type(raised), raised)
+        return fail(error, VKRT_ERROR_CANCELLED, b"the host's lock cannot be taken")
+    return VKRT_OK
+
+
+cdef void exit_lock(void* data) noexcept with gil:
+    cdef Device device = <Device>data
+    try:
+        type(device.host_lock).__exit__(device.host_lock, None, None, None)
+    except KeyboardInterrupt:
+        PyErr_SetInterrupt()  # for whoever waits for the device

@@ -5,7 +5,7 @@ main thread, or another thread that has asked for it.
 
 from threading import get_ident
 
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetObject
 
 from vkrt.errors import CancelledError
 
@@ -31,4 +31,13 @@ cdef int check_interruption() except -1:
         if thread in cancelled:
             cancelled.discard(thread)
             raise CancelledError("the run was cancelled")
+    return 0
+
+
+cdef int poll_interruption(void* data) noexcept with gil:
+    try:
+        check_interruption()
+    except BaseException as raised:
+        PyErr_SetObject(type(raised), raised)
+        return 1
     return 0

@@ -1,42 +1,29 @@
 # cython: language_level=3
 """Pipelines that several threads create side by side.
 
-Threads of Python would wait for the GIL between two pipelines as long as another one computes; here
-they take the next pipeline from an array and need it only once all are done.
+Threads of Python would wait for the GIL between two pipelines as long as another one computes;
+those of the core do without it.
 """
 
 cimport cython
-from libc.stdlib cimport calloc, free
 
-from vkrt.vk.interruption cimport check_interruption
-from vkrt.vk.api cimport VK_ERROR_UNKNOWN, VkPipeline, VkResult
+from vkrt.core.error cimport Error
+from vkrt.core.pipeline cimport MAX_CONSTANTS, Constant
+from vkrt.core.pipeline_batch cimport (
+    add_to_batch, close_pipeline_batch, finish_batch, left_of_batch, make_next,
+    make_pipeline_batch, start_batch, stop_batch, take_from_batch,
+)
+from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
-from vkrt.vk.pipeline cimport DescriptorLayout, Pipeline, Recipe, ShaderModule, write_recipe
-
-
-cdef extern from * nogil:
-    """
-    #include <time.h>
-    #define VKRT_ADD(counter, more) __atomic_fetch_add(counter, more, __ATOMIC_SEQ_CST)
-    #define VKRT_LOAD(counter) __atomic_load_n(counter, __ATOMIC_SEQ_CST)
-    #define VKRT_SET(counter, value) __atomic_store_n(counter, value, __ATOMIC_SEQ_CST)
-    static inline void vkrt_nap(void) {
-        struct timespec time = {0, 1000000};
-        nanosleep(&time, NULL);
-    }
-    """
-    int fetch_add "VKRT_ADD"(int* counter, int more)
-    int load "VKRT_LOAD"(int* counter)
-    void store "VKRT_SET"(int* counter, int value)
-    void nap "vkrt_nap"()
+from vkrt.vk.interruption cimport poll_interruption
+from vkrt.vk.pipeline cimport DescriptorLayout, Pipeline, ShaderModule, write_constants
 
 
 @cython.no_gc_clear
 cdef class PipelineBatch:
     """A list of pipelines to be made.
 
-    `add` them, call `work` from as many threads as wanted, and when all of these calls have
-    returned `take` the pipelines.
+    `add` them, `start` threads, call `work_here`, and `take` the pipelines.
 
     Args:
         device: an open device.
@@ -44,108 +31,87 @@ cdef class PipelineBatch:
     """
 
     def __cinit__(self, Device device not None, int capacity):
+        cdef Error error
         self.device = device
         self.parts, self.failed = [], []
-        self.recipes = <Recipe*>calloc(capacity + 1, sizeof(Recipe))
-        self.handles = <VkPipeline*>calloc(capacity + 1, sizeof(VkPipeline))
-        self.results = <VkResult*>calloc(capacity + 1, sizeof(VkResult))
-        if self.recipes == NULL or self.handles == NULL or self.results == NULL:
-            raise MemoryError
-        self.capacity = capacity
+        check_status(make_pipeline_batch(&device.core, capacity, &self.core, &error), &error)
+
+    @property
+    def size(self):
+        return self.core.size
 
     def add(self, DescriptorLayout layout not None, ShaderModule module not None, constants=()):
-        """Adds a pipeline, see `Pipeline`. Comes before `work`."""
-        if self.size == self.capacity:
-            raise IndexError(f"more than {self.capacity} pipelines")
-        if layout.device is not self.device:
-            raise ValueError("the layout is of another device")
-        write_recipe(&self.recipes[self.size], layout, module, constants)
-        self.results[self.size] = VK_ERROR_UNKNOWN
+        """Adds a pipeline, see `Pipeline`. Comes before `start`."""
+        cdef Error error
+        cdef Constant[MAX_CONSTANTS] values
+        cdef size_t number = write_constants(constants, values)
+        if self.core.size == self.core.capacity:
+            raise IndexError(f"more than {self.core.capacity} pipelines")
+        check_status(add_to_batch(&self.core, &layout.core, &module.core, values, number, &error),
+                     &error)
         self.parts.append((layout, module))
-        self.size += 1
+
+    def start(self, int threads):
+        """Lets so many threads begin to make the pipelines."""
+        start_batch(&self.core, threads)
 
     def work(self):
         """Makes pipelines until none is left to begin. The GIL is released."""
         with nogil:
-            while self.advance():
+            while make_next(&self.core):
                 pass
 
     def work_here(self):
-        """The same on the calling thread, which handles signals in between."""
-        cdef bint more = True
-        while more:
-            with nogil:
-                more = self.advance()
-            check_interruption()
-
-    cdef bint advance(self) noexcept nogil:
-        """Makes the next pipeline; False where there is none."""
-        cdef int index
-        # In this order, so that whoever has stopped the batch and sees nobody at work is alone.
-        fetch_add(&self.working, 1)
-        index = fetch_add(&self.next, 1)
-        if index < self.size:
-            self.results[index] = self.device.vk.vkCreateComputePipelines(
-                self.device.handle, self.device.pipeline_cache, 1, &self.recipes[index].info, NULL,
-                &self.handles[index])
-        fetch_add(&self.working, -1)
-        return index < self.size
+        """The same on the calling thread, which handles signals in between, and waits for what the
+        others make."""
+        cdef Error error
+        cdef int status
+        with nogil:
+            status = finish_batch(&self.core, poll_interruption, NULL, &error)
+        check_status(status, &error)
 
     @property
     def left(self):
         """How many are not made yet."""
-        return max(self.size - load(&self.next), 0) + load(&self.working)
+        return left_of_batch(&self.core)
 
     def stop(self):
-        """Lets no call of `work` begin another pipeline, and waits for those that were begun."""
+        """Lets nobody begin another pipeline, and waits for those that were begun."""
         with nogil:
-            store(&self.next, self.size)
-            while load(&self.working):
-                nap()
+            stop_batch(&self.core)
 
     def take(self):
-        """The pipelines in the order in which they were added.
+        """The pipelines in the order in which they were added; all of them are made.
 
         Raises:
             VulkanError: the driver could not make those of `failed`, the first of which says why;
                 those it made are destroyed.
         """
+        cdef Error error
         cdef Pipeline pipeline
-        cdef VkPipeline handle
         cdef int index
         result = []
         try:
-            self.failed = [index for index in range(self.size) if <int>self.results[index] < 0]
+            self.failed = [index for index in range(self.core.size)
+                           if self.core.results[index] < 0]
             for index, (layout, _) in enumerate(self.parts):
                 pipeline = Pipeline(layout, None)
-                handle, self.handles[index] = self.handles[index], NULL
-                pipeline.take(self.results[index], handle)
+                check_status(take_from_batch(&self.core, index, &pipeline.core, &error), &error)
                 result.append(pipeline)
         except BaseException:
             for pipeline in result:
                 pipeline.close()
             raise
         finally:
-            self.destroy()
+            self.close()
         return result
 
     def close(self):
-        """Drops what was not taken; no call of `work` may be going on."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef int index
-        for index in range(self.size if self.handles != NULL else 0):
-            if self.handles[index] != NULL:
-                self.device.vk.vkDestroyPipeline(self.device.handle, self.handles[index], NULL)
-        free(self.recipes)
-        free(self.handles)
-        free(self.results)
-        self.recipes = NULL
-        self.handles = NULL
-        self.results = NULL
-        self.size = self.capacity = 0
+        """Stops, and drops what was not taken."""
+        with nogil:
+            close_pipeline_batch(&self.core)
         self.parts = []
 
     def __dealloc__(self):
-        self.destroy()
+        with nogil:
+            close_pipeline_batch(&self.core)

@@ -4,16 +4,14 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from vkrt.vk.api cimport VkQueryPool
+from vkrt.core.timestamps cimport TimestampQueries as CoreTimestampQueries
 from vkrt.vk.device cimport Device
 
 
 @cython.final
 cdef class TimestampQueries:
     cdef Device device
-    cdef VkQueryPool handle
-    cdef readonly uint32_t size
+    cdef CoreTimestampQueries core
 
     # Reads `number` values from the one of index `first` as ticks; 1 when all were there, else 0.
     cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil
-    cdef void destroy(self) noexcept

@@ -4,13 +4,14 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
-from vkrt.vk.api cimport *
-from vkrt.vk.check cimport QUERY_POOL, check
-from vkrt.vk.command cimport CommandBuffer, need
-
-from vkrt.errors import UnsupportedError
+from vkrt.core.error cimport Error
+from vkrt.core.timestamps cimport (
+    close_timestamps, make_timestamps, read_timestamps, reset_timestamps, write_timestamp,
+)
+from vkrt.vk.check cimport check_status
+from vkrt.vk.command cimport CommandBuffer, check_open
+from vkrt.vk.device cimport Device
 
 
 @cython.no_gc_clear
@@ -26,76 +27,49 @@ cdef class TimestampQueries:
     """
 
     def __cinit__(self, Device device not None, uint32_t size):
-        cdef VkQueryPoolCreateInfo info
-        cdef VkQueryPool handle = NULL
-        if device.timestamp_bits == 0:
-            raise UnsupportedError(f"{device.info.name} has no timestamps")
-        memset(&info, 0, sizeof(info))
-        info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
-        info.queryType = VK_QUERY_TYPE_TIMESTAMP
-        info.queryCount = size
-        device.retain()
+        cdef Error error
         self.device = device
-        self.size = size
-        device.created(device.vk.vkCreateQueryPool(device.handle, &info, NULL, &handle),
-                       QUERY_POOL, b"vkCreateQueryPool")
-        self.handle = handle
+        check_status(make_timestamps(&device.core, size, &self.core, &error), &error)
 
     cdef int read_ticks(self, uint64_t* ticks, uint32_t first, uint32_t number) except -1 nogil:
-        need(self.handle)
-        cdef uint64_t mask = <uint64_t>-1
-        cdef uint32_t i
-        cdef int result = check(
-            self.device.vk.vkGetQueryPoolResults(self.device.handle, self.handle, first, number,
-                                                 number * sizeof(uint64_t), ticks,
-                                                 sizeof(uint64_t), VK_QUERY_RESULT_64_BIT),
-            b"vkGetQueryPoolResults")
-        if self.device.timestamp_bits < 64:
-            mask = (<uint64_t>1 << self.device.timestamp_bits) - 1
-        for i in range(number):
-            ticks[i] &= mask
-        return result == VK_SUCCESS
+        cdef Error error
+        cdef bint written = False
+        check_status(read_timestamps(&self.core, ticks, first, number, &written, &error), &error)
+        return written
 
     def record_reset(self, CommandBuffer commands not None):
         """Resets all timestamps; comes before any of them is written."""
-        need(commands.handle)
-        need(self.handle)
-        commands.reset_timestamps(self.handle, self.size)
+        check_open(commands.core.handle)
+        check_open(self.core.handle)
+        reset_timestamps(&commands.core, &self.core)
 
     def record(self, CommandBuffer commands not None, uint32_t index):
         """Notes the time at which all commands before are done."""
-        if index >= self.size:
-            raise IndexError(f"timestamp {index} of {self.size}")
-        need(commands.handle)
-        need(self.handle)
-        commands.write_timestamp(self.handle, index)
+        if index >= self.core.size:
+            raise IndexError(f"timestamp {index} of {self.core.size}")
+        check_open(commands.core.handle)
+        check_open(self.core.handle)
+        write_timestamp(&commands.core, &self.core, index)
 
     def read(self):
         """The times in nanoseconds (of no particular start) as a list, or None if one is missing.
 
         Call it after the submission's fence.
         """
-        cdef uint64_t* ticks = <uint64_t*>calloc(self.size + 1, sizeof(uint64_t))
+        cdef uint32_t size = self.core.size
+        cdef uint64_t* ticks = <uint64_t*>calloc(size + 1, sizeof(uint64_t))
         if ticks == NULL:
             raise MemoryError
         try:
-            if not self.read_ticks(ticks, 0, self.size):
+            if not self.read_ticks(ticks, 0, size):
                 return None
-            return [ticks[i] * self.device.timestamp_period for i in range(self.size)]
+            return [ticks[i] * self.device.core.timestamp_period for i in range(size)]
         finally:
             free(ticks)
 
     def close(self):
         """Destroys the queries."""
-        self.destroy()
-
-    cdef void destroy(self) noexcept:
-        cdef VkQueryPool handle = self.handle
-        if handle == NULL:
-            return
-        self.handle = NULL
-        self.device.vk.vkDestroyQueryPool(self.device.handle, handle, NULL)
-        self.device.destroyed(QUERY_POOL)
+        close_timestamps(&self.core)
 
     def __dealloc__(self):
-        self.destroy()
+        close_timestamps(&self.core)

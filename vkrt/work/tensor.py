@@ -32,6 +32,11 @@ ITEMSIZE: dict[str, int] = {
     "float8_e4m3fnuz": 1,
 }
 
+# A name of `ITEMSIZE`, and a role of a `Storage`; files have their numbers in these.
+Dtype = str
+Role = str
+ROLES = ("weight", "activation", "input", "state", "spill")
+
 # The smallest storage: a texel of the largest elements.
 MIN_BYTES = 16
 
@@ -76,7 +81,7 @@ class Constant:
 
     offset: int
     nbytes: int
-    dtype: str
+    dtype: Dtype
     key: str | None = None
     source: int = 0
     number: float | None = None
@@ -100,8 +105,8 @@ class Tensor:
     """
 
     sizes: tuple[int, ...]
-    dtype: str
-    host_dtype: str = ""
+    dtype: Dtype
+    host_dtype: Dtype = ""
     constant: Constant | None = None
     name: str = ""
     dynamic_dims: tuple[int, ...] = ()
@@ -138,9 +143,9 @@ class Storage:
     """
 
     id: int
-    role: str
+    role: Role
     nbytes: int
-    dtype: str
+    dtype: Dtype
     extents: tuple[int, int, int] | None = None
 
     @property

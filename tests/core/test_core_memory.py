@@ -1,0 +1,153 @@
+"""Device memory by the core alone: threads that no interpreter puts one after another."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from ctypes import byref
+from itertools import count
+from threading import Barrier, Thread
+
+import pytest
+from core_alone import Block, Error, Statistics, core, room
+from core_build import needs_build
+
+pytestmark = needs_build
+
+# Of vkrt.h, and a `Purpose`
+CLOSED, DEVICE_MEMORY = 2, 11
+ANY_TYPE = 0xFFFFFFFF
+READBACK = 2
+THREADS = 6
+# In the order of `vkrt.core.live.Kind`
+INSTANCE, ABANDONED = 0, 20
+
+
+def alive() -> list[int]:
+    return [core().vkrt_alive(kind) for kind in range(INSTANCE, ABANDONED + 1)]
+
+
+def expect_ok(status: int, error: Error) -> None:
+    assert status == 0, error.text.decode()
+
+
+@pytest.fixture
+def device():
+    """A device of the core alone; nothing is left of it."""
+    error, instance, number = Error(), ctypes.c_void_p(), ctypes.c_int()
+    physical, opened = room(), room()
+    handles = (ctypes.c_void_p * 64)()
+    before = alive()
+    expect_ok(core().vkrt_acquire_instance(byref(instance), byref(error)), error)
+    expect_ok(core().vkrt_usable_devices(instance, handles, byref(number), byref(error)), error)
+    expect_ok(core().vkrt_read_physical(instance, ctypes.c_void_p(handles[0]), physical,
+                                        byref(error)), error)
+    expect_ok(core().vkrt_open_device(opened, instance, physical, byref(error)), error)
+    core().vkrt_free_physical(physical)
+    core().vkrt_release_instance(instance)
+    yield opened
+    core().vkrt_close_device(opened)
+    assert alive() == before
+
+
+@pytest.fixture
+def allocator(device):
+    error, opened = Error(), room()
+    expect_ok(core().vkrt_open_allocator(opened, device, byref(error)), error)
+    yield opened
+    core().vkrt_close_allocator(opened)
+    core().vkrt_close_allocator(opened)
+
+
+def allocate(allocator, size: int, block: Block, error: Error) -> int:
+    return core().vkrt_allocate_block(
+        allocator, ctypes.c_uint64(size), ctypes.c_uint64(16), ctypes.c_uint32(ANY_TYPE), READBACK,
+        byref(block), byref(error))
+
+
+def in_threads(work) -> None:
+    """Runs it in threads that begin at once; it is given the thread's number."""
+    barrier = Barrier(THREADS)
+    failures = []
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            work(number)
+        except BaseException as error:
+            failures.append(error)
+    threads = [Thread(target=run, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def test_numbers_for_messages():
+    text = ctypes.create_string_buffer(27)
+    chance = random.Random("grouped")
+    numbers = [0, 9, 10, 999, 1000, 999_999, 1_000_000, (1 << 64) - 1]
+    for number in numbers + [chance.getrandbits(chance.randint(1, 64)) for _ in range(500)]:
+        core().vkrt_grouped(ctypes.c_uint64(number), text)
+        assert text.value.decode() == f"{number:,}"
+
+
+@pytest.mark.driver
+def test_threads_share_an_account(allocator):
+    """What they allocate at once is counted, to the byte, and so is the most that it was."""
+    sizes = [1000 + 17 * number for number in range(THREADS)]
+    together = Barrier(THREADS)
+
+    def work(number: int) -> None:
+        error, block = Error(), Block()
+        for turn in range(200):
+            expect_ok(allocate(allocator, sizes[number], block, error), error)
+            ctypes.memset(block.mapped, number, block.size)
+            if turn == 100:
+                together.wait(60)  # for one that has failed
+            core().vkrt_free_block(byref(block))
+            core().vkrt_free_block(byref(block))
+    in_threads(work)
+    statistics = Statistics()
+    core().vkrt_read_statistics(allocator, byref(statistics))
+    assert statistics.block_bytes == statistics.block_count == 0
+    assert statistics.peak_block_bytes == statistics.peak_allocation_bytes == sum(sizes)
+
+
+@pytest.mark.driver
+def test_an_account_ends_while_threads_allocate(allocator):
+    """Each allocation succeeds, or says that the account is closed; the last block ends it."""
+    def work(number: int) -> None:
+        error, blocks = Error(), []
+        for turn in count():
+            block = Block()
+            status = allocate(allocator, 100, block, error)
+            if status == CLOSED:
+                assert error.text == b"the allocator is closed"
+                break
+            expect_ok(status, error)
+            blocks.append(block)
+            if number == 0 and turn == 20:
+                core().vkrt_close_allocator(allocator)
+        for block in blocks:
+            core().vkrt_free_block(byref(block))
+    in_threads(work)
+
+
+@pytest.mark.driver
+def test_what_memory_ran_out_of(allocator):
+    error, small, large = Error(), Block(), Block()
+    expect_ok(allocate(allocator, 300, small, error), error)
+    assert allocate(allocator, 1 << 46, large, error) == error.status == DEVICE_MEMORY
+    assert error.shortage.asked == 1 << 46 and error.shortage.in_use == 300
+    assert error.shortage.budget > 0 and error.call == b"vkAllocateMemory"
+    assert not large.handle
+    core().vkrt_free_block(byref(large))
+    core().vkrt_free_block(byref(small))
+    core().vkrt_fail_allocation_after(1)
+    assert allocate(allocator, 300, small, error) == DEVICE_MEMORY
+    # Another error tells nothing of it.
+    assert allocate(allocator, 0, small, error) != DEVICE_MEMORY
+    assert error.shortage.asked == 0

@@ -1,0 +1,85 @@
+"""Files of programs that are read by the core alone, by a host in C, under sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from core_build import ALONE, INCLUDES, generated
+from program_samples import program_of, samples
+
+import vkrt
+from vkrt.compiled.file import HEAD
+from vkrt.dataclass import replace
+from vkrt.executable import flat
+from vkrt.executable.program import CompiledShape
+from vkrt.files import COMPILED_MAGIC
+
+HERE = Path(__file__).parent
+CORE = Path(vkrt.__file__).parent / "core"
+PARTS = ("check", "check_border", "check_commands", "check_weights", "dtypes", "flat", "program",
+         "strided_copy")
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+# Of a file before its records, more than any of these programs has, and damaged files for each
+DATA_BYTES = 1 << 20
+FILES = int(os.environ.get("VKRT_DAMAGED_FILES", "1000"))
+
+
+def compiler() -> list[str]:
+    """The C compiler with its sanitizers; the test is skipped where there is none."""
+    found = shutil.which("cc")
+    if found is None or not ALONE.exists() or not (CORE / "schema.h").exists():
+        pytest.skip("no compiler, or the sources were not built here")
+    tried = subprocess.run([found, *SANITIZE, "-xc", "-", "-o", os.devnull], input=b"int main() {}",
+                           capture_output=True)
+    if tried.returncode:
+        pytest.skip("the compiler has no sanitizers")
+    return [found, "-O1", "-g1", *SANITIZE]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory) -> Path:
+    """The host."""
+    command, folder = compiler(), tmp_path_factory.mktemp("reader")
+    objects = [folder / f"{part}.o" for part in PARTS]
+    for part, target in zip(PARTS, objects):
+        subprocess.run([*command, "-w", "-DPyMODINIT_FUNC=static PyObject*", *INCLUDES, "-c",
+                        generated(part), "-o", target], check=True)
+    # Of unused functions, which name Python's, nothing is left.
+    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", HERE / "damage.c", *objects,
+                    "-Wl,--gc-sections", "-o", folder / "damage"], check=True)
+    return folder / "damage"
+
+
+def write_program(path: Path, number: int) -> None:
+    """A file as a compiled program has it, of a sample at two shapes."""
+    program = program_of(samples()[number])
+    target, = program.targets
+    method, = target.methods
+    plan = method.largest
+    shape = CompiledShape(tuple(() if value is None else value.sizes for value in plan.inputs),
+                          plan.outputs, plan.executable.execution, plan.executable.figures, (), ())
+    method = replace(method, others=(shape,))
+    modules = tuple(replace(m, offset=HEAD.size, nbytes=4, sha256="0") for m in program.modules)
+    program = replace(program, modules=modules,
+                      targets=(replace(target, methods=(method,)),) * 2)
+    records = flat.to_bytes(program)
+    start = HEAD.size + DATA_BYTES
+    path.write_bytes(HEAD.pack(COMPILED_MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records))
+                     + bytes(DATA_BYTES) + records)
+
+
+@pytest.mark.parametrize("number", range(0, len(samples()), 3))
+def test_damaged_files(number, reader, tmp_path):
+    path = tmp_path / "good.vkx"
+    write_program(path, number)
+    flat.File(path.read_bytes()[HEAD.size + DATA_BYTES:], 1, HEAD.size + DATA_BYTES).read()
+    said = subprocess.run([reader, path, str(FILES), str(number), tmp_path], capture_output=True,
+                          text=True)
+    assert said.returncode == 0, said.stderr
+    counts = dict(map(int, line.split()) for line in said.stdout.splitlines())
+    # What is taken has another number that nothing goes by, such as one of a report.
+    assert set(counts) == {0, 5} and counts[5] > counts[0] > 0, counts

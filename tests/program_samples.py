@@ -1,0 +1,108 @@
+"""Executables of programs, made without a driver, and the files that they are in."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+
+from plan_samples import exact_requirements
+from support import MODELS
+
+from vkrt.description import Description
+from vkrt.errors import InputError, UnsupportedError
+from vkrt.executable import flat
+from vkrt.executable.executable import Executable
+from vkrt.executable.modules import module_of
+from vkrt.executable.program import (
+    Compiled,
+    CompiledMethod,
+    CompiledTarget,
+    ConstantMethod,
+    MethodPlan,
+    Module,
+    shaders_of,
+)
+from vkrt.executable.records import HostArray
+from vkrt.graph.graph import Graph
+from vkrt.method.planned import Planned
+from vkrt.ops.lowering import lower
+from vkrt.plan.budget import Budget
+from vkrt.plan.placement import Placements, placements_of
+from vkrt.plan.plan import plan
+from vkrt.work.records import WorkList
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+def target(storage: str) -> Target:
+    return Target(storage, max_texels=1 << 26, max_image_extent=2048, scratch="spare")
+
+
+def graphs(path) -> list[Graph]:
+    data = sorted(path.parent.glob(f"{path.stem}*.ptd"))
+    with closing(Description(str(path), data)) as description:
+        return [description.graph(name) for name in description.method_names]
+
+
+def planned_in(work: WorkList, weights: str = "copy", unified: bool = True,
+               budget: Budget | None = None) -> Executable:
+    """The executable of a work list whose weights come to the device in some way."""
+    placed = Placements(work.catalog, placements_of(work, weights, unified=unified,
+                                                    cannot_map=lambda weight: ""))
+    memory = plan(work, exact_requirements, placements=placed, unified=unified, budget=budget)
+    return Planned(work, work, memory).executable
+
+
+@cache
+def works() -> dict[str, WorkList]:
+    """Work lists with states, quantized weights, kernels of the host and branches."""
+    found = {}
+    for name in ("kept_attention", "quantized_mlp", "branches", "places", "conv_mix"):
+        graph, = graphs(MODELS / f"{name}.pte")
+        found[name] = lower(graph, target("texture3d" if name == "conv_mix" else "texel"))
+    return found
+
+
+@cache
+def samples() -> list[Executable]:
+    """With weights in every kind of placement."""
+    ways = (("map", True, None), ("direct", True, None), ("copy", False, None),
+            ("stream", True, Budget(None, 2)), ("stream", False, Budget(None, 0)))
+    found = []
+    for work in works().values():
+        for way in ways:
+            try:
+                found.append(planned_in(work, *way))
+            except (InputError, UnsupportedError):
+                continue
+    return found
+
+
+def modules_of(executable: Executable) -> tuple[Module, ...]:
+    return tuple(map(module_of, shaders_of([executable])))
+
+
+def program_of(executable: Executable, modules: Sequence[Module] | None = None,
+               constants: Sequence[ConstantMethod] = ()) -> Compiled:
+    """A program with this method, whose shaders are in no file."""
+    def values(arrays: Sequence[HostArray | None]) -> tuple[Tensor | None, ...]:
+        return tuple(None if a is None else Tensor(a.sizes, a.dtype) for a in arrays)
+
+    execution = executable.execution
+    method = MethodPlan(("forward",), "forward", values(execution.inputs),
+                        values(execution.outputs), (), (), 0, executable, (), ())
+    return Compiled("1.0", "test.pte", tuple(constants),
+                    (CompiledTarget("test", (CompiledMethod(method),)),),
+                    modules_of(executable) if modules is None else tuple(modules))
+
+
+def executable_of(program: Compiled) -> Executable:
+    return program.targets[0].methods[0].largest.executable
+
+
+def with_checksum(data: bytes) -> bytes:
+    """A flat file with the checksum that it should have."""
+    body = data[flat.HEADER_BYTES:]
+    return data[:flat.HEADER_BYTES - 8] + struct.pack("<Q", flat.checksum(body)) + body

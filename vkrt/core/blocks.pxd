@@ -1,0 +1,31 @@
+# cython: language_level=3
+"""The memory of planned blocks, allocated one by one or all at once."""
+
+from libc.stdint cimport int64_t
+
+from vkrt.core.allocator cimport Allocator
+from vkrt.core.block cimport Block
+from vkrt.core.error cimport Error
+from vkrt.core.memory_types cimport Purpose
+from vkrt.core.records cimport Records, Rows
+
+
+cdef struct Blocks:
+    Allocator* allocator
+    const Records* records
+    const Rows* planned
+    # Types of memory that each row of the table of blocks may lie in, see `vkrt.core.fit`
+    const int64_t* type_bits
+    Block* items
+
+
+# Nothing is allocated yet. What failed needs no `free_blocks`.
+cdef extern int plan_blocks "vkrt_plan_blocks"(
+    Blocks* blocks, Allocator* allocator, const Records* records, const Rows* planned,
+    const int64_t* type_bits, Error* error) noexcept nogil
+# Allocates a block by its number, unless it is there.
+cdef extern int allocate_planned "vkrt_allocate_planned"(
+    Blocks* blocks, int64_t number, Error* error) noexcept nogil
+cdef extern int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error) noexcept nogil
+# The device must be done with them. May be called again.
+cdef extern void free_blocks "vkrt_free_blocks"(Blocks* blocks) noexcept nogil

@@ -1,0 +1,51 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from vkrt.core.block cimport allocate_block, free_block
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.memory_types cimport MEMORY_DEVICE, MEMORY_READBACK
+from vkrt.core.records cimport (
+    BLOCK_KIND_HOST, BLOCK_KIND_SPILL, BlockRow,
+)
+
+
+cdef int plan_blocks(Blocks* blocks, Allocator* allocator, const Records* records,
+                     const Rows* planned, const int64_t* type_bits, Error* error) noexcept nogil:
+    memset(blocks, 0, sizeof(blocks[0]))
+    blocks.allocator, blocks.records = allocator, records
+    blocks.planned, blocks.type_bits = planned, type_bits
+    blocks.items = <Block*>calloc(<size_t>planned.count + 1, sizeof(Block))
+    if blocks.items == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"blocks of memory: the host is out of memory")
+    return VKRT_OK
+
+
+cdef int allocate_planned(Blocks* blocks, int64_t number, Error* error) noexcept nogil:
+    cdef int64_t row = blocks.planned.first + number
+    cdef const BlockRow* planned = blocks.records.block + row
+    cdef Purpose purpose = (MEMORY_READBACK if planned.kind in (BLOCK_KIND_HOST, BLOCK_KIND_SPILL)
+                            else MEMORY_DEVICE)
+    if blocks.items[number].handle != NULL:
+        return VKRT_OK
+    return allocate_block(blocks.allocator, planned.nbytes, planned.alignment,
+                          <uint32_t>blocks.type_bits[row], purpose, &blocks.items[number], error)
+
+
+cdef int allocate_all(Blocks* blocks, Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(blocks.planned.count):
+        if allocate_planned(blocks, i, error):
+            return error.status
+    return VKRT_OK
+
+
+cdef void free_blocks(Blocks* blocks) noexcept nogil:
+    cdef int64_t i
+    if blocks.items != NULL:
+        for i in range(blocks.planned.count):
+            free_block(&blocks.items[i])
+    free(blocks.items)
+    memset(blocks, 0, sizeof(blocks[0]))

@@ -1,0 +1,89 @@
+# cython: language_level=3
+
+from libc.string cimport memset
+
+from vkrt.core.device cimport (
+    check_created, check_wait, count_destroyed, retain_device, submit_to,
+)
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, fail, need
+from vkrt.core.live cimport FENCE
+from vkrt.core.results cimport check_result
+from vkrt.core.threads cimport atomic_take
+from vkrt.core.vulkan cimport *
+
+cdef enum:
+    # Nanoseconds of a wait between two looks at `poll`
+    SLICE = 100_000_000
+
+
+cdef int make_fence(Device* device, Fence* fence, Error* error) noexcept nogil:
+    cdef VkFenceCreateInfo info
+    cdef VkFence handle = NULL
+    memset(fence, 0, sizeof(fence[0]))
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
+    if retain_device(device, error) or check_created(
+            device, device.vk.vkCreateFence(device.handle, &info, NULL, &handle), FENCE,
+            b"vkCreateFence", error):
+        return error.status
+    fence.device = device
+    fence.handle = handle
+    return VKRT_OK
+
+
+cdef void close_fence(Fence* fence) noexcept nogil:
+    cdef VkFence handle = atomic_take(&fence.handle)
+    if handle != NULL:
+        fence.device.vk.vkDestroyFence(fence.device.handle, handle, NULL)
+        count_destroyed(fence.device, FENCE)
+
+
+cdef int reset_fence(const Fence* fence, Error* error) noexcept nogil:
+    if need(fence.handle, error):
+        return error.status
+    return check_result(fence.device.vk.vkResetFences(fence.device.handle, 1, &fence.handle),
+                        b"vkResetFences", error)
+
+
+cdef int submit(const CommandBuffer* commands, const Fence* fence, Error* error) noexcept nogil:
+    cdef VkSubmitInfo info
+    if need(commands.handle, error) or reset_fence(fence, error):
+        return error.status
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
+    info.commandBufferCount = 1
+    info.pCommandBuffers = &commands.handle
+    return submit_to(commands.device, commands.device.queue, &info, fence.handle, error)
+
+
+cdef int wait_for_fence(const Fence* fence, uint64_t timeout, bint* done,
+                        Error* error) noexcept nogil:
+    cdef int failures = 0
+    cdef int result
+    done[0] = False
+    if need(fence.handle, error):
+        return error.status
+    while True:
+        result = fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle, 1, timeout)
+        if result >= 0:
+            done[0] = result == VK_SUCCESS
+            return VKRT_OK
+        if check_wait(fence.device, result, &failures, b"vkWaitForFences", error):
+            return error.status
+
+
+cdef int wait_and_poll(const Fence* fence, uint64_t timeout, Poll poll, void* data, bint* done,
+                       Error* error) noexcept nogil:
+    cdef uint64_t left = timeout
+    cdef uint64_t now
+    while True:
+        now = min(left, <uint64_t>SLICE)
+        if wait_for_fence(fence, now, done, error):
+            return error.status
+        if done[0]:
+            return VKRT_OK
+        if poll(data):
+            return fail(error, VKRT_ERROR_CANCELLED, b"the wait for the device was ended")
+        left -= 0 if timeout == WITHOUT_END else now
+        if left == 0:
+            return VKRT_OK

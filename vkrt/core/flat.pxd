@@ -1,0 +1,70 @@
+# cython: language_level=3
+
+from libc.stdint cimport int64_t, uint64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.records cimport Records, Text
+
+cdef extern from * nogil:
+    """
+    #ifndef VKRT_CORE_FLAT
+    #define VKRT_CORE_FLAT
+    /* Kinds of types: how the words of a value are read. README.md says what they are. */
+    enum { VKRT_INT, VKRT_FLAG, VKRT_FLOAT, VKRT_TEXT, VKRT_NONE, VKRT_ENUM, VKRT_RECORD,
+           VKRT_ROWS, VKRT_OPTIONAL, VKRT_UNION };
+    typedef struct { int type; const char *name; } VkrtPart;
+    typedef struct {
+        const char *name; int kind, width, table, first, count, is_plain, is_leaf;
+    } VkrtType;
+    #endif
+    """
+    enum:
+        INT "VKRT_INT"
+        FLAG "VKRT_FLAG"
+        FLOAT "VKRT_FLOAT"
+        TEXT "VKRT_TEXT"
+        NONE "VKRT_NONE"
+        ENUM "VKRT_ENUM"
+        RECORD "VKRT_RECORD"
+        ROWS "VKRT_ROWS"
+        OPTIONAL "VKRT_OPTIONAL"
+        UNION "VKRT_UNION"
+
+    # A field, the type of rows, a member of a union or a name of an enumeration
+    ctypedef struct Part "VkrtPart":
+        int type  # number of its type, -1 of a name
+        const char* name
+
+    ctypedef struct Type "VkrtType":
+        const char* name  # in Python
+        int kind
+        int width  # words of a value
+        int table  # in which its rows are, 0: it has none
+        int first  # of its parts
+        int count  # of its parts
+        bint is_plain  # any words are a value
+        bint is_leaf  # its words refer to no table
+
+cdef enum:
+    RECORDS_VERSION = 5
+    # Bytes before the tables' sizes: magic, u32 version, u32 layout, u64 checksum
+    RECORDS_HEADER = 24
+    # Tables of texts in a tuple in a tuple ..
+    MOST_DEPTH = 64
+
+
+cdef extern int open_records "vkrt_open_records"(
+    const void* data, size_t nbytes, Records* records, Error* error) noexcept nogil
+cdef extern uint64_t checksum_of "vkrt_checksum"(const void* data, size_t nbytes) noexcept nogil
+cdef extern int refused "vkrt_refused"(
+    const Records* records, const void* word, Error* error, int status) noexcept nogil
+cdef extern bint equal_texts "vkrt_equal_texts"(
+    const Records* records, const Text* a, const Text* b) noexcept nogil
+
+# For those who make and read records of any type
+cdef extern const char* records_magic "vkrt_records_magic"() noexcept nogil
+cdef extern const Type* type_at "vkrt_type_at"(int number) noexcept nogil
+cdef extern const Type* table_type "vkrt_table_type"(int table) noexcept nogil
+cdef extern const Part* part_at "vkrt_part_at"(int number) noexcept nogil
+cdef extern const int64_t* words_of "vkrt_words_of"(
+    const Records* records, int table) noexcept nogil

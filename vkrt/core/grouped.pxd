@@ -1,0 +1,11 @@
+# cython: language_level=3
+"""Numbers for messages, such as 12,345,678."""
+
+from libc.stdint cimport uint64_t
+
+cdef enum:
+    # Room for any number, with the zero behind it
+    GROUPED = 27
+
+# Returns the text.
+cdef extern const char* grouped "vkrt_grouped"(uint64_t number, char* text) noexcept nogil

@@ -1,0 +1,409 @@
+# cython: language_level=3
+"""The Vulkan library and the instance that all devices of the process share.
+
+The library is opened with dlopen on first use, so that importing vkrt needs no Vulkan. The instance
+lives while a device (or a listing of devices) uses it: destroying it is what makes some drivers
+return their memory.
+
+Environment:
+    VKRT_VULKAN_LIBRARY: path or name of the library, instead of the usual names.
+    VKRT_VALIDATION: "1" turns the Khronos validation layer on, its synchronization validation with
+        it; what becomes of its messages is in `vkrt.vk.messages`.
+"""
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free, getenv
+from libc.string cimport memcpy, memset, strchr, strcmp, strlen
+from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
+from posix.unistd cimport F_OK, access
+
+from vkrt.core.error cimport (
+    VKRT_ERROR_LOADER, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail, fail_call,
+)
+from vkrt.core.live cimport INSTANCE, count
+from vkrt.core.messages cimport describe_messenger
+from vkrt.core.process cimport lock_instance, unlock_instance, unwatch, watch
+from vkrt.core.results cimport check_result
+from vkrt.core.table cimport fill_instance_table
+from vkrt.core.vulkan cimport *
+
+cdef extern from * nogil:
+    """
+    /* VK_EXT_layer_settings, which headers before 1.3.272 lack */
+    typedef struct {
+      const char* layer;
+      const char* name;
+      int type;  /* 0: VkBool32 */
+      uint32_t count;
+      const void* values;
+    } VkrtLayerSetting;
+    typedef struct {
+      VkStructureType sType;
+      const void* pNext;
+      uint32_t count;
+      const VkrtLayerSetting* settings;
+    } VkrtLayerSettings;
+    #define VKRT_LAYER_SETTINGS ((VkStructureType)1000496000)
+    static const VkBool32 vkrt_yes = 1;
+    #define VKRT_INSTALL "install the Vulkan loader and a driver " \\
+                         "(Debian and Ubuntu: libvulkan1 and mesa-vulkan-drivers)"
+    """
+    const VkBool32 yes "vkrt_yes"
+    const char* INSTALL "VKRT_INSTALL"
+    VkStructureType LAYER_SETTINGS "VKRT_LAYER_SETTINGS"
+    ctypedef struct LayerSetting "VkrtLayerSetting":
+        const char* layer
+        const char* name
+        uint32_t count
+        const void* values
+    ctypedef struct LayerSettings "VkrtLayerSettings":
+        VkStructureType sType
+        const void* pNext
+        uint32_t count
+        const LayerSetting* settings
+
+cdef extern from "<stdio.h>" nogil:
+    int snprintf(char* text, size_t size, const char* form, ...)
+
+cdef PFN_vkGetInstanceProcAddr library_entry
+cdef Instance* shared
+
+
+cdef const char* say_no_driver(char* text, size_t size) noexcept nogil:
+    # The first is the newer name, and goes before the second where the library knows it.
+    cdef const char* variable = b"VK_DRIVER_FILES"
+    cdef const char* named = getenv(variable)
+    cdef const char* missing
+    cdef size_t length
+    if named == NULL or named[0] == 0:
+        variable = b"VK_ICD_FILENAMES"
+        named = getenv(variable)
+    if named == NULL or named[0] == 0:
+        snprintf(text, size, b"please %s", INSTALL)
+        return text
+    missing = first_missing(named, &length)
+    if missing != NULL:
+        snprintf(text, size, b"%s=%s says which drivers are used, and %.*s is not there; correct "
+                 b"it, or unset it and %s", variable, named, <int>length, missing, INSTALL)
+    else:
+        snprintf(text, size, b"%s=%s says which drivers are used, and none of these works here; "
+                 b"correct it, or unset it and %s", variable, named, INSTALL)
+    return text
+
+
+cdef const char* first_missing(const char* paths, size_t* length) noexcept nogil:
+    """The first of the paths, divided by colons, at which there is no file; NULL: there is none."""
+    cdef char[4096] path
+    cdef const char* end
+    while paths[0] != 0:
+        end = strchr(paths, c':')
+        length[0] = end - paths if end != NULL else strlen(paths)
+        if length[0] < sizeof(path):
+            memcpy(path, paths, length[0])
+            path[length[0]] = 0
+            if access(path, F_OK) != 0:
+                return paths
+        if end == NULL:
+            break
+        paths = end + 1
+    return NULL
+
+
+cdef int open_library(PFN_vkGetInstanceProcAddr* entry, Error* error) noexcept nogil:
+    """The entry point of the Vulkan library; opens it on the first call."""
+    global library_entry
+    cdef const char* chosen = getenv(b"VKRT_VULKAN_LIBRARY")
+    cdef void* library
+    cdef const char* advice = b"check VKRT_VULKAN_LIBRARY"
+    if library_entry == NULL:
+        if chosen != NULL and chosen[0] != 0:
+            library = dlopen(chosen, RTLD_NOW | RTLD_LOCAL)
+        else:
+            advice = INSTALL
+            chosen = b"libvulkan"
+            library = dlopen(b"libvulkan.so.1", RTLD_NOW | RTLD_LOCAL)
+            if library == NULL:
+                library = dlopen(b"libvulkan.so", RTLD_NOW | RTLD_LOCAL)
+        if library == NULL:
+            return fail_call(error, VKRT_ERROR_LOADER, 0, b"dlopen",
+                             b"no Vulkan library: %s. Please %s.", dlerror(), advice)
+        # Never closed again: drivers leave threads and exit handlers behind.
+        library_entry = <PFN_vkGetInstanceProcAddr>dlsym(library, b"vkGetInstanceProcAddr")
+        if library_entry == NULL:
+            return fail_call(error, VKRT_ERROR_LOADER, 0, b"dlsym", b"%s is not a Vulkan library: "
+                             b"it has no vkGetInstanceProcAddr", chosen)
+    entry[0] = library_entry
+    return VKRT_OK
+
+
+cdef int library_version(PFN_vkGetInstanceProcAddr entry, uint32_t* version,
+                         Error* error) noexcept nogil:
+    cdef PFN_vkEnumerateInstanceVersion function = <PFN_vkEnumerateInstanceVersion>entry(
+        NULL, b"vkEnumerateInstanceVersion")
+    if function == NULL:
+        return fail_call(error, VKRT_ERROR_LOADER, 0, b"vkEnumerateInstanceVersion",
+                         b"the Vulkan library is of version 1.0; vkrt needs 1.1")
+    return check_result(function(version), b"vkEnumerateInstanceVersion", error)
+
+
+cdef struct Extensions:
+    VkExtensionProperties* found
+    uint32_t count
+
+
+cdef int list_extensions(PFN_vkGetInstanceProcAddr entry, const char* layer,
+                         Extensions* extensions, Error* error) noexcept nogil:
+    """Those of the library and the drivers, or with a layer those of the layer. The caller frees
+    what was found."""
+    cdef PFN_vkEnumerateInstanceExtensionProperties function = (
+        <PFN_vkEnumerateInstanceExtensionProperties>entry(
+            NULL, b"vkEnumerateInstanceExtensionProperties"))
+    cdef const char* call = b"vkEnumerateInstanceExtensionProperties"
+    extensions.found, extensions.count = NULL, 0
+    if check_result(function(layer, &extensions.count, NULL), call, error):
+        return error.status
+    extensions.found = <VkExtensionProperties*>calloc(
+        extensions.count + 1, sizeof(VkExtensionProperties))
+    if extensions.found == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"the names of extensions: the host is out of memory")
+    return check_result(function(layer, &extensions.count, extensions.found), call, error)
+
+
+cdef bint has_extension(const Extensions* extensions, const char* name) noexcept nogil:
+    cdef uint32_t i
+    for i in range(extensions.count):
+        if strcmp(extensions.found[i].extensionName, name) == 0:
+            return True
+    return False
+
+
+cdef int need_layer(PFN_vkGetInstanceProcAddr entry, const char* name,
+                    Error* error) noexcept nogil:
+    """Refuses to go on without a layer, such as the one that validates."""
+    cdef PFN_vkEnumerateInstanceLayerProperties function = (
+        <PFN_vkEnumerateInstanceLayerProperties>entry(
+            NULL, b"vkEnumerateInstanceLayerProperties"))
+    cdef const char* call = b"vkEnumerateInstanceLayerProperties"
+    cdef VkLayerProperties* found
+    cdef uint32_t number = 0
+    cdef uint32_t i
+    cdef bint there = False
+    if check_result(function(&number, NULL), call, error):
+        return error.status
+    found = <VkLayerProperties*>calloc(number + 1, sizeof(VkLayerProperties))
+    if found == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"the names of layers: the host is out of memory")
+    if check_result(function(&number, found), call, error):
+        free(found)
+        return error.status
+    for i in range(number):
+        there = there or strcmp(found[i].layerName, name) == 0
+    free(found)
+    if not there:
+        return fail_call(error, VKRT_ERROR_LOADER, 0, call, b"VKRT_VALIDATION=1 needs %s; install "
+                         b"it (Debian and Ubuntu: vulkan-validationlayers)", name)
+    return VKRT_OK
+
+
+# What an instance is created with. It points into itself and must not be moved.
+cdef struct Wish:
+    VkApplicationInfo application
+    VkInstanceCreateInfo info
+    VkDebugUtilsMessengerCreateInfoEXT messenger
+    LayerSettings settings
+    LayerSetting[2] named
+    VkValidationFeaturesEXT features
+    VkValidationFeatureEnableEXT synchronization
+    const char* extensions[3]
+    const char* layers[1]
+
+
+cdef void add_extension(Wish* wish, const char* name) noexcept nogil:
+    wish.extensions[wish.info.enabledExtensionCount] = name
+    wish.info.enabledExtensionCount += 1
+
+
+cdef int write_wish(PFN_vkGetInstanceProcAddr entry, Wish* wish, Error* error) noexcept nogil:
+    cdef Extensions extensions
+    cdef uint32_t version = 0
+    memset(wish, 0, sizeof(wish[0]))
+    if library_version(entry, &version, error):
+        return error.status
+    wish.application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO
+    wish.application.pApplicationName = b"vkrt"
+    wish.application.pEngineName = b"vkrt"
+    wish.application.apiVersion = min(version, <uint32_t>VK_API_VERSION_1_3)
+    wish.info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+    wish.info.pApplicationInfo = &wish.application
+    wish.info.ppEnabledExtensionNames = wish.extensions
+    wish.info.ppEnabledLayerNames = wish.layers
+    if list_extensions(entry, NULL, &extensions, error) == VKRT_OK:
+        if has_extension(&extensions, b"VK_KHR_portability_enumeration"):
+            # Drivers that are not fully conformant (over Metal) are listed only on request.
+            add_extension(wish, b"VK_KHR_portability_enumeration")
+            wish.info.flags |= VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+    else:
+        free(extensions.found)
+        return error.status
+    free(extensions.found)
+    return VKRT_OK
+
+
+cdef int wish_validation(PFN_vkGetInstanceProcAddr entry, Wish* wish,
+                         Error* error) noexcept nogil:
+    """The layer that validates, with what it looks at only when it is asked to: drivers that
+    execute in order forgive every missing barrier, and the layer does not."""
+    cdef Extensions offered
+    cdef int status
+    wish.layers[0] = b"VK_LAYER_KHRONOS_validation"
+    wish.info.enabledLayerCount = 1
+    if need_layer(entry, wish.layers[0], error):
+        return error.status
+    add_extension(wish, b"VK_EXT_debug_utils")
+    describe_messenger(&wish.messenger)
+    wish.info.pNext = &wish.messenger  # for the messages of vkCreateInstance itself
+    status = list_extensions(entry, wish.layers[0], &offered, error)
+    if status != VKRT_OK:
+        pass
+    elif has_extension(&offered, b"VK_EXT_layer_settings"):
+        add_extension(wish, b"VK_EXT_layer_settings")
+        describe_settings(&wish.settings, wish.named)
+        wish.settings.pNext = wish.info.pNext
+        wish.info.pNext = &wish.settings
+    elif has_extension(&offered, b"VK_EXT_validation_features"):
+        add_extension(wish, b"VK_EXT_validation_features")
+        wish.synchronization = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+        wish.features.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT
+        wish.features.pNext = wish.info.pNext
+        wish.features.enabledValidationFeatureCount = 1
+        wish.features.pEnabledValidationFeatures = &wish.synchronization
+        wish.info.pNext = &wish.features
+    free(offered.found)
+    return status
+
+
+cdef int create(Instance* instance, Error* error) noexcept nogil:
+    """Creates the process's own instance."""
+    cdef PFN_vkGetInstanceProcAddr entry
+    cdef PFN_vkCreateInstance function
+    cdef Wish wish
+    cdef char[400] advice
+    cdef const char* validation = getenv(b"VKRT_VALIDATION")
+    cdef bint validate = validation != NULL and strcmp(validation, b"1") == 0
+    cdef VkResult result
+    if (open_library(&entry, error) or write_wish(entry, &wish, error)
+            or validate and wish_validation(entry, &wish, error)):
+        return error.status
+    function = <PFN_vkCreateInstance>entry(NULL, b"vkCreateInstance")
+    result = function(&wish.info, NULL, &instance.handle)
+    if result == VK_ERROR_INCOMPATIBLE_DRIVER:
+        return fail_call(error, VKRT_ERROR_LOADER, <int>result, b"vkCreateInstance",
+                         b"there is no Vulkan driver: %s", say_no_driver(advice, sizeof(advice)))
+    if check_result(result, b"vkCreateInstance", error):
+        instance.handle = NULL
+        return error.status
+    instance.owned = True
+    instance.api_version = wish.application.apiVersion
+    count(INSTANCE, 1)
+    if (fill_instance_table(&instance.vk, entry, instance.handle, error)
+            or watch(&instance.calls, &instance.vk, sizeof(instance.vk), error)):
+        return error.status
+    if validate:
+        return check_result(
+            instance.vk.vkCreateDebugUtilsMessengerEXT(instance.handle, &wish.messenger, NULL,
+                                                       &instance.messenger),
+            b"vkCreateDebugUtilsMessengerEXT", error)
+    return VKRT_OK
+
+
+cdef void destroy(Instance* instance) noexcept nogil:
+    if instance.handle != NULL and instance.owned:
+        if instance.messenger != NULL:
+            instance.vk.vkDestroyDebugUtilsMessengerEXT(instance.handle, instance.messenger, NULL)
+        if instance.vk.vkDestroyInstance != NULL:
+            instance.vk.vkDestroyInstance(instance.handle, NULL)
+        count(INSTANCE, -1)
+    unwatch(&instance.calls)
+    free(instance)
+
+
+cdef Instance* new_instance(Error* error) noexcept nogil:
+    cdef Instance* instance = <Instance*>calloc(1, sizeof(Instance))
+    if instance == NULL:
+        fail(error, VKRT_ERROR_MEMORY, b"a Vulkan instance: the host is out of memory")
+    else:
+        instance.users = 1
+    return instance
+
+
+cdef int acquire_instance(Instance** instance, Error* error) noexcept nogil:
+    global shared
+    cdef Instance* made
+    cdef int status = VKRT_OK
+    lock_instance()
+    if shared != NULL and not shared.calls.inherited:
+        shared.users += 1
+    else:
+        made = new_instance(error)
+        if made == NULL:
+            status = error.status
+        else:
+            status = create(made, error)
+            if status == VKRT_OK:
+                shared = made
+            else:
+                destroy(made)
+    instance[0] = shared if status == VKRT_OK else NULL
+    unlock_instance()
+    return status
+
+
+cdef int adopt_instance(VkInstance handle, PFN_vkGetInstanceProcAddr entry, Instance** instance,
+                        Error* error) noexcept nogil:
+    cdef Instance* made = new_instance(error)
+    instance[0] = NULL
+    if made == NULL:
+        return error.status
+    made.handle = handle
+    # The version its maker asked for cannot be read back: the least that vkrt works with.
+    made.api_version = VK_API_VERSION_1_1
+    if (entry == NULL and open_library(&entry, error)
+            or fill_instance_table(&made.vk, entry, handle, error)
+            or watch(&made.calls, &made.vk, sizeof(made.vk), error)):
+        destroy(made)
+        return error.status
+    instance[0] = made
+    return VKRT_OK
+
+
+cdef void retain_instance(Instance* instance) noexcept nogil:
+    lock_instance()
+    instance.users += 1
+    unlock_instance()
+
+
+cdef void release_instance(Instance* instance) noexcept nogil:
+    global shared
+    lock_instance()
+    instance.users -= 1
+    if instance.users == 0:
+        if shared == instance:
+            shared = NULL
+        destroy(instance)
+    unlock_instance()
+
+
+cdef void describe_settings(LayerSettings* settings, LayerSetting* named) noexcept nogil:
+    """Newer layers look at what shaders do only when asked to."""
+    cdef int index
+    memset(settings, 0, sizeof(settings[0]))
+    memset(named, 0, 2 * sizeof(named[0]))
+    named[0].name = b"validate_sync"
+    named[1].name = b"syncval_shader_accesses_heuristic"
+    for index in range(2):
+        named[index].layer = b"VK_LAYER_KHRONOS_validation"
+        named[index].count = 1
+        named[index].values = &yes
+    settings.sType = LAYER_SETTINGS
+    settings.count = 2
+    settings.settings = named

@@ -1,0 +1,39 @@
+# cython: language_level=3
+"""The pipelines of a program: one for each shader and what is compiled into it."""
+
+from libc.stdint cimport int64_t
+
+from vkrt.core.device cimport Device
+from vkrt.core.error cimport Error
+from vkrt.core.pipeline cimport DescriptorLayout, Pipeline
+from vkrt.core.records cimport KernelRow, Records, Rows
+
+
+cdef struct Kernel:
+    const KernelRow* row
+    DescriptorLayout* layout
+    Pipeline pipeline
+
+
+# Pointers to what is in it stay as they are until it is closed.
+cdef struct Kernels:
+    Device* device
+    const Records* records
+    # The file's bytes, which have the modules
+    const char* data
+    Kernel** items
+    int64_t count
+    DescriptorLayout** layouts
+    int64_t layout_count
+
+
+# No pipeline is made yet. What failed needs no `close_kernels`.
+cdef extern int open_kernels "vkrt_open_kernels"(
+    Kernels* kernels, Device* device, const Records* records, const char* data,
+    Error* error) noexcept nogil
+# The device must be done with the pipelines. May be called again.
+cdef extern void close_kernels "vkrt_close_kernels"(Kernels* kernels) noexcept nogil
+# The pipelines of rows of kernels, of which those that are not there are made. `found` has room for
+# all of them.
+cdef extern int get_kernels "vkrt_get_kernels"(
+    Kernels* kernels, const Rows* rows, const Kernel** found, Error* error) noexcept nogil

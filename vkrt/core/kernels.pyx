@@ -1,0 +1,159 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memset
+
+from vkrt.core.error cimport (
+    VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
+)
+from vkrt.core.check cimport find_module
+from vkrt.core.flat cimport equal_texts
+from vkrt.core.pipeline cimport (
+    Constant, MAX_BINDINGS, MAX_CONSTANTS, ShaderModule, close_descriptor_layout, close_pipeline,
+    close_shader_module, make_descriptor_layout, make_pipeline, make_shader_module,
+)
+from vkrt.core.records cimport ModuleRow
+from vkrt.core.vulkan cimport VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, VkDescriptorType
+
+cdef enum:
+    PUSH_CONSTANT_BYTES = 128
+
+
+cdef int open_kernels(Kernels* kernels, Device* device, const Records* records, const char* data,
+                      Error* error) noexcept nogil:
+    memset(kernels, 0, sizeof(kernels[0]))
+    kernels.device, kernels.records, kernels.data = device, records, data
+    return VKRT_OK
+
+
+cdef void close_kernels(Kernels* kernels) noexcept nogil:
+    cdef int64_t i
+    for i in range(kernels.count):
+        close_pipeline(&kernels.items[i].pipeline)
+        free(kernels.items[i])
+    for i in range(kernels.layout_count):
+        close_descriptor_layout(kernels.layouts[i])
+        free(kernels.layouts[i])
+    free(kernels.items)
+    free(kernels.layouts)
+    memset(kernels, 0, sizeof(kernels[0]))
+
+
+cdef void* grown(void* items, int64_t count, size_t size) noexcept nogil:
+    """Room for one more item than so many: there is room for powers of two. NULL: out of memory."""
+    if count & (count - 1):
+        return items
+    return realloc(items, <size_t>max(2 * count, 1) * size)
+
+
+cdef bint is_same(const Records* records, const KernelRow* one,
+                  const KernelRow* other) noexcept nogil:
+    if (one.constants.count != other.constants.count
+            or not equal_texts(records, &one.shader, &other.shader)):
+        return False
+    return memcmp(records.integers_2 + one.constants.first,
+                  records.integers_2 + other.constants.first,
+                  <size_t>one.constants.count * sizeof(records.integers_2[0])) == 0
+
+
+cdef int get_layout(Kernels* kernels, const ModuleRow* module, DescriptorLayout** found,
+                    Error* error) noexcept nogil:
+    """The layout of a module's bindings; those with the same bindings share one."""
+    cdef const Records* records = kernels.records
+    cdef VkDescriptorType[MAX_BINDINGS] types
+    cdef DescriptorLayout* layout
+    cdef DescriptorLayout** room
+    cdef uint32_t size = 0
+    cdef int64_t i
+    # Binding numbers that the compiled code does not use are filled with a type of no consequence.
+    for i in range(MAX_BINDINGS):
+        types[i] = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+    for i in range(module.bindings.first, module.bindings.first + module.bindings.count):
+        if records.module_binding[i].number >= MAX_BINDINGS:
+            return fail(error, VKRT_ERROR_FORMAT, b"binding %lld of a shader: expected one below "
+                        b"%d", <long long>records.module_binding[i].number, MAX_BINDINGS)
+        types[records.module_binding[i].number] = <int>records.module_binding[i].type
+        size = max(size, <uint32_t>records.module_binding[i].number + 1)
+    for i in range(kernels.layout_count):
+        layout = kernels.layouts[i]
+        if (layout.size == size
+                and memcmp(layout.types, types, size * sizeof(VkDescriptorType)) == 0):
+            found[0] = layout
+            return VKRT_OK
+    room = <DescriptorLayout**>grown(kernels.layouts, kernels.layout_count, sizeof(void*))
+    layout = <DescriptorLayout*>calloc(1, sizeof(DescriptorLayout))
+    if room != NULL:
+        kernels.layouts = room
+    if room == NULL or layout == NULL:
+        free(layout)
+        return fail(error, VKRT_ERROR_MEMORY, b"the layout of a kernel: the host is out of memory")
+    if make_descriptor_layout(kernels.device, types, size, PUSH_CONSTANT_BYTES, layout, error):
+        free(layout)
+        return error.status
+    kernels.layouts[kernels.layout_count] = layout
+    kernels.layout_count += 1
+    found[0] = layout
+    return VKRT_OK
+
+
+cdef int make_kernel(Kernels* kernels, const KernelRow* row, Kernel* kernel,
+                     Error* error) noexcept nogil:
+    cdef const Records* records = kernels.records
+    cdef const ModuleRow* row_of_module = find_module(records, &row.shader)
+    cdef ShaderModule module
+    cdef Constant[MAX_CONSTANTS] constants
+    cdef int64_t i
+    cdef int status
+    kernel.row = row
+    if row_of_module == NULL or row.constants.count > MAX_CONSTANTS:
+        return fail(error, VKRT_ERROR_FORMAT, b"shader %.*s: the file has no module of it, or it "
+                    b"has %lld constants", <int>row.shader.count, records.texts + row.shader.first,
+                    <long long>row.constants.count)
+    for i in range(row.constants.count):
+        constants[i].id = <uint32_t>records.integers_2[row.constants.first + i].items[0]
+        constants[i].value = <uint32_t>records.integers_2[row.constants.first + i].items[1]
+    if get_layout(kernels, row_of_module, &kernel.layout, error):
+        return error.status
+    if make_shader_module(
+            kernels.device, <const uint32_t*>(kernels.data + row_of_module.offset),
+            <size_t>row_of_module.nbytes, &module, error):
+        return error.status
+    status = make_pipeline(kernel.layout, &module, constants, <size_t>row.constants.count,
+                           &kernel.pipeline, error)
+    close_shader_module(&module)
+    return status
+
+
+cdef int get_kernel(Kernels* kernels, const KernelRow* row, const Kernel** found,
+                    Error* error) noexcept nogil:
+    cdef Kernel* kernel
+    cdef Kernel** room
+    cdef int64_t i
+    for i in range(kernels.count):
+        if is_same(kernels.records, kernels.items[i].row, row):
+            found[0] = kernels.items[i]
+            return VKRT_OK
+    room = <Kernel**>grown(kernels.items, kernels.count, sizeof(void*))
+    kernel = <Kernel*>calloc(1, sizeof(Kernel))
+    if room != NULL:
+        kernels.items = room
+    if room == NULL or kernel == NULL:
+        free(kernel)
+        return fail(error, VKRT_ERROR_MEMORY, b"a pipeline: the host is out of memory")
+    if make_kernel(kernels, row, kernel, error):
+        free(kernel)
+        return error.status
+    kernels.items[kernels.count] = kernel
+    kernels.count += 1
+    found[0] = kernel
+    return VKRT_OK
+
+
+cdef int get_kernels(Kernels* kernels, const Rows* rows, const Kernel** found,
+                     Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(rows.count):
+        if get_kernel(kernels, kernels.records.kernel + rows.first + i, &found[i], error):
+            return error.status
+    return VKRT_OK

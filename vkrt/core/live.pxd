@@ -1,0 +1,31 @@
+# cython: language_level=3
+"""How many Vulkan objects of each kind there are: tests see by them that nothing is left behind."""
+
+# In the order of `vkrt.vk.check.NAMES`
+cdef enum Kind:
+    INSTANCE
+    DEVICE
+    ALLOCATOR
+    BLOCK
+    BUFFER
+    BUFFER_VIEW
+    IMAGE
+    IMAGE_VIEW
+    SHADER_MODULE
+    DESCRIPTOR_LAYOUT
+    PIPELINE
+    DESCRIPTOR_POOL
+    COMMAND_POOL
+    COMMAND_BUFFER
+    FENCE
+    QUERY_POOL
+    SEMAPHORE
+    IMPORT
+    PIPELINE_CACHE
+    SAMPLER
+    ABANDONED
+    KINDS
+
+
+cdef extern void count "vkrt_count"(Kind kind, int change) noexcept nogil
+cdef extern int alive "vkrt_alive"(Kind kind) noexcept nogil

@@ -1,0 +1,79 @@
+# cython: language_level=3
+"""A method of a compiled program on a device: loaded in the order of the memory contract, and run.
+
+Weights come first, one by one; staging is released then; the arena of activations is allocated
+last. The peak of device memory is the planned one.
+"""
+
+from libc.stdint cimport int64_t
+
+from vkrt.core.allocator cimport Allocator
+from vkrt.core.blocks cimport Blocks
+from vkrt.core.device cimport Device
+from vkrt.core.error cimport Error
+from vkrt.core.execution cimport Execution
+from vkrt.core.fence cimport Poll
+from vkrt.core.file cimport File
+from vkrt.core.handles cimport Handles
+from vkrt.core.kernels cimport Kernels
+from vkrt.core.reader cimport Reader
+from vkrt.core.records cimport CompiledMethodRow, HostArrayRow, Records
+from vkrt.core.states cimport States
+from vkrt.core.weights cimport Weights
+
+
+# What the methods of a program on a device have in common
+cdef struct Session:
+    Device* device
+    Allocator allocator
+    const Records* records
+    const File* file
+    const File* files[1]
+    Reader reader
+    Kernels kernels
+    # See `Policy.odd_sizes`
+    bint odd
+    # Of every row of the table of blocks, see `vkrt.core.fit`
+    const int64_t* type_bits
+
+
+cdef struct Method:
+    Session* session
+    const CompiledMethodRow* row
+    # Of weights and states
+    Handles kept
+    Weights weights
+    States states
+    Blocks arena
+    # The method at its shapes: the largest first, then `row.others`
+    Execution* executions
+    int64_t shape
+
+
+# Balance with `close_session`, also where it failed.
+cdef extern int open_session "vkrt_open_session"(
+    Session* session, Device* device, const Records* records, const File* file, bint odd,
+    const int64_t* type_bits, Error* error) noexcept nogil
+cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
+# Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it
+# failed.
+cdef extern int load_method "vkrt_load_method"(
+    Method* method, Session* session, const CompiledMethodRow* row, Error* error) noexcept nogil
+# The device must be done with it. May be called again.
+cdef extern void close_method "vkrt_close_method"(Method* method) noexcept nogil
+# Inputs and outputs of the shape at hand; NULL where nothing reads an input, or it is no tensor.
+cdef extern const HostArrayRow* input_at "vkrt_input_at"(
+    const Method* method, int64_t number) noexcept nogil
+cdef extern const HostArrayRow* output_at "vkrt_output_at"(
+    const Method* method, int64_t number) noexcept nogil
+# Which of its shapes the method runs at from now on: 0 is the largest, 1 and on are `row.others`.
+cdef extern int use_shape "vkrt_use_shape"(
+    Method* method, int64_t number, Error* error) noexcept nogil
+# Copies to an input, and from an output, all of their elements, of the dtype that the device has.
+# Numbers that an input may not hold are refused.
+cdef extern int write_input "vkrt_write_input"(
+    Method* method, int64_t number, const void* data, size_t nbytes, Error* error) noexcept nogil
+cdef extern int read_output "vkrt_read_output"(
+    Method* method, int64_t number, void* data, size_t nbytes, Error* error) noexcept nogil
+cdef extern int run_method "vkrt_run_method"(
+    Method* method, Poll poll, void* data, Error* error) noexcept nogil

@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""What a physical device offers: properties, memory, queues, features."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.instance cimport Instance
+from vkrt.core.vulkan cimport (
+    VK_API_VERSION_1_1,
+    VkExtensionProperties, VkPhysicalDevice, VkPhysicalDeviceDriverProperties,
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT, VkPhysicalDeviceMaintenance3Properties,
+    VkPhysicalDeviceMemoryProperties, VkPhysicalDeviceProperties2,
+    VkPhysicalDeviceSubgroupProperties, VkQueueFamilyProperties,
+)
+
+cdef enum:
+    # The least that vkrt works with
+    LEAST_VERSION = VK_API_VERSION_1_1
+    MAX_DEVICES = 64
+    MAX_FAMILIES = 32
+
+
+# The properties are zero where the device does not tell them.
+cdef struct Physical:
+    VkPhysicalDevice handle
+    # Version that both the instance and the device speak
+    uint32_t version
+    VkPhysicalDeviceProperties2 properties
+    VkPhysicalDeviceSubgroupProperties subgroup
+    VkPhysicalDeviceMaintenance3Properties maintenance
+    VkPhysicalDeviceDriverProperties driver
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports
+    VkPhysicalDeviceMemoryProperties memory
+    VkExtensionProperties* extensions
+    uint32_t extension_count
+    VkQueueFamilyProperties[MAX_FAMILIES] families
+    uint32_t family_count
+    # A set, see `vkrt.core.features`
+    uint64_t features
+
+
+# Reads all of it; balance with `free_physical`, also where it failed.
+cdef extern int read_physical "vkrt_read_physical"(
+    const Instance* instance, VkPhysicalDevice handle, Physical* physical,
+    Error* error) noexcept nogil
+cdef extern void free_physical "vkrt_free_physical"(Physical* physical) noexcept nogil
+# The physical devices that vkrt can use, at most MAX_DEVICES
+cdef extern int usable_devices "vkrt_usable_devices"(
+    const Instance* instance, VkPhysicalDevice* found, int* number, Error* error) noexcept nogil
+cdef extern bint has_extension "vkrt_has_extension"(
+    const Physical* physical, const char* name) noexcept nogil
+# Refuses a device of a Vulkan before the least that vkrt works with.
+cdef extern int check_version "vkrt_check_version"(
+    const Physical* physical, Error* error) noexcept nogil
+# Refuses a queue family that is not there or does no compute.
+cdef extern int check_family "vkrt_check_family"(
+    const Physical* physical, uint32_t family, Error* error) noexcept nogil
+# The first queue family with compute, -1 when there is none.
+cdef extern int compute_family "vkrt_compute_family"(const Physical* physical) noexcept nogil
+# A queue family that only copies, beside which the compute family goes on; else `compute`.
+cdef extern int upload_family "vkrt_upload_family"(
+    const Physical* physical, int compute) noexcept nogil
+# Valid bits of the timestamps of a queue family, 0 where it has none.
+cdef extern uint32_t timestamp_bits "vkrt_timestamp_bits"(
+    const Physical* physical, int family) noexcept nogil

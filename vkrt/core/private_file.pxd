@@ -1,0 +1,32 @@
+# cython: language_level=3
+"""Files of caches: what is read decides what a device does, so nobody else may have written it.
+
+A folder is used where it belongs to this user or to root and only they can change what is in it;
+one with the sticky bit (/tmp) will do, in which nobody changes what belongs to others. A file is
+read where it belongs to this user or to root, and only its owner can write it. The last part of a
+path may not be a symbolic link, of the folder nor of the file. What does not fit is as if it were
+not there.
+"""
+
+from libc.stdint cimport uint64_t
+
+
+cdef struct Part:
+    const void* data
+    size_t size
+
+
+# The bytes of a private file, in memory that the caller frees; NULL where there is none, or one of
+# more than `limit` bytes.
+cdef extern char* read_private_file "vkrt_read_private_file"(
+    const char* path, size_t limit, size_t* size) noexcept nogil
+# Makes a private file of these parts, in the place of one that is there, whole or not at all. What
+# earlier writers of this file were killed over goes, too. Whether it could; the folder is made if
+# it is not there.
+#   magic: what a file that is there has to begin with, unless it is empty; of no bytes for any
+cdef extern bint put_private_file "vkrt_put_private_file"(
+    const char* path, const Part* parts, int number, Part magic) noexcept nogil
+# Removes the files of a kind that were written longest ago, all but `keep` (a name), until
+# `most` bytes are left, and what was never finished.
+cdef extern void prune_folder "vkrt_prune_folder"(
+    const char* folder, const char* keep, const char* suffix, uint64_t most) noexcept nogil

@@ -1,0 +1,33 @@
+# cython: language_level=3
+"""Which process handles belong to, and when they are of no use any more: in a forked child, or on a
+device that is given up."""
+
+from vkrt.core.error cimport Error
+
+
+# A table of Vulkan functions that are called with handles of one process.
+cdef struct Calls:
+    void** functions
+    size_t count
+    # Whether this process was forked from the one that the handles belong to: they are of no use
+    # here, and every function of the table does nothing but return FORKED.
+    bint inherited
+    # Whether they are the handles of a device that was given up, see `stop_calls`
+    bint given_up
+    Calls* before
+    Calls* after
+
+
+# Watches over a table until `unwatch`, or until this process is a forked child.
+cdef extern int watch "vkrt_watch"(Calls* calls, void* table, size_t nbytes,
+                                   Error* error) noexcept nogil
+cdef extern void unwatch "vkrt_unwatch"(Calls* calls) noexcept nogil
+# No call reaches the driver any more: every function of the table does nothing but return
+# VK_ERROR_DEVICE_LOST, so that what is destroyed is left as it is.
+cdef extern void stop_calls "vkrt_stop_calls"(Calls* calls) noexcept nogil
+# Whether this process (or one before it) was forked from one in which tables were watched.
+cdef extern bint forked_from_user "vkrt_forked_from_user"() noexcept nogil
+
+# Around every use of the instance that the process shares, see `vkrt.core.instance`
+cdef extern void lock_instance "vkrt_lock_instance"() noexcept nogil
+cdef extern void unlock_instance "vkrt_unlock_instance"() noexcept nogil

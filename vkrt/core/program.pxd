@@ -1,0 +1,34 @@
+# cython: language_level=3
+
+from libc.stdint cimport int64_t, uint64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.records cimport Records
+
+cdef enum:
+    PROGRAM_VERSION = 2
+    # Bytes of a compiled program's head
+    PROGRAM_HEAD = 32
+
+# Where the records of a compiled program are in its file
+cdef struct ProgramHead:
+    uint64_t offset
+    uint64_t nbytes
+
+# A compiled program's file, open
+cdef struct ProgramFile:
+    int descriptor
+    uint64_t nbytes
+    ProgramHead head
+    void* memory  # has the records
+    Records records
+
+
+cdef extern int read_head "vkrt_read_head"(
+    const void* head, size_t nbytes, uint64_t file_bytes, ProgramHead* found,
+    Error* error) noexcept nogil
+cdef extern int check_program "vkrt_check_program"(
+    const Records* records, int64_t sources, int64_t data_bytes, Error* error) noexcept nogil
+cdef extern int open_program "vkrt_open_program"(
+    const char* path, ProgramFile* file, Error* error) noexcept nogil
+cdef extern void close_program "vkrt_close_program"(ProgramFile* file) noexcept nogil

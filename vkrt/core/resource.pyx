@@ -1,0 +1,269 @@
+# cython: language_level=3
+
+from libc.string cimport memset
+
+from vkrt.core.block cimport bind_buffer_memory, bind_image_memory
+from vkrt.core.device cimport check_created, count_destroyed, retain_device, uncount
+from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_OK, fail
+from vkrt.core.live cimport BUFFER, BUFFER_VIEW, IMAGE, IMAGE_VIEW, count
+from vkrt.core.results cimport check_result
+from vkrt.core.vulkan cimport *
+
+
+cdef void pretend(const Device* device, VkMemoryRequirements* required) noexcept nogil:
+    """Where the memory types are not the driver's, all of them suit."""
+    if device.pretends:
+        required.memoryTypeBits = (
+            <uint32_t>-1 >> (32 - device.memory_properties.memoryTypeCount))
+
+
+cdef int check_place(const MemoryBinding* memory, bint exists, const Device* device,
+                     const Block* block, uint64_t offset, Error* error) noexcept nogil:
+    """Fails where a place in a block does not meet the requirements."""
+    cdef const VkMemoryRequirements* required = &memory.required
+    if not exists or memory.bound:
+        return fail(error, VKRT_ERROR_INPUT, b"the buffer or image is closed or bound already")
+    if block.handle == NULL:
+        return fail(error, VKRT_ERROR_INPUT, b"the block is closed")
+    if block.allocator.device != device:
+        return fail(error, VKRT_ERROR_INPUT, b"the block is of another device")
+    if not required.memoryTypeBits >> block.memory_type & 1:
+        return fail(error, VKRT_ERROR_INPUT, b"memory type %u does not suit",
+                    <unsigned int>block.memory_type)
+    # Alignments are powers of two.
+    if (offset & (required.alignment - 1) or offset > block.size
+            or required.size > block.size - offset):
+        return fail(error, VKRT_ERROR_INPUT,
+                    b"%llu bytes (alignment %llu) at %llu of a block of %llu",
+                    <unsigned long long>required.size, <unsigned long long>required.alignment,
+                    <unsigned long long>offset, <unsigned long long>block.size)
+    return VKRT_OK
+
+
+cdef void note_place(MemoryBinding* memory, Block* block, uint64_t offset) noexcept nogil:
+    memory.bound, memory.block, memory.offset = True, block, offset
+
+
+cdef int make_buffer(Buffer* buffer, Device* device, uint64_t size, uint32_t usage, BufferUse use,
+                     Error* error) noexcept nogil:
+    cdef uint32_t[2] families
+    cdef VkBufferCreateInfo info
+    cdef VkExternalMemoryBufferCreateInfo external
+    cdef VkBuffer handle = NULL
+    memset(buffer, 0, sizeof(buffer[0]))
+    if size == 0:
+        return fail(error, VKRT_ERROR_INPUT, b"a buffer needs at least one byte")
+    if retain_device(device, error):
+        return error.status
+    buffer.device = device
+    buffer.size = size
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
+    info.size = size
+    info.usage = usage
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
+    if use & IMPORTED:
+        memset(&external, 0, sizeof(external))
+        external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO
+        external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
+        info.pNext = &external
+    families[0], families[1] = device.queue_family, device.upload_family
+    if use & SHARED and families[0] != families[1]:
+        info.sharingMode = VK_SHARING_MODE_CONCURRENT
+        info.queueFamilyIndexCount = 2
+        info.pQueueFamilyIndices = families
+    if check_created(device, device.vk.vkCreateBuffer(device.handle, &info, NULL, &handle), BUFFER,
+                     b"vkCreateBuffer", error):
+        return error.status
+    buffer.handle = handle
+    device.vk.vkGetBufferMemoryRequirements(device.handle, handle, &buffer.memory.required)
+    pretend(device, &buffer.memory.required)
+    return VKRT_OK
+
+
+cdef int lend_buffer(Buffer* buffer, Device* device, VkBuffer handle, uint64_t size,
+                     Error* error) noexcept nogil:
+    memset(buffer, 0, sizeof(buffer[0]))
+    if size == 0:
+        return fail(error, VKRT_ERROR_INPUT, b"a buffer needs at least one byte")
+    buffer.device = device
+    buffer.handle = handle
+    buffer.size = size
+    buffer.lent = buffer.memory.bound = True
+    return VKRT_OK
+
+
+cdef int bind_buffer(Buffer* buffer, Block* block, uint64_t offset, Error* error) noexcept nogil:
+    if (check_place(&buffer.memory, buffer.handle != NULL, buffer.device, block, offset, error)
+            or bind_buffer_memory(block, buffer.handle, offset, error)):
+        return error.status
+    note_place(&buffer.memory, block, offset)
+    return VKRT_OK
+
+
+cdef void destroy_buffer(Buffer* buffer) noexcept nogil:
+    cdef VkBuffer handle = buffer.handle
+    if handle == NULL:
+        return
+    buffer.handle = NULL
+    buffer.memory.bound, buffer.memory.block = False, NULL
+    if not buffer.lent:
+        buffer.device.vk.vkDestroyBuffer(buffer.device.handle, handle, NULL)
+        count_destroyed(buffer.device, BUFFER)
+
+
+cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,
+                     Error* error) noexcept nogil:
+    # Kernels trust the range of a descriptor, and drivers need not check it.
+    if not range or offset > buffer.size or range > buffer.size - offset:
+        return fail(error, VKRT_ERROR_INPUT, b"%llu bytes at %llu of a buffer of %llu",
+                    <unsigned long long>range, <unsigned long long>offset,
+                    <unsigned long long>buffer.size)
+    return VKRT_OK
+
+
+cdef int make_buffer_view(BufferView* view, const Buffer* buffer, VkFormat format, uint64_t offset,
+                          uint64_t range, Error* error) noexcept nogil:
+    cdef VkBufferViewCreateInfo info
+    cdef VkBufferView handle = NULL
+    cdef Device* device = buffer.device
+    memset(view, 0, sizeof(view[0]))
+    if not buffer.memory.bound:
+        return fail(error, VKRT_ERROR_INPUT, b"the buffer is not bound")
+    if check_range(buffer, offset, range, error) or retain_device(device, error):
+        return error.status
+    view.device = device
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO
+    info.buffer = buffer.handle
+    info.format = format
+    info.offset = offset
+    info.range = range
+    if check_created(device, device.vk.vkCreateBufferView(device.handle, &info, NULL, &handle),
+                     BUFFER_VIEW, b"vkCreateBufferView", error):
+        return error.status
+    view.handle = handle
+    return VKRT_OK
+
+
+cdef void destroy_buffer_view(BufferView* view) noexcept nogil:
+    cdef VkBufferView handle = view.handle
+    if handle == NULL:
+        return
+    view.handle = NULL
+    view.device.vk.vkDestroyBufferView(view.device.handle, handle, NULL)
+    count_destroyed(view.device, BUFFER_VIEW)
+
+
+cdef int make_image(Image* image, Device* device, VkExtent3D extent, VkFormat format,
+                    uint32_t usage, Error* error) noexcept nogil:
+    cdef VkImageCreateInfo info
+    cdef VkImage handle = NULL
+    memset(image, 0, sizeof(image[0]))
+    if extent.width == 0 or extent.height == 0 or extent.depth == 0:
+        return fail(error, VKRT_ERROR_INPUT, b"an image of (%u, %u, %u) texels",
+                    <unsigned int>extent.width, <unsigned int>extent.height,
+                    <unsigned int>extent.depth)
+    if retain_device(device, error):
+        return error.status
+    image.device = device
+    image.extent = extent
+    image.format = format
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO
+    info.imageType = VK_IMAGE_TYPE_3D
+    info.format = format
+    info.extent = extent
+    info.mipLevels = 1
+    info.arrayLayers = 1
+    info.samples = VK_SAMPLE_COUNT_1_BIT
+    info.tiling = VK_IMAGE_TILING_OPTIMAL
+    info.usage = usage
+    info.sharingMode = VK_SHARING_MODE_EXCLUSIVE
+    info.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED
+    if check_created(device, device.vk.vkCreateImage(device.handle, &info, NULL, &handle), IMAGE,
+                     b"vkCreateImage", error):
+        return error.status
+    image.handle = handle
+    device.vk.vkGetImageMemoryRequirements(device.handle, handle, &image.memory.required)
+    pretend(device, &image.memory.required)
+    return VKRT_OK
+
+
+cdef int bind_image(Image* image, Block* block, uint64_t offset, Error* error) noexcept nogil:
+    if (check_place(&image.memory, image.handle != NULL, image.device, block, offset, error)
+            or bind_image_memory(block, image.handle, offset, error)):
+        return error.status
+    note_place(&image.memory, block, offset)
+    return VKRT_OK
+
+
+cdef int get_image_view(Image* image, VkImageView* view, Error* error) noexcept nogil:
+    cdef VkImageViewCreateInfo info
+    cdef VkImageView made = NULL
+    cdef Device* device = image.device
+    if image.view == NULL:
+        if not image.memory.bound:
+            return fail(error, VKRT_ERROR_INPUT, b"the image is not bound")
+        memset(&info, 0, sizeof(info))
+        info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO
+        info.image = image.handle
+        info.viewType = VK_IMAGE_VIEW_TYPE_3D
+        info.format = image.format
+        info.subresourceRange.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT
+        info.subresourceRange.levelCount = 1
+        info.subresourceRange.layerCount = 1
+        if check_result(device.vk.vkCreateImageView(device.handle, &info, NULL, &made),
+                        b"vkCreateImageView", error):
+            return error.status
+        count(IMAGE_VIEW, 1)
+        image.view = made
+    view[0] = image.view
+    return VKRT_OK
+
+
+cdef void destroy_image(Image* image) noexcept nogil:
+    cdef VkImage handle = image.handle
+    cdef Device* device = image.device
+    if handle == NULL:
+        return
+    image.handle = NULL
+    image.memory.bound, image.memory.block = False, NULL
+    if image.view != NULL:
+        device.vk.vkDestroyImageView(device.handle, image.view, NULL)
+        image.view = NULL
+        uncount(device, IMAGE_VIEW)
+    device.vk.vkDestroyImage(device.handle, handle, NULL)
+    count_destroyed(device, IMAGE)
+
+
+cdef VkMemoryRequirements both_requirements(VkMemoryRequirements needs,
+                                            VkMemoryRequirements others) noexcept nogil:
+    return VkMemoryRequirements(
+        size=max(needs.size, others.size), alignment=max(needs.alignment, others.alignment),
+        memoryTypeBits=needs.memoryTypeBits & others.memoryTypeBits)
+
+
+cdef int buffer_requirements(Device* device, uint64_t size, uint32_t usage, bint shared,
+                             VkMemoryRequirements* needs, Error* error) noexcept nogil:
+    cdef Buffer buffer
+    if make_buffer(&buffer, device, size, usage, COMPUTE_ONLY, error):
+        return error.status
+    needs[0] = buffer.memory.required
+    destroy_buffer(&buffer)
+    if shared and device.upload_family != device.queue_family:
+        if make_buffer(&buffer, device, size, usage, SHARED, error):
+            return error.status
+        needs[0] = both_requirements(needs[0], buffer.memory.required)
+        destroy_buffer(&buffer)
+    return VKRT_OK
+
+
+cdef int image_requirements(Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
+                            VkMemoryRequirements* needs, Error* error) noexcept nogil:
+    cdef Image image
+    if make_image(&image, device, extent, format, usage, error):
+        return error.status
+    needs[0] = image.memory.required
+    destroy_image(&image)
+    return VKRT_OK

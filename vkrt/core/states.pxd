@@ -1,0 +1,33 @@
+# cython: language_level=3
+"""What a method keeps from run to run: its memory, and the values that it begins with."""
+
+from vkrt.core.allocator cimport Allocator
+from vkrt.core.blocks cimport Blocks
+from vkrt.core.error cimport Error
+from vkrt.core.handles cimport Handles
+from vkrt.core.reader cimport Reader
+from vkrt.core.records cimport Records, StatePlanRow
+
+from libc.stdint cimport int64_t
+
+
+cdef struct States:
+    const Records* records
+    const StatePlanRow* plan
+    Handles* handles
+    Blocks blocks
+
+
+# Makes the handles of a method's states in `handles`. No memory is allocated yet. Balance with
+# `close_states`, also where it failed.
+cdef extern int open_states "vkrt_open_states"(
+    States* states, Allocator* allocator, const Records* records, const StatePlanRow* plan,
+    Handles* handles, const int64_t* type_bits, Error* error) noexcept nogil
+# Allocates their memory, and gives every state the value that the file has.
+cdef extern int allocate_states "vkrt_allocate_states"(
+    States* states, Error* error) noexcept nogil
+# Gives every state the value that the file has; the device is not at work.
+cdef extern int reset_states "vkrt_reset_states"(
+    States* states, Reader* reader, Error* error) noexcept nogil
+# The handles are closed before. The device must be done with them. May be called again.
+cdef extern void close_states "vkrt_close_states"(States* states) noexcept nogil

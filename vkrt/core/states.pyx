@@ -1,0 +1,143 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
+from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.handles cimport (
+    bind_handles, buffer_of, copy_to_range, host_address, make_handles,
+)
+from vkrt.core.once cimport Once, carry_out, close_once, open_once
+from vkrt.core.pieces cimport Job
+from vkrt.core.reader cimport read_job
+from vkrt.core.records cimport RangeRow, StateTensorRow
+from vkrt.core.resource cimport Buffer
+from vkrt.core.vulkan cimport (
+    VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    VK_PIPELINE_STAGE_TRANSFER_BIT,
+)
+
+cdef enum:
+    # The most that one vkCmdUpdateBuffer takes
+    PIECE = 65536
+    # Recorded before a submission: bytes of updates are copied into the commands.
+    MOST_PIECES = 64
+
+
+cdef int open_states(States* states, Allocator* allocator, const Records* records,
+                     const StatePlanRow* plan, Handles* handles, const int64_t* type_bits,
+                     Error* error) noexcept nogil:
+    cdef int64_t i
+    memset(states, 0, sizeof(states[0]))
+    states.records, states.plan, states.handles = records, plan, handles
+    if plan_blocks(&states.blocks, allocator, records, &plan.blocks, type_bits, error):
+        return error.status
+    for i in range(plan.blocks.first, plan.blocks.first + plan.blocks.count):
+        if make_handles(handles, records.block + i, error):
+            return error.status
+    return VKRT_OK
+
+
+cdef int allocate_states(States* states, Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(states.plan.blocks.count):
+        if (allocate_planned(&states.blocks, i, error)
+                or bind_handles(states.handles,
+                                states.records.block + states.plan.blocks.first + i,
+                                &states.blocks.items[i], error)):
+            return error.status
+    return VKRT_OK
+
+
+cdef int begin(Once* once, Error* error) noexcept nogil:
+    """Commands behind everything that the device did before."""
+    if begin_commands(&once.commands, True, error):
+        return error.status
+    barrier(&once.commands,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT)
+    return VKRT_OK
+
+
+cdef int send(Once* once, const Handles* handles, const RangeRow* part, const char* data,
+              size_t nbytes, Error* error) noexcept nogil:
+    """Writes a part that the host does not see: zeros, and then the bytes, of which the last few
+    are filled up to a multiple of 4."""
+    cdef uint64_t offset
+    cdef const Buffer* buffer = buffer_of(handles, part, &offset)
+    cdef char[4] last
+    cdef size_t whole = nbytes // 4 * 4
+    cdef size_t done = 0
+    cdef size_t pieces = 0
+    cdef size_t size
+    if begin(once, error):
+        return error.status
+    fill_buffer(&once.commands, buffer.handle, offset, part.nbytes, 0)
+    while done < whole:
+        if pieces % MOST_PIECES == 0 and (carry_out(once, error) or begin(once, error)):
+            return error.status
+        size = min(<size_t>PIECE, whole - done)
+        update_buffer(&once.commands, buffer.handle, offset + done, size, data + done)
+        done += size
+        pieces += 1
+    if whole < nbytes:
+        memset(last, 0, 4)
+        memcpy(last, data + whole, nbytes - whole)
+        if carry_out(once, error) or begin(once, error):
+            return error.status
+        update_buffer(&once.commands, buffer.handle, offset + whole, 4, last)
+    return carry_out(once, error)
+
+
+cdef int write_state(States* states, const StateTensorRow* state, Once* once, const char* data,
+                     Error* error) noexcept nogil:
+    if host_address(states.handles, &state.range) != NULL:
+        # An empty value is all padding, which a copy of nothing leaves as it is.
+        memset(host_address(states.handles, &state.range), 0, <size_t>state.range.nbytes)
+        return copy_to_range(states.handles, &state.range, data, <size_t>state.nbytes, error)
+    return send(once, states.handles, &state.range, data, <size_t>state.nbytes, error)
+
+
+cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
+                     Error* error) noexcept nogil:
+    cdef Job job, failed
+    cdef int status = VKRT_OK
+    cdef char* value = <char*>calloc(<size_t>state.nbytes + 1, 1)
+    if value == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
+    if not state.is_zero and state.nbytes > 0:
+        memset(&job, 0, sizeof(job))
+        job.source, job.offset = <size_t>state.source, <size_t>state.offset
+        job.nbytes, job.target = <size_t>state.nbytes, value
+        job.name = states.records.texts + state.name.first
+        status = read_job(reader, &job, &failed, error)
+    if status == VKRT_OK:
+        status = write_state(states, state, once, value, error)
+    free(value)
+    return status
+
+
+cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nogil:
+    cdef Once once
+    cdef int64_t i
+    cdef int status = VKRT_OK
+    if states.plan.tensors.count == 0:
+        return VKRT_OK
+    if open_once(&once, states.handles.device, error):
+        return error.status
+    for i in range(states.plan.tensors.first,
+                   states.plan.tensors.first + states.plan.tensors.count):
+        if status == VKRT_OK:
+            status = reset_state(states, states.records.state_tensor + i, &once, reader, error)
+    close_once(&once)
+    return status
+
+
+cdef void close_states(States* states) noexcept nogil:
+    if states.records != NULL:
+        free_blocks(&states.blocks)
+    memset(states, 0, sizeof(states[0]))

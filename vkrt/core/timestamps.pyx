@@ -1,0 +1,70 @@
+# cython: language_level=3
+
+from libc.string cimport memset
+
+from vkrt.core.device cimport check_created, count_destroyed, retain_device
+from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, need
+from vkrt.core.live cimport QUERY_POOL
+from vkrt.core.results cimport check_result
+from vkrt.core.threads cimport atomic_take
+from vkrt.core.vulkan cimport *
+
+
+cdef int make_timestamps(Device* device, uint32_t size, TimestampQueries* queries,
+                         Error* error) noexcept nogil:
+    cdef VkQueryPoolCreateInfo info
+    cdef VkQueryPool handle = NULL
+    memset(queries, 0, sizeof(queries[0]))
+    if device.timestamp_bits == 0:
+        return fail(error, VKRT_ERROR_UNSUPPORTED, b"%s has no timestamps", device.name)
+    memset(&info, 0, sizeof(info))
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP
+    info.queryCount = size
+    if retain_device(device, error) or check_created(
+            device, device.vk.vkCreateQueryPool(device.handle, &info, NULL, &handle), QUERY_POOL,
+            b"vkCreateQueryPool", error):
+        return error.status
+    queries.device = device
+    queries.handle = handle
+    queries.size = size
+    return VKRT_OK
+
+
+cdef void close_timestamps(TimestampQueries* queries) noexcept nogil:
+    cdef VkQueryPool handle = atomic_take(&queries.handle)
+    if handle != NULL:
+        queries.device.vk.vkDestroyQueryPool(queries.device.handle, handle, NULL)
+        count_destroyed(queries.device, QUERY_POOL)
+
+
+cdef void reset_timestamps(const CommandBuffer* commands,
+                           const TimestampQueries* queries) noexcept nogil:
+    commands.device.vk.vkCmdResetQueryPool(commands.handle, queries.handle, 0, queries.size)
+
+
+cdef void write_timestamp(const CommandBuffer* commands, const TimestampQueries* queries,
+                          uint32_t index) noexcept nogil:
+    commands.device.vk.vkCmdWriteTimestamp(
+        commands.handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries.handle, index)
+
+
+cdef int read_timestamps(const TimestampQueries* queries, uint64_t* ticks, uint32_t first,
+                         uint32_t number, bint* written, Error* error) noexcept nogil:
+    cdef uint64_t mask = <uint64_t>-1
+    cdef uint32_t i
+    cdef int result
+    written[0] = False
+    if need(queries.handle, error):
+        return error.status
+    result = queries.device.vk.vkGetQueryPoolResults(
+        queries.device.handle, queries.handle, first, number, number * sizeof(uint64_t), ticks,
+        sizeof(uint64_t), VK_QUERY_RESULT_64_BIT)
+    if check_result(result, b"vkGetQueryPoolResults", error):
+        return error.status
+    if queries.device.timestamp_bits < 64:
+        mask = (<uint64_t>1 << queries.device.timestamp_bits) - 1
+    for i in range(number):
+        ticks[i] &= mask
+    written[0] = result == VK_SUCCESS
+    return VKRT_OK

@@ -1,0 +1,179 @@
+# cython: language_level=3
+# cython: cdivision=True
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from vkrt.core.block cimport flush_block
+from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
+from vkrt.core.formats cimport BUFFER_USAGE
+from vkrt.core.handles cimport bind_handles, make_handle, place_handle
+from vkrt.core.imported cimport end_import, import_host
+from vkrt.core.pieces cimport Job, make_job
+from vkrt.core.prepack cimport run_prepack
+from vkrt.core.reader cimport read_job
+from vkrt.core.records cimport BlockRow, StridedCopyRow, WeightReadRow
+from vkrt.core.resource cimport Buffer
+from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
+
+cdef enum:
+    # Drivers have been seen to refuse imports of 1 GiB and more.
+    WINDOW_BYTES = 512 << 20
+
+
+cdef int open_weights(Weights* weights, Allocator* allocator, const Records* records,
+                      const WeightPlanRow* plan, const File* file, Handles* handles,
+                      const int64_t* type_bits, Error* error) noexcept nogil:
+    cdef int64_t i
+    memset(weights, 0, sizeof(weights[0]))
+    weights.records, weights.plan, weights.allocator = records, plan, allocator
+    weights.file, weights.handles = file, handles
+    if plan.reloads.is_there:
+        return fail(error, VKRT_ERROR_UNSUPPORTED, b"weights that are streamed: load the program "
+                    b"through Python")
+    if plan_blocks(&weights.blocks, allocator, records, &plan.blocks, type_bits, error):
+        return error.status
+    if import_weights(weights, error):
+        return error.status
+    for i in range(plan.weights.first, plan.weights.first + plan.weights.count):
+        # Those that are mapped have their places.
+        if (handles.items[records.integer[i]].buffer == NULL
+                and make_handle(handles, records.integer[i], error)):
+            return error.status
+    return VKRT_OK
+
+
+cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
+    """Imports the windows of the file that the mapped weights lie in, and places the weights."""
+    cdef const WeightReadRow* mapped = weights.records.weight_read + weights.plan.mapped.first
+    cdef int64_t number = weights.plan.mapped.count
+    cdef int64_t first = 0, last
+    cdef uint64_t start, end, further
+    if number == 0:
+        return VKRT_OK
+    weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
+    if weights.imports == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"imports of weights: the host is out of memory")
+    while first < number:
+        span_of(weights, mapped + first, &start, &end)
+        last = first + 1
+        while last < number and mapped[last].offset >= mapped[first].offset:
+            span_of(weights, mapped + last, &further, &further)
+            if further - start > <uint64_t>WINDOW_BYTES:
+                break
+            end = max(end, further)
+            last += 1
+        if import_window(weights, mapped + first, last - first, start, end, error):
+            return error.status
+        first = last
+    return VKRT_OK
+
+
+cdef void span_of(const Weights* weights, const WeightReadRow* weight, uint64_t* start,
+                  uint64_t* end) noexcept nogil:
+    """First and last byte of the file's mapping that an import of a weight has to hold."""
+    cdef uint64_t alignment = weights.handles.device.import_alignment
+    cdef uint64_t address = <uint64_t><size_t>weights.file.data + <uint64_t>weight.offset
+    cdef uint64_t base = <uint64_t><size_t>weights.file.data
+    alignment = max(alignment, <uint64_t>1)
+    start[0] = address // alignment * alignment - base
+    end[0] = ((address + <uint64_t>(weight.nbytes + weight.tail) + alignment - 1)
+              // alignment * alignment - base)
+
+
+cdef int import_window(Weights* weights, const WeightReadRow* mapped, int64_t number,
+                       uint64_t start, uint64_t end, Error* error) noexcept nogil:
+    cdef HostImport* window = &weights.imports[weights.import_count]
+    cdef int64_t i
+    if import_host(window, weights.handles.device, <void*>(weights.file.data + start), end - start,
+                   BUFFER_USAGE, error):
+        return error.status
+    weights.import_count += 1
+    for i in range(number):
+        place_handle(weights.handles, mapped[i].storage, &window.buffer,
+                     <uint64_t>mapped[i].offset - start)
+    return VKRT_OK
+
+
+cdef int allocate(Weights* weights, int64_t number, Error* error) noexcept nogil:
+    """Allocates a block, if it is not there yet, and binds its storages."""
+    if weights.blocks.items[number].handle != NULL:
+        return VKRT_OK
+    if allocate_planned(&weights.blocks, number, error):
+        return error.status
+    return bind_handles(weights.handles, weights.records.block + weights.plan.blocks.first + number,
+                        &weights.blocks.items[number], error)
+
+
+cdef int allocate_weights(void* data, int64_t number, Error* error) noexcept nogil:
+    return allocate(<Weights*>data, number, error)
+
+
+cdef int allocate_written(Weights* weights, Error* error) noexcept nogil:
+    """The blocks of weights that the host writes."""
+    cdef const BlockRow* block
+    cdef int64_t i, k, w, storage
+    for i in range(weights.plan.blocks.count):
+        block = weights.records.block + weights.plan.blocks.first + i
+        for k in range(block.places.count):
+            storage = weights.records.place[block.places.first + k].storage
+            for w in range(weights.plan.written.count):
+                if (weights.records.weight_read[weights.plan.written.first + w].storage == storage
+                        and allocate(weights, i, error)):
+                    return error.status
+    return VKRT_OK
+
+
+cdef int write_weight(Weights* weights, const WeightReadRow* read, Reader* reader,
+                      Error* error) noexcept nogil:
+    """Reads, and packs, a weight straight into its memory."""
+    cdef Buffer* buffer = weights.handles.items[read.storage].buffer
+    cdef const StridedCopyRow* row = &read.copy.value
+    cdef StridedCopy copy
+    cdef Job plain, job, failed
+    memset(&plain, 0, sizeof(plain))
+    plain.source = <size_t>read.source
+    plain.offset = <size_t>read.offset
+    plain.nbytes = <size_t>read.nbytes
+    plain.target = <char*>buffer.memory.block.mapped + buffer.memory.offset
+    plain.name = weights.records.texts + read.name.first
+    if read.copy.is_there and make_strided_copy(
+            weights.records.integer + row.params.first, <size_t>row.params.count, row.itemsize,
+            row.rows, &copy, error):
+        return error.status
+    if make_job(&plain, <size_t>buffer.size, &copy if read.copy.is_there else NULL, 0, row.rows,
+                &job, error):
+        return error.status
+    if read_job(reader, &job, &failed, error):
+        return error.status
+    # Nothing else has written the block yet, so that neighbours in an atom come to no harm.
+    return flush_block(buffer.memory.block, buffer.memory.offset, buffer.size, error)
+
+
+cdef int load_weights(Weights* weights, Kernels* kernels, Reader* reader,
+                      Error* error) noexcept nogil:
+    cdef int64_t i
+    if weights.plan.is_eager:
+        for i in range(weights.plan.blocks.count):
+            if allocate(weights, i, error):
+                return error.status
+    if allocate_written(weights, error):
+        return error.status
+    for i in range(weights.plan.written.first,
+                   weights.plan.written.first + weights.plan.written.count):
+        if write_weight(weights, weights.records.weight_read + i, reader, error):
+            return error.status
+    return run_prepack(&weights.plan.prepack, weights.handles, weights.allocator, kernels, reader,
+                       allocate_weights, weights, error)
+
+
+cdef void close_weights(Weights* weights) noexcept nogil:
+    cdef int64_t i
+    for i in range(weights.import_count):
+        end_import(&weights.imports[i])
+    free(weights.imports)
+    if weights.records != NULL:
+        free_blocks(&weights.blocks)
+    memset(weights, 0, sizeof(weights[0]))

@@ -1,0 +1,196 @@
+"""What a file of a program consists of: its methods for one device or several, with executables.
+
+A compiled program has one, and so has a cached plan, which is that of one method for one device and
+refers to shaders and weights in other files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vkrt.dataclass import dataclass, replace
+from vkrt.executable.executable import RECORDS as EXECUTABLE_RECORDS
+from vkrt.executable.executable import Executable
+from vkrt.executable.memory import BLOCK_KINDS, MemoryFigures
+from vkrt.executable.records import ExecutionPlan
+from vkrt.hints import Any
+from vkrt.work.limits import IndexLimit, Limit, Read
+from vkrt.work.records import ReadArgument
+from vkrt.work.tensor import ITEMSIZE, ROLES, Constant, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleBinding:
+    """A binding of a shader, in descriptor set 0.
+
+    Attributes:
+        number: of the binding.
+        type: VkDescriptorType.
+    """
+
+    number: int
+    type: int
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A SPIR-V module that executables name.
+
+    Attributes:
+        name: of the shader.
+        sha256: of its bytes, in hexadecimal digits; "" where the file does not have them.
+        offset, nbytes: where it is in the file; 0 where it is not.
+        bindings: those that its code uses, in the order of their numbers.
+        push_bytes: of its push constants.
+        capabilities: of SPIR-V, by name.
+    """
+
+    name: str
+    sha256: str
+    offset: int
+    nbytes: int
+    bindings: tuple[ModuleBinding, ...]
+    push_bytes: int
+    capabilities: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ConstantMethod:
+    """A method that only returns numbers that the exporter was told.
+
+    Attributes:
+        name: of the method.
+        values: what it returns.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """A method for one device, at one shape of its inputs.
+
+    Attributes:
+        methods: the names of all methods of the program.
+        method: the name of this one.
+        inputs, outputs: as `vkrt.graph.graph.Graph` has them.
+        input_names, output_names: as `Graph` has them.
+        file_arena: as `Graph` has it.
+        executable: the method on the device.
+        limits, index_limits: as `vkrt.method.prepared.Prepared` has them.
+    """
+
+    methods: tuple[str, ...]
+    method: str
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    file_arena: int
+    executable: Executable
+    limits: tuple[Limit, ...]
+    index_limits: tuple[IndexLimit, ...]
+
+
+@dataclass(frozen=True)
+class CompiledShape:
+    """A method at one more shape of its inputs, over the weights and states that it has.
+
+    Attributes:
+        inputs: sizes of each input.
+        outputs: tensors of the sizes that they have then, or numbers.
+        execution: the commands of a run.
+        figures: bytes of device memory while it runs.
+        limits, index_limits: as those of a `MethodPlan`.
+    """
+
+    inputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[Any, ...]
+    execution: ExecutionPlan
+    figures: MemoryFigures
+    limits: tuple[Limit, ...]
+    index_limits: tuple[IndexLimit, ...]
+
+
+@dataclass(frozen=True)
+class CompiledMethod:
+    """A method for one device.
+
+    Attributes:
+        largest: the method at the shape that needs the most memory.
+        others: at further shapes.
+    """
+
+    largest: MethodPlan
+    others: tuple[CompiledShape, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the method."""
+        return self.largest.method
+
+    @property
+    def executables(self) -> tuple[Executable, ...]:
+        """At every shape, the largest first."""
+        return (self.largest.executable, *map(self._at, self.others))
+
+    def _at(self, shape: CompiledShape) -> Executable:
+        return replace(self.largest.executable, execution=shape.execution, figures=shape.figures)
+
+    def plan_at(self, shape: CompiledShape, executable: Executable) -> MethodPlan:
+        """The method at a further shape."""
+        inputs = tuple(replace(value, sizes=sizes) if isinstance(value, Tensor) else value
+                       for value, sizes in zip(self.largest.inputs, shape.inputs))
+        return replace(self.largest, inputs=inputs, outputs=shape.outputs, executable=executable,
+                       limits=shape.limits, index_limits=shape.index_limits)
+
+
+@dataclass(frozen=True)
+class CompiledTarget:
+    """The methods of a program for one device, and for those that it fits as well.
+
+    Attributes:
+        device: its name, for messages.
+        methods: in the order of the program.
+    """
+
+    device: str
+    methods: tuple[CompiledMethod, ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a compiled program consists of.
+
+    Attributes:
+        vkrt: version of what has compiled it.
+        program: name of the file that it was compiled from.
+        constants: the methods that only return numbers.
+        targets: at least one, each with the same methods.
+        modules: of the shaders that any of them names, by their names.
+    """
+
+    vkrt: str
+    program: str
+    constants: tuple[ConstantMethod, ...]
+    targets: tuple[CompiledTarget, ...]
+    modules: tuple[Module, ...]
+
+
+# Everything that such a file is made of, by name; a `Compiled` is the outermost record
+RECORDS: dict[str, type] = {cls.__name__: cls for cls in (
+    *EXECUTABLE_RECORDS, Compiled, CompiledMethod, CompiledShape, CompiledTarget, Constant,
+    ConstantMethod, Executable, IndexLimit, Limit, MethodPlan, Module, ModuleBinding, Read,
+    ReadArgument, Tensor)}
+# What annotations of these call a union, a name out of some, and anything
+UNIONS = {"Command": "DispatchCommand | CopyCommand | BarrierCommand"}
+ENUMS = {"BlockKind": BLOCK_KINDS, "Dtype": tuple(ITEMSIZE), "Role": ROLES}
+ANYTHING = ("None", "bool", "int", "float", "str", "tuple[Any, ...]", "ReadArgument", "Tensor")
+
+
+def shaders_of(executables: Iterable[Executable]) -> list[str]:
+    """Names of the shaders that executables need, each once."""
+    kernels = [kernel for executable in executables
+               for kernel in (*executable.execution.kernels, *executable.weights.prepack.kernels)]
+    return list(dict.fromkeys(kernel.shader for kernel in kernels))

@@ -1,0 +1,6 @@
+from collections.abc import Collection
+
+CAPABILITIES: dict[int, tuple[str, str | None]]
+
+def declared(spirv: bytes) -> list[int]: ...
+def check_capabilities(spirv: bytes, features: Collection[str], device: str) -> None: ...
