@@ -75,16 +75,25 @@ cdef int open_all(Method* method, Error* error) noexcept nogil:
     return VKRT_OK
 
 
+cdef int allocate_rest(Method* method, Error* error) noexcept nogil:
+    """The memory of everything but weights."""
+    if allocate_states(&method.states, error):
+        return error.status
+    return allocate_all(&method.arena, error)
+
+
 cdef int load_method(Method* method, Session* session, const CompiledMethodRow* row,
                      Error* error) noexcept nogil:
+    # Order "eager": everything is allocated before anything is packed.
+    cdef bint eager = row.largest.executable.weights.is_eager
     cdef int64_t i
     memset(method, 0, sizeof(method[0]))
     method.session, method.row = session, row
-    if (open_all(method, error)
-            or load_weights(&method.weights, &session.kernels, &session.reader, error)
-            or allocate_states(&method.states, error)
-            or reset_states(&method.states, &session.reader, error)
-            or allocate_all(&method.arena, error)):
+    if open_all(method, error) or eager and allocate_rest(method, error):
+        return error.status
+    if (load_weights(&method.weights, &session.kernels, &session.reader, error)
+            or not eager and allocate_rest(method, error)
+            or reset_states(&method.states, &session.reader, error)):
         return error.status
     for i in range(row.others.count + 1):
         if bind_execution(&method.executions[i], &method.kept, &method.arena, error):
