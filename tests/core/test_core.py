@@ -44,12 +44,14 @@ MOST = 1 << 20
 @needs_build
 def test_dtypes_are_those_of_tensors():
     core = ctypes.CDLL(str(ALONE))
-    core.vkrt_itemsize.restype = core.vkrt_device_dtype.restype = ctypes.c_int64
+    for function in (core.vkrt_itemsize, core.vkrt_device_dtype, core.vkrt_texel_format):
+        function.restype = ctypes.c_int64
     numbers = {name: ctypes.c_int64(number) for number, name in enumerate(ITEMSIZE)}
     for name, number in numbers.items():
         assert core.vkrt_itemsize(number) == ITEMSIZE[name]
         assert bool(core.vkrt_is_device_dtype(number)) == (name in DTYPES)
         assert core.vkrt_device_dtype(number) == numbers[device_dtype(name)].value
+        assert core.vkrt_texel_format(number) == TEXEL_FORMATS.get(name, 0)
 
 
 @pytest.mark.skipif(not (PACKAGE / "core/fit.pyx").exists(), reason="no sources are here")

@@ -15,9 +15,7 @@ from vkrt.core.given_up cimport watch_until_idle
 from vkrt.core.instance cimport release_instance, retain_instance
 from vkrt.core.live cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, count
 from vkrt.core.memory_types cimport reads_slowly, shares_memory
-from vkrt.core.physical cimport (
-    compute_family, has_extension, timestamp_bits, upload_family,
-)
+from vkrt.core.physical cimport compute_family, offers, timestamp_bits, upload_family
 from vkrt.core.process cimport stop_calls, unwatch, watch
 from vkrt.core.results cimport FORKED, check_result
 from vkrt.core.table cimport fill_device_table
@@ -32,10 +30,6 @@ cdef enum:
     ATTEMPTS = 100
     NAP = 10_000_000
     MAX_EXTENSIONS = 32
-
-
-cdef bint offers(const void* physical, const char* name) noexcept nogil:
-    return has_extension(<const Physical*>physical, name)
 
 
 cdef int start(Device* device, Instance* instance, const Physical* physical, VkDevice handle,

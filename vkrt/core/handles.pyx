@@ -217,6 +217,7 @@ cdef int room_for_view(Handles* handles, Error* error) noexcept nogil:
 cdef Block* block_of(const Handles* handles, const RangeRow* part, uint64_t* offset) noexcept nogil:
     """The block that a range is in, and where."""
     cdef const Buffer* buffer = handles.items[part.storage].buffer
+    offset[0] = 0
     if buffer == NULL or buffer.memory.block == NULL:
         return NULL
     offset[0] = buffer.memory.offset + handles.items[part.storage].offset + <uint64_t>part.offset
@@ -235,16 +236,12 @@ cdef int invalidate_range(const Handles* handles, const RangeRow* part,
                           Error* error) noexcept nogil:
     cdef uint64_t offset
     cdef Block* block = block_of(handles, part, &offset)
-    if block.coherent:
-        return VKRT_OK
     return invalidate_block(block, offset, part.nbytes, error)
 
 
 cdef int flush_range(const Handles* handles, const RangeRow* part, Error* error) noexcept nogil:
     cdef uint64_t offset
     cdef Block* block = block_of(handles, part, &offset)
-    if block.coherent:
-        return VKRT_OK
     return flush_block(block, offset, part.nbytes, error)
 
 

@@ -49,6 +49,8 @@ cdef extern int usable_devices "vkrt_usable_devices"(
     const Instance* instance, VkPhysicalDevice* found, int* number, Error* error) noexcept nogil
 cdef extern bint has_extension "vkrt_has_extension"(
     const Physical* physical, const char* name) noexcept nogil
+# The same, as `vkrt.core.features` asks for it (HasExtension); the data is a `Physical`.
+cdef extern bint offers "vkrt_offers"(const void* physical, const char* name) noexcept nogil
 # Refuses a device of a Vulkan before the least that vkrt works with.
 cdef extern int check_version "vkrt_check_version"(
     const Physical* physical, Error* error) noexcept nogil

@@ -1,14 +1,14 @@
 # cython: language_level=3
 
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.command cimport barrier, begin_commands, fill_buffer, update_buffer
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.handles cimport (
-    bind_handles, buffer_of, copy_to_range, host_address, make_handles,
+    bind_handles, buffer_of, flush_range, host_address, make_handles,
 )
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
@@ -94,29 +94,33 @@ cdef int send(Once* once, const Handles* handles, const RangeRow* part, const ch
 
 
 cdef int write_state(States* states, const StateTensorRow* state, Once* once, const char* data,
-                     Error* error) noexcept nogil:
+                     size_t nbytes, Error* error) noexcept nogil:
+    """Zeros everywhere, padding included, and then the bytes."""
     if host_address(states.handles, &state.range) != NULL:
-        # An empty value is all padding, which a copy of nothing leaves as it is.
         memset(host_address(states.handles, &state.range), 0, <size_t>state.range.nbytes)
-        return copy_to_range(states.handles, &state.range, data, <size_t>state.nbytes, error)
-    return send(once, states.handles, &state.range, data, <size_t>state.nbytes, error)
+        if nbytes > 0:
+            memcpy(host_address(states.handles, &state.range), data, nbytes)
+        return flush_range(states.handles, &state.range, error)
+    return send(once, states.handles, &state.range, data, nbytes, error)
 
 
 cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
                      Error* error) noexcept nogil:
     cdef Job job, failed
-    cdef int status = VKRT_OK
-    cdef char* value = <char*>calloc(<size_t>state.nbytes + 1, 1)
+    cdef int status
+    cdef char* value
+    if state.is_zero or state.nbytes == 0:
+        return write_state(states, state, once, NULL, 0, error)
+    value = <char*>malloc(<size_t>state.nbytes)
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
-    if not state.is_zero and state.nbytes > 0:
-        memset(&job, 0, sizeof(job))
-        job.source, job.offset = <size_t>state.source, <size_t>state.offset
-        job.nbytes, job.target = <size_t>state.nbytes, value
-        job.name = states.records.texts + state.name.first
-        status = read_job(reader, &job, &failed, error)
+    memset(&job, 0, sizeof(job))
+    job.source, job.offset = <size_t>state.source, <size_t>state.offset
+    job.nbytes, job.target = <size_t>state.nbytes, value
+    job.name = states.records.texts + state.name.first
+    status = read_job(reader, &job, &failed, error)
     if status == VKRT_OK:
-        status = write_state(states, state, once, value, error)
+        status = write_state(states, state, once, value, <size_t>state.nbytes, error)
     free(value)
     return status
 

@@ -14,7 +14,7 @@ from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.pieces cimport Job, make_job
 from vkrt.core.prepack cimport run_prepack
 from vkrt.core.reader cimport read_job
-from vkrt.core.records cimport BlockRow, StridedCopyRow, WeightReadRow
+from vkrt.core.records cimport Rows, StridedCopyRow, WeightReadRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
 
@@ -111,18 +111,24 @@ cdef int allocate_weights(void* data, int64_t number, Error* error) noexcept nog
     return allocate(<Weights*>data, number, error)
 
 
+cdef bint has_storage(const Weights* weights, int64_t number, int64_t storage) noexcept nogil:
+    """Whether a block has a place for a storage."""
+    cdef const Rows* places = &weights.records.block[weights.plan.blocks.first + number].places
+    cdef int64_t i
+    for i in range(places.first, places.first + places.count):
+        if weights.records.place[i].storage == storage:
+            return True
+    return False
+
+
 cdef int allocate_written(Weights* weights, Error* error) noexcept nogil:
     """The blocks of weights that the host writes."""
-    cdef const BlockRow* block
-    cdef int64_t i, k, w, storage
+    cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
+    cdef int64_t i, k
     for i in range(weights.plan.blocks.count):
-        block = weights.records.block + weights.plan.blocks.first + i
-        for k in range(block.places.count):
-            storage = weights.records.place[block.places.first + k].storage
-            for w in range(weights.plan.written.count):
-                if (weights.records.weight_read[weights.plan.written.first + w].storage == storage
-                        and allocate(weights, i, error)):
-                    return error.status
+        for k in range(weights.plan.written.count):
+            if has_storage(weights, i, written[k].storage) and allocate(weights, i, error):
+                return error.status
     return VKRT_OK
 
 
