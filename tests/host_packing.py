@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.compiled import transfers
 from vkrt.memory.packing import Packing
 from vkrt.memory.reader import Reader, Transfer
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import strided_copy
-from vkrt.runtime import transfers
 from vkrt.work.records import Prepack
 
 

@@ -64,6 +64,7 @@ KINDS = {
     "png": (b"\x89PNG\r\n\x1a\n", "a picture: that is an input of a run (--input)"),
     "wav": (b"RIFF\x24\0\0\0WAVEfmt ", "a sound: that is an input of a run (--input)"),
     "zip": (zipped("net.pte"), "a zip archive"),
+    "packed weights": (b"vkrtpack\1\0\0\0", "`vkrt compile`"),
     "ptd": (b"\x10\0\0\0FT01", "--data-path"),
     "nothing": (b"", "is empty"),
 }

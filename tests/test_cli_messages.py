@@ -260,7 +260,7 @@ def test_the_source_folder_says_that_it_is_in_the_way(tmp_path):
 
 def test_only_the_command_that_is_asked_for_is_imported():
     done = run(sys.executable, "-c", "import sys; from vkrt.cli import main as cli\n"
-               "try: cli.main(['pack', '--help'])\n"
+               "try: cli.main(['compile', '--help'])\n"
                "finally: print([n for n in sys.modules if n.startswith('vkrt.cli.')])")
-    assert "vkrt.cli.pack" in done.stdout and "vkrt.cli.run" not in done.stdout
+    assert "vkrt.cli.compile" in done.stdout and "vkrt.cli.run" not in done.stdout
     assert "vkrt.cli.info" not in done.stdout and "vkrt.cli.bench" not in done.stdout

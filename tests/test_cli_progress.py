@@ -172,7 +172,7 @@ COPIED = ["--weights", "copy", "--chunk", "4KiB"]
 @pytest.mark.parametrize(("command", "name", "words"), [
     ("run", "mlp", COPIED), ("bench", "mlp", [*COPIED, "--runs", "1"]),
     ("generate", "llama", [*COPIED, "--prompt", "w1", "--max-tokens", "1"]),
-    ("pack", "conv_mix", [])])
+    ("compile", "conv_mix", [])])
 def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_path):
     """On one there is a bar with every command that loads for long. It is gone before the command
     ends, and not there where the output is for a program or stderr is a file."""
@@ -180,7 +180,7 @@ def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_p
     model.write_bytes((MODELS / f"{name}.pte").read_bytes())
     if command == "generate":
         write_tokenizer(tmp_path)
-    part = "pack" if command == "pack" else "weights"
+    part = "pack" if command == "compile" else "weights"
     bars = []
     for terminal, further in ((True, []), (True, ["--json"]), (False, [])):
         screen = Terminal() if terminal else Screen()
@@ -239,17 +239,16 @@ def test_what_is_raised_ends_the_load(device, monkeypatch, weights):
 
 
 @pytest.mark.driver
-def test_progress_of_packing(device, tmp_path):
-    model, heard = tmp_path / "mlp.pte", []
-    model.write_bytes((MODELS / "mlp.pte").read_bytes())
-    packed = vkrt.pack(model, device=device, on_progress=lambda *words: heard.append(words))
-    assert [name for name, _, _ in heard] == ["pack"] * packed.weights
-    assert heard[-1] == ("pack", packed.nbytes, packed.nbytes)
+def test_progress_of_compiling(device, tmp_path):
+    out, heard = tmp_path / "mlp.vkx", []
+    done = vkrt.compile(MLP, out, device=device, on_progress=lambda *words: heard.append(words))
+    assert len(heard) > 1 and {name for name, _, _ in heard} == {"pack"}
+    assert heard[-1] == ("pack", done.weight_bytes, done.weight_bytes)
 
     def stop(name, done, total):
         raise ValueError("enough")
 
-    (tmp_path / "mlp.pte.vkpack").unlink()
+    out.unlink()
     with pytest.raises(ValueError, match="enough"):
-        vkrt.pack(model, device=device, on_progress=stop)
-    assert [path.name for path in tmp_path.iterdir()] == ["mlp.pte"]
+        vkrt.compile(MLP, out, device=device, on_progress=stop)
+    assert not any(tmp_path.iterdir())

@@ -58,23 +58,6 @@ def test_ways(options, device, tmp_path, exact_sizes):
 
 
 @driver
-def test_packed(device, tmp_path):
-    """Packed weights belong to the program together with its data files."""
-    path, data = split("conv_mix", tmp_path, 2)
-    done = vkrt.pack(path, device=device, data_path=data)
-    assert done.weights > 0 and vkrt.packer.check(path, data_path=data) == done.output
-    memory = run(path, data, device, "conv_mix")
-    assert any(f"read from {done.output}" in note for note in memory.notes)
-    with pytest.raises(vkrt.InputError, match="or its data"):
-        vkrt.pack(path, data[1], device=device, data_path=data)
-    # Other data for the same program: the same keys in another file.
-    other = tmp_path / "other.ptd"
-    other.write_bytes(w.external(sorted(named_data("conv_mix").items()), 256))
-    memory = run(path, other, device, "conv_mix")
-    assert any("is not used" in note for note in memory.notes)
-
-
-@driver
 def test_from_bytes(device, tmp_path):
     path, data = split("mlp", tmp_path, 2)
     run(path.read_bytes(), [item.read_bytes() for item in data], device, "mlp")
@@ -220,8 +203,7 @@ def test_command(capsys, tmp_path):
     assert main(["info", str(path), "--verify", *files]) == 0
     assert "constants have the bytes" in capsys.readouterr().out
     assert main(["run", str(path), *files]) == 0
-    assert main(["pack", str(path), *files]) == 0
-    assert main(["pack", str(path), "--check", *files]) in (0, 1)
+    assert main(["compile", str(path), *files]) == 0
     capsys.readouterr()
     assert main(["run", str(path)]) == 1
     assert "data_path" in capsys.readouterr().err

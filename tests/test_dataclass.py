@@ -32,9 +32,9 @@ def classes(request):
     return made_by(dataclasses), made_by(vkrt.dataclass)
 
 
-@pytest.mark.parametrize("before", [0, vkrt.dataclass.FEW], ids=["first", "later"])
+@pytest.mark.parametrize("before", [0, 1], ids=["first", "later"])
 def test_same_class(classes, before):
-    """As first objects, and as later ones, which a compiled function makes."""
+    """The first object compiles what makes it; later ones find that."""
     outcomes = []
     for made in classes:
         for number in range(before):
@@ -90,7 +90,7 @@ def test_fields_of_a_base_come_first():
     class Derived(Base):
         y: int = 3
 
-    for _ in range(vkrt.dataclass.FEW + 1):
+    for _ in range(2):
         made = Derived(1)
         assert (made.x, made.y, Base(2).x) == (1, 3, 2) and made != Base(1)
     assert vkrt.dataclass.asdict(made) == {"x": 1, "y": 3}

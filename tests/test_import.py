@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from support import MODELS, run_python
 
 import vkrt
-from vkrt import hints
 from vkrt.extensions import MODULES
 
 
@@ -35,7 +33,7 @@ def test_nothing_is_imported_early():
     nothing else."""
     loaded = run_python("import sys, vkrt; print(*sys.modules)").split()
     assert {name for name in loaded if name.startswith("vkrt.")} == {
-        "vkrt.errors", "vkrt.extensions", "vkrt.hints", "vkrt.version"}
+        "vkrt.errors", "vkrt.extensions", "vkrt.version"}
 
 
 def test_a_python_without_its_lock_is_refused():
@@ -81,15 +79,3 @@ def test_extension_modules_share_an_object():
 def test_every_extension_module_is_named(room):
     folder = Path(__file__).parent.parent / "vkrt" / room
     assert set(MODULES[room].split()) == {path.stem for path in folder.glob("*.pyx")}
-
-
-def test_annotations_bring_no_typing():
-    """Their names come from `vkrt.hints`, all but those that do something when a module runs."""
-    names = {name for name in vars(hints) if not name.startswith("_")}
-    files = {path for path in (Path(__file__).parent.parent / "vkrt").rglob("*.py")
-             if path.name not in ("hints.py", "spirv.py")}  # the build reads the second by itself
-    wrong = [f"{path}: {node.module}" for path in files
-             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-             if isinstance(node, ast.ImportFrom) and node.module == "typing"
-             and names & {alias.name for alias in node.names}]
-    assert len(files) > 100 and wrong == []

@@ -25,7 +25,7 @@ from vkrt.method import instances as method_instances
 from vkrt.method import loaded
 from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
-from vkrt.runtime.submission import UNFINISHED, settle_all
+from vkrt.runtime.unfinished import UNFINISHED, settle_all
 from vkrt.work.tensor import Constant, Tensor
 
 pytestmark = pytest.mark.driver

@@ -339,7 +339,7 @@ def test_binary_semaphores_where_the_host_has_a_part():
 
 
 @driver
-def test_a_run_that_fails_signals_all_the_same(monkeypatch):
+def test_a_run_that_fails_signals_all_the_same(on_host, monkeypatch):
     def fails(*arguments):
         raise ArithmeticError("no")
 
@@ -561,7 +561,7 @@ def test_a_state_that_is_torn_refuses_further_runs(device):
 
 
 @driver
-def test_an_error_that_is_kept_holds_nothing_of_the_device(monkeypatch):
+def test_an_error_that_is_kept_holds_nothing_of_the_device(on_host, monkeypatch):
     """The host destroys its device after the program is closed, whoever still has the error."""
     def fails(*arguments):
         raise ArithmeticError("no")

@@ -8,12 +8,10 @@ from support import MODELS, as_input
 
 import vkrt
 from vkrt.executable.formats import check_descriptors
-from vkrt.runtime import resources
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import pretend
 from vkrt.vk.resource import either
-from vkrt.work.tensor import Storage
 
 # What every device of Vulkan 1.1 has
 LEAST = {"maxPerStageDescriptorStorageBuffers": 4, "maxPerStageDescriptorSampledImages": 16,
@@ -101,14 +99,7 @@ def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(d
     assert not any("bytes lie in the host's memory" in note for note in memory.notes)
 
 
-@pytest.mark.driver
-def test_what_may_be_streamed_suits_both_queues(device, monkeypatch, exact_sizes):
-    """Buffers of two queues may need more than those of one: weights are planned for both."""
-    def asked(device, size, usage, shared=False):
-        return (size + 1000, 4096, 0b01) if shared else (size, 16, 0b11)
-
-    monkeypatch.setattr(resources, "buffer_requirements", asked)
-    needs = resources.requirements_of(device)
-    assert needs(Storage(0, "weight", 64, "float32")) == (1064, 4096, 0b01)
-    assert needs(Storage(1, "activation", 64, "float32")) == (64, 16, 0b11)
+def test_what_may_be_streamed_suits_both_queues():
+    """Buffers of two queues may need more than those of one: weights are planned for both. The
+    profile of an AMD device has such buffers."""
     assert either((64, 256, 0b110), (80, 16, 0b011)) == (80, 256, 0b010)

@@ -121,19 +121,6 @@ def test_a_load_that_fails_takes_nothing_along(device, reference):
         check(program, reference, "decode", "encode")
 
 
-def test_packed(device, reference, tmp_path):
-    """Weights of a file of packed ones are shared as those of the program are."""
-    path = tmp_path / "coder.pte"
-    path.write_bytes((MODELS / "coder.pte").read_bytes())
-    packed = vkrt.pack(path, device=device, storage="buffer")
-    for weights in ("auto", "copy"):
-        with vkrt.load(path, device, weights=weights, storage="buffer") as program:
-            check(program, reference, "encode", "decode")
-            assert program.memory.measured_peak == program.memory.planned_peak
-            assert weights == "auto" or program.memory.shared > 0
-    assert packed.skipped == {}
-
-
 def test_side_by_side(device, reference):
     """Two threads, a method each, over the same weights."""
     failures = []

@@ -233,8 +233,6 @@ def test_commands(name, command, note, shown, folder, device, monkeypatch, capsy
             if word.endswith((".pte", ".json")):
                 need_model(word)
     monkeypatch.chdir(folder)
-    if "--check" in arguments:
-        cli.main(["pack", arguments[1]])
     for word in arguments:
         if word.endswith(".vkx"):
             cli.main(["compile", f"{Path(word).stem}.pte"])

@@ -123,7 +123,7 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
 
     def run(**options):
         with Device.open() as device, vkrt.load(MODELS / f"{name}.pte", device, storage=storage,
-                                                packed="off", **options) as program:
+                                                **options) as program:
             program.run(*(np.zeros(info.sizes, info.dtype) for info in program.metadata().inputs))
             peak = program.memory.planned_peak
         messages = validation_messages()

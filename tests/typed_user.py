@@ -21,9 +21,7 @@ def loading(path: str) -> vkrt.Program:
     needs: vkrt.Requirements = vkrt.required_features(path, weights="auto")
     print(needs.api_version, needs.queue, needs.features, needs.optional_features)
     print(needs.extensions, needs.optional_extensions)
-    packed: vkrt.Packed = vkrt.pack(path, path + ".vkpack", storage="auto", on_progress=on_progress)
-    print(packed.output, packed.device, packed.storage, packed.weights, packed.nbytes)
-    print(packed.file_bytes, packed.skipped, vkrt.verify(path), vkrt.__version__)
+    print(vkrt.verify(path), vkrt.__version__)
     return vkrt.load(path, "llvmpipe", storage="auto", memory_budget="smallest", chunk=1 << 20,
                      data_path=[path + ".ptd"], on_progress=on_progress)
 

@@ -8,6 +8,7 @@
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vkrt import extensions
 from vkrt.errors import (
@@ -27,7 +28,6 @@ from vkrt.errors import (
     VkrtError,
     VulkanError,
 )
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from vkrt.method.profile import Profile, ProfileStep
     from vkrt.method.run import Run
     from vkrt.method.states import State
-    from vkrt.packer import Packed, pack
     from vkrt.plan.options import LoadOptions
     from vkrt.program import Program
     from vkrt.report.memory import MemoryReport, Phase
@@ -70,7 +69,6 @@ __all__ = [
     "Method",
     "MethodMetadata",
     "PackageError",
-    "Packed",
     "Phase",
     "PipelineError",
     "Profile",
@@ -91,7 +89,6 @@ __all__ = [
     "devices",
     "generate",
     "load",
-    "pack",
     "required_features",
     "verify",
 ]
@@ -105,7 +102,6 @@ _LAZY = {
     "vkrt.method.profile": ("Profile", "ProfileStep"),
     "vkrt.method.run": ("Run",),
     "vkrt.method.states": ("State",),
-    "vkrt.packer": ("Packed", "pack"),
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.loading": ("load",),
     "vkrt.program": ("Program",),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.files import Files
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
@@ -17,7 +16,6 @@ from vkrt.work.records import WorkList
 if TYPE_CHECKING:
     from vkrt import pte
     from vkrt.method.planned import Planned
-    from vkrt.packed.sidecar import Sidecar
 
 
 class Description:
@@ -42,7 +40,6 @@ class Description:
         self.source = self.sources[0]
         if at_once:
             self._files.read()
-        self._packed: dict[str, Sidecar] = {}
         self._graphs: dict[str, Graph] = {}
 
     @property
@@ -109,23 +106,11 @@ class Description:
         from vkrt.method.planned import Planned
         from vkrt.method.prepare import prepare
 
-        prepared = prepare(self.graph(method), device, self.sources, options,
-                           self.packed(options).apply)
+        prepared = prepare(self.graph(method), device, self.sources, options)
         prepared.close()
         assert isinstance(prepared.plan, Planned)
         return prepared.plan
 
-    def packed(self, options: LoadOptions) -> Sidecar:
-        """The file of packed weights, found and checked on first use; goes with the description."""
-        from vkrt.packed.sidecar import Sidecar
-
-        option = os.fspath(options.packed)
-        if option not in self._packed:
-            self._packed[option] = Sidecar.find(option, self.sources)
-        return self._packed[option]
-
     def close(self) -> None:
         """Lets go of the files. Graphs stay usable for their metadata."""
-        for packed in self._packed.values():
-            packed.close()
         self._files.close()

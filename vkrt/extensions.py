@@ -9,28 +9,25 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
 from vkrt.errors import PackageError
 
 # Room -> its extension modules, as the room's meson.build has them
 MODULES = {
-    "executable": "fit flat",
-    "executorch": "bridge",
-    "memory": "fetched packing reader source strategies",
-    "runtime": ("compute_graph handover host_calls pipelines prepack profiling pruning recording "
-                "resources state_memory streaming submission uploaders weights"),
+    "executable": "fit flat rows",
+    "memory": "fetched packing reader sha256 source strategies",
+    "runtime": ("compute_graph external handles host_calls pipelines pruning state_memory "
+                "streaming unfinished weights"),
     "vk": ("batch cache_data capability check command device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "
            "private_file resource timeline_semaphore timestamps"),
 }
-# The module after which the shared object is named; the bridge is in C++, and has one of its own.
+# The module after which the shared object is named
 SHARED_OBJECT = "vkrt._extensions"
-_SHARED_OBJECTS = {
-    f"vkrt.{room}.{name}": "vkrt.executorch._executorch" if room == "executorch" else SHARED_OBJECT
-    for room, names in MODULES.items() for name in names.split()}
+_NAMES = {f"vkrt.{room}.{name}" for room, names in MODULES.items() for name in names.split()}
 
 
 class _Finder:
@@ -39,10 +36,9 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None,
                   ) -> ModuleSpec | None:
-        shared_object = _SHARED_OBJECTS.get(name)
-        if shared_object is None:
+        if name not in _NAMES:
             return None
-        file = file_of(shared_object)
+        file = shared_object()
         if file is None:
             folder = os.path.dirname(__file__)
             raise PackageError(
@@ -55,15 +51,11 @@ class _Finder:
 
 
 @cache
-def file_of(shared_object: str) -> str | None:
-    """Where a shared object is, e.g. "vkrt._extensions"; None where there is none. In an editable
-    install it lies elsewhere than the sources."""
-    room = import_module(shared_object.rpartition(".")[0])
-    for finder in sys.meta_path:
-        found = finder.find_spec(shared_object, room.__path__)
-        if found is not None:
-            return found.origin
-    return None
+def shared_object() -> str | None:
+    """The file of the shared object; None where there is none. In an editable install it lies
+    elsewhere than the sources."""
+    found = find_spec(SHARED_OBJECT)
+    return None if found is None else found.origin
 
 
 def install() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.hints import TYPE_CHECKING, Any
-from vkrt.late import re
 from vkrt.memory.source import Source
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ def _mistaken(source: Source, identifier: bytes) -> str:
         return mistaken(source.name, bytes(data[:HEAD_BYTES]), identifier)
 
 
-PACKED = ".vkpack"
-
-
 # What a compiled program begins with, see `vkrt.compiled.file`
 COMPILED_MAGIC = b"vkrtexe\0"
 
@@ -52,11 +49,6 @@ def is_compiled(source: Any) -> bool:
         return False
     with open(source, "rb") as file:
         return file.read(len(COMPILED_MAGIC)) == COMPILED_MAGIC
-
-
-def packed_beside(program: str) -> str:
-    """The name of the file of packed weights that belongs to a program's file."""
-    return program + PACKED
 
 
 def data_files(data_path: Any) -> tuple[Any, ...]:
@@ -174,7 +166,7 @@ def verify(source: Any, data_path: Any = None) -> int:
 def sha256_of(source: Source, span: pte.Span | None = None) -> str:
     """The sha256 of some bytes of a source, or of all, in hexadecimal; gives the pages back behind
     it."""
-    import hashlib  # with OpenSSL behind it: only where it is needed
+    import hashlib  # faster than `vkrt.memory.sha256`, and larger
 
     first, end = (span.offset, span.end) if span is not None else (0, source.nbytes)
     digest = hashlib.sha256()

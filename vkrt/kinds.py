@@ -38,7 +38,7 @@ KINDS: tuple[tuple[str, Callable[[bytes], bool], str], ...] = (
     ("a file of constants (.ptd)", lambda head: head[4:8] == b"FT01",
      "name its program, and this file as its data (data_path=, --data-path)"),
     ("a file of packed weights (.vkpack)", _begins(b"vkrtpack"),
-     "name its program, and this file as packed= (--packed)"),
+     "these are no longer used; `vkrt compile` makes a file that loads with its weights packed"),
     ("a compiled program (.vkx)", _begins(b"vkrtexe\0"),
      "load and run it like a program; what is made of a program is made of its .pte file"),
     ("a GGUF model", _begins(b"GGUF"), EXPORT),

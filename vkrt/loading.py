@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.plan.memory_plan import DEFAULT_CHUNK
 from vkrt.plan.options import LoadOptions
 from vkrt.program import Program
@@ -14,8 +14,7 @@ from vkrt.report.stopwatch import OnProgress
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
-         packed: str | os.PathLike[str] = "auto", winograd: str = "auto",
-         fusions: str = "on", specialize: str = "few",
+         winograd: str = "auto", fusions: str = "on", specialize: str = "few",
          pipeline_cache: str | os.PathLike[str] = "auto",
          plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK, data_path: Any = None,
@@ -47,10 +46,6 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             or "auto".
         keep_cached: whether the system's cache may keep what was copied from the file (default:
             only where the file is small beside the machine's memory).
-        packed: the file of packed weights, "off", or "auto" for the one beside the program, which
-            `vkrt.pack` made. A file that does not fit or is damaged is ignored, and
-            `Program.memory.notes` says why. Where the program has another time of change than when
-            it was packed (a copy of it), all of it is read once to compare.
         winograd: whether 3x3 convolutions run in Winograd's transformed domain, with a quarter of
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
@@ -97,5 +92,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        packed=packed, winograd=winograd, fusions=fusions, specialize=specialize,
-        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path, on_progress)
+        winograd=winograd, fusions=fusions, specialize=specialize, pipeline_cache=pipeline_cache,
+        plan_cache=plan_cache), data_path, on_progress)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from vkrt.description import Description
 from vkrt.errors import ClosedError, InputError, PipelineError, UnsupportedError
@@ -16,7 +17,6 @@ from vkrt.executable.lending import Semaphore
 from vkrt.executable.program import MethodPlan
 from vkrt.files import is_compiled
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.method.arguments import MethodMetadata, metadata_of
 from vkrt.method.device_bound import DeviceBound
@@ -250,7 +250,7 @@ class Program(DeviceBound):
         if isinstance(description, Description):
             graph = description.graph(name)
             self._report.stopwatch.mark("build the graph")
-            self._add(graph, packed=description.packed(options))
+            self._add(graph)
             return
         self._add_prepared(description.prepare(name, self._device, options), description.whole)
 

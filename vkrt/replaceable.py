@@ -10,9 +10,9 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 from vkrt.errors import InputError
-from vkrt.hints import BinaryIO
 
 # So many bytes of a file show what it is.
 HEAD_BYTES = 256

@@ -7,12 +7,12 @@ follows from the shaders that its operators become, and from how its weights are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
 from vkrt.vk.capability import CAPABILITIES

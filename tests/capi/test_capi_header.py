@@ -64,6 +64,21 @@ def test_the_library_needs_no_python():
     assert abi and f"soname: [libvkrt.so.{abi[1]}]" in said
 
 
+# Where they are symbols of other libraries than these, a libc has them, too.
+LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+def test_the_library_needs_nothing_but_libc():
+    """Without Python and without the library of C++; it takes 500 kB at most."""
+    if shutil.which("readelf") is None or sys.platform != "linux":
+        pytest.skip("no readelf")
+    said = subprocess.run(["readelf", "-d", folder() / LIBRARY], text=True, capture_output=True,
+                          check=True).stdout
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", said))
+    assert {name for name in needed if not name.startswith(("ld-", "libc."))} <= LIBRARIES
+    assert (folder() / LIBRARY).stat().st_size <= 500_000
+
+
 def test_numbers_are_those_of_the_header():
     """Codes and dtypes, which Python has once more."""
     numbers = {name: int(number) for name, number in re.findall(r"(VKRT_\w+) = (\d+)", HEADER)}

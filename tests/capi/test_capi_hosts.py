@@ -30,26 +30,47 @@ def host(name, tmp_path):
     return build(HOSTS / f"{name}.c", tmp_path / name, "-D_GNU_SOURCE", "-lpthread")
 
 
-def test_sources_and_errors(tmp_path):
+def program(tmp_path, name, is_compiled, **options):
+    """A program, or what it is compiled to."""
+    path = MODELS / f"{name}.pte"
+    if not is_compiled:
+        return path
+    vkrt.compile(path, tmp_path / f"{name}.vkx", **options)
+    return tmp_path / f"{name}.vkx"
+
+
+# Whether hosts have the program itself, which Python runs, or what it is compiled to
+either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"])
+
+
+@either
+def test_sources_and_errors(is_compiled, tmp_path):
     """A program from a path, memory and a part of a file; errors; nothing of the host's changed."""
-    said = run(host("sources", tmp_path), MODELS / "mlp.pte").splitlines()
+    path = program(tmp_path, "mlp", is_compiled, weights="copy")
+    said = run(host("sources", tmp_path), path).splitlines()
     assert said[0].startswith("version ") and said[1:] == ["sources -0.0133199", "errors", "forks"]
 
 
-def test_calls(tmp_path):
-    said = run(host("calls", tmp_path), MODELS / "conv-dyn.pte", MODELS / "buffers.pte")
+@either
+def test_calls(is_compiled, tmp_path):
+    shapes = [[(1, 3, 30, 40)], [(1, 3, 16, 20)]]
+    said = run(host("calls", tmp_path),
+               program(tmp_path, "conv-dyn", is_compiled, shapes=shapes),
+               program(tmp_path, "buffers", is_compiled))
     assert said.split("\n") == ["dynamic 5120 of 19200 bytes", "states 289 bytes", "callbacks",
                                 "options", "threads", ""]
 
 
-def test_a_host_s_own_device(tmp_path):
+@either
+def test_a_host_s_own_device(is_compiled, tmp_path):
     probe = tmp_path / "probe.c"
     probe.write_text("#include <vulkan/vulkan.h>\nint main(void) { return 0; }\n")
     if subprocess.run([CC, str(probe), "-o", str(tmp_path / "probe"), "-lvulkan"],
                       capture_output=True).returncode:
         pytest.skip("no headers of Vulkan")
     made = build(HOSTS / "device.c", tmp_path / "device", "-lvulkan")
-    assert run(made, MODELS / "mlp.pte").split() == ["runs", "-0.197427"]
+    path = program(tmp_path, "mlp", is_compiled, weights="copy")
+    assert run(made, path).split() == ["runs", "-0.197427"]
 
 
 def test_without_a_home_the_message_says_what_to_do(tmp_path):
@@ -57,6 +78,7 @@ def test_without_a_home_the_message_says_what_to_do(tmp_path):
     done = subprocess.run([made, MODELS / "mlp.pte"], text=True, capture_output=True, timeout=60,
                           env=environment(VKRT_HOME=str(tmp_path)))
     assert done.returncode == 1 and "vkrt" in done.stdout and str(tmp_path) in done.stdout
+    assert "mlp.pte is no compiled program (.vkx), and others need Python" in done.stdout
 
 
 def test_a_host_that_ends_python_and_starts_another(tmp_path):
@@ -148,11 +170,11 @@ def test_a_python_that_runs_is_joined(kind):
     assert run_python(joining(kind)).split() == ["0", "0"]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("code_of", INTERNAL), ("text_of", 7)])
+@pytest.mark.parametrize(("name", "expected"), [("code_of", INTERNAL), ("text_of", 5)])
 def test_an_error_that_cannot_be_described_is_one(name, expected):
     """As where there is no memory left for its text. Without it there is still its code."""
     code = f"import vkrt.capi._capi as calls; calls.{name} = None\n" + textwrap.dedent(
-        joining("CDLL").replace("mlp.pte", "none.pte"))
+        joining("CDLL").replace("mlp.pte", "mlp.npz"))
     assert run_python(code) == f"{expected} an error that could not be described\n"
 
 

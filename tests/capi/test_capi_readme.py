@@ -13,6 +13,7 @@ import pytest
 from c_hosts import build, environment, flags, needs_compiler, run
 from support import MODELS
 
+import vkrt
 from vkrt.capi.config import LIBRARY, folder
 
 ROOT = Path(__file__).parent.parent.parent
@@ -37,6 +38,20 @@ def test_examples(path, code, command, call, output, tmp_path):
     subprocess.run(shlex.split(command), cwd=tmp_path, check=True)
     done = subprocess.run(call, cwd=tmp_path, env=environment(), text=True, capture_output=True,
                           check=True)
+    assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
+
+
+def test_the_example_with_a_compiled_program(tmp_path):
+    """It prints the same, without Python."""
+    _, code, command, call, output = next(example for example in EXAMPLES
+                                          if example[0].parent.name == "capi")
+    assert "tests/models/mlp.pte" in code
+    (tmp_path / "host.c").write_text(code.replace("tests/models/mlp.pte", "mlp.vkx"))
+    vkrt.compile(MODELS / "mlp.pte", tmp_path / "mlp.vkx")
+    command = command.replace("$(vkrt-config --cflags --libs)", shlex.join(flags()))
+    subprocess.run(shlex.split(command), cwd=tmp_path, check=True)
+    done = subprocess.run(call, cwd=tmp_path, env=environment(VKRT_HOME="/nowhere"), text=True,
+                          capture_output=True, check=True)
     assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
 
 

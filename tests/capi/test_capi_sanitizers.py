@@ -1,8 +1,9 @@
 """Hosts in C under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
 
-The hosts and the library's C are compiled with them. In the extension modules and in drivers, which
-are not, they see what goes through malloc, free and the functions of the C library: also Python's
-objects, which come from malloc here. leaks.txt says which leaks are let pass.
+The hosts and the library's own C are compiled with them. In the core (for that see
+test_compiled_sanitizers.py), in the extension modules and in drivers, which are not, they see what
+goes through malloc, free and the functions of the C library: also Python's objects, which come from
+malloc here. leaks.txt says which leaks are let pass.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from c_hosts import CC, environment, needs_compiler, run
 from support import MODELS, need_model
 
 import vkrt
+from vkrt.capi.config import folder as folder_of_library
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -45,14 +47,18 @@ def options(leaks):
             "PYTHONMALLOC": "malloc"}
 
 
-def compiled(target, *sources):
-    """Whether a host is there now, with the library's C in it."""
+def compiled(target, *sources, more=()):
+    """Whether a host is there now, with the library's C in it.
+
+    Args:
+        more: what is linked behind that.
+    """
     assert CC is not None
     done = subprocess.run(
         [CC, *map(str, sources), "-o", str(target), *OPTIONS,
          f'-DVKRT_VERSION="{vkrt.__version__}"',
          f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"', f"-I{CAPI}",
-         f"-I{sysconfig.get_paths()['include']}", "-ldl", "-lpthread"],
+         f"-I{sysconfig.get_paths()['include']}", *more, "-ldl", "-lpthread"],
         capture_output=True, text=True)
     return done.returncode == 0
 
@@ -79,7 +85,8 @@ def check(tmp_path_factory, source, *words):
     made = folder / f"sane-{source.stem}"
     if not made.exists():
         library = [CAPI / name for name in ("calls.c", "home.c", "python.c")]
-        assert compiled(made, source, HERE / "hosts" / "keep.c", *library)
+        assert compiled(made, source, HERE / "hosts" / "keep.c", *library,
+                        more=[folder_of_library() / "libvkrt.a"])
     return run(made, *words, **options(leaks))
 
 

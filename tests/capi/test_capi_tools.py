@@ -49,6 +49,22 @@ def test_speech(tmp_path):
                     for start, end in borders.reshape(-1, 2).tolist()]
 
 
+def test_ids_of_a_language_model(tmp_path):
+    """A compiled program, without Python, in steps of the sizes that it is compiled for."""
+    out = tmp_path / "llama.vkx"
+    vkrt.compile(MODELS / "llama.pte", out, shapes=[[(1, 1), (1,)], [(1, 2), (1,)]])
+    prompt, expected = [7, 33, 20, 5, 9], []
+    with vkrt.load(MODELS / "llama.pte") as program:
+        ids = list(prompt)
+        for _ in range(6):
+            program.reset_state()
+            logits = program.run(np.array([ids]), np.array([0]))[0]
+            expected.append(int(logits.reshape(-1, logits.shape[-1])[-1].argmax()))
+            ids.append(expected[-1])
+    said = run(host("generate", tmp_path), out, 6, *prompt, VKRT_HOME="/nowhere")
+    assert list(map(int, said.split())) == expected
+
+
 def test_speech_refuses_other_files(tmp_path):
     made = host("speech", tmp_path)
     write_wav(tmp_path / "fast.wav", np.zeros(99), rate=44100)

@@ -56,6 +56,7 @@ static Job job_of(size_t offset, size_t nbytes, char *target) {
     job.nbytes = nbytes;
     job.target = target;
     job.name = "weight";
+    job.name_bytes = 6;
     return job;
 }
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from core_build import GENERATED, needs_build
+from core_build import GENERATED, GENERATED_CALLS, needs_build
 
 # A function or a variable of another module, which an import fills in
 IMPORTED = re.compile(r"^static .*\(\*(__pyx_f_\w+)\)\(.*/\*proto\*/$|"
@@ -27,7 +27,7 @@ def needs_init(text: str) -> list[str]:
 
 
 @needs_build
-@pytest.mark.parametrize("path", GENERATED, ids=[path.name for path in GENERATED])
+@pytest.mark.parametrize("path", [*GENERATED, *GENERATED_CALLS], ids=lambda path: path.name)
 def test_nothing_waits_for_an_init(path):
     assert needs_init(path.read_text()) == []
 

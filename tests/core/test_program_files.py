@@ -14,14 +14,14 @@ from program_samples import program_of, samples
 import vkrt
 from vkrt.compiled.file import HEAD
 from vkrt.dataclass import replace
-from vkrt.executable import flat
+from vkrt.executable import flat, rows
 from vkrt.executable.program import CompiledShape
 from vkrt.files import COMPILED_MAGIC
 
 HERE = Path(__file__).parent
 CORE = Path(vkrt.__file__).parent / "core"
-PARTS = ("check", "check_border", "check_commands", "check_weights", "dtypes", "flat", "program",
-         "strided_copy")
+PARTS = ("check", "check_border", "check_commands", "check_weights", "dtypes", "file", "flat",
+         "program", "strided_copy")
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # Of a file before its records, more than any of these programs has, and damaged files for each
 DATA_BYTES = 1 << 20
@@ -66,7 +66,7 @@ def write_program(path: Path, number: int) -> None:
     modules = tuple(replace(m, offset=HEAD.size, nbytes=4, sha256="0") for m in program.modules)
     program = replace(program, modules=modules,
                       targets=(replace(target, methods=(method,)),) * 2)
-    records = flat.to_bytes(program)
+    records = rows.to_bytes(program)
     start = HEAD.size + DATA_BYTES
     path.write_bytes(HEAD.pack(COMPILED_MAGIC, flat.PROGRAM_FILE_VERSION, 0, start, len(records))
                      + bytes(DATA_BYTES) + records)

@@ -20,6 +20,9 @@ from vkrt.device.policy import policy_of
 NAMES = ("mlp", "elementwise", "quantized_mlp", "kept_attention", "unet_small", "mlp-fp16", "kept",
          "conv_mix", "quantized_pictures", "lstm_cell", "superres_small", "llama_static")
 
+# Of a `Host` that is asked nothing, as vkrt/core/host_kernel.pxd has it: five pointers
+HOST_BYTES = 40
+
 pytestmark = [pytest.mark.driver, needs_build]
 
 
@@ -39,15 +42,20 @@ def core():
 
 
 @contextmanager
-def opened(core, path, method="forward"):
-    """A runner, and a function that makes sure of a status."""
+def opened(core, path, method="forward", host=None):
+    """A runner, and a function that makes sure of a status.
+
+    Args:
+        host: a pointer to the core's `Host`; None for one that is asked nothing.
+    """
     error, runner = Error(), ctypes.c_void_p()
 
     def check(status):
         assert status == 0, (status, error.text)
 
-    check(core.vkrt_open_runner(str(path).encode(), 0, method.encode(), ctypes.byref(runner),
-                                ctypes.byref(error)))
+    check(core.vkrt_open_hosted_runner(str(path).encode(), 0, method.encode(),
+                                       host or bytes(HOST_BYTES), ctypes.byref(runner),
+                                       ctypes.byref(error)))
     try:
         yield runner, check, ctypes.byref(error)
     finally:
@@ -119,6 +127,21 @@ def test_weights_that_come_in_other_ways(core, options, tmp_path):
     with opened(core, out) as program:
         for outputs in expected:
             same_bits(run_once(core, program, inputs, outputs), outputs)
+        assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
+
+
+@pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "smallest"},
+                                     {"weights": "stream", "stream_lookahead": 0}], ids=str)
+@pytest.mark.parametrize("name", ["unet_small", "kept_attention", "llama_static", "branches"])
+def test_streamed_weights(core, name, options, tmp_path):
+    """They come anew in every run, through a pool of their own."""
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / f"{name}.pte", out, **options)
+    inputs, expected = runs(out)
+    with opened(core, out) as program:
+        for outputs in expected:
+            found = run_once(core, program, as_on_device(inputs), as_on_device(outputs))
+            same_bits(as_told(found, outputs), outputs)
         assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
 
 

@@ -23,7 +23,7 @@ from support import model_folders
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.executable import executable as executables
-from vkrt.executable import flat
+from vkrt.executable import flat, rows
 from vkrt.executable.executable import RECORDS, Executable
 from vkrt.executable.records import DispatchCommand
 from vkrt.graph.graph import Graph, Node
@@ -61,10 +61,10 @@ def test_every_program(path):
                 made = planned_in(lower(graph, target(storage)))
             except UnsupportedError:
                 break
-            data = flat.to_bytes(program_of(made))
+            data = rows.to_bytes(program_of(made))
             found = flat.File(data, SOURCES, 0).read()
             assert executable_of(found) == made
-            assert flat.to_bytes(found) == data
+            assert rows.to_bytes(found) == data
         assert contents(graph) == before
 
 
@@ -77,7 +77,7 @@ def test_samples_have_everything():
     assert any(sample.states.tensors for sample in samples())
     assert any(s.host is not None for sample in samples() for s in sample.execution.submissions)
     for sample in samples():
-        assert executable_of(flat.File(flat.to_bytes(program_of(sample)), 1, 0).read()) == sample
+        assert executable_of(flat.File(rows.to_bytes(program_of(sample)), 1, 0).read()) == sample
 
 
 def test_records_are_frozen():
@@ -196,7 +196,7 @@ def test_what_cannot_be(way, value, words):
         if bad == sample:
             continue
         tried += 1
-        data = flat.to_bytes(program_of(bad, modules_of(sample)))
+        data = rows.to_bytes(program_of(bad, modules_of(sample)))
         with pytest.raises(FormatError, match=words):
             flat.File(data, 1, 0).read()
     assert tried
@@ -207,7 +207,7 @@ def test_damaged_files_with_right_checksums(number):
     """They are refused, or have one encoding; there is no error of another kind."""
     chance = random.Random(f"executables {number}")
     refused = 0
-    files = [flat.to_bytes(program_of(sample)) for sample in samples()]
+    files = [rows.to_bytes(program_of(sample)) for sample in samples()]
     for _ in range(2500):
         data = bytearray(chance.choice(files))
         place = chance.randrange(flat.HEADER_BYTES, len(data) - 8) // 8 * 8
@@ -221,5 +221,5 @@ def test_damaged_files_with_right_checksums(number):
         except FormatError:
             refused += 1
         else:
-            assert flat.to_bytes(found) == bad
+            assert rows.to_bytes(found) == bad
     assert 1000 < refused < 2500

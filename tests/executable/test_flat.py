@@ -12,7 +12,7 @@ from program_samples import program_of, samples, with_checksum
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError
-from vkrt.executable import flat
+from vkrt.executable import flat, rows
 from vkrt.executable.program import ConstantMethod, Module
 from vkrt.work.records import ReadArgument
 from vkrt.work.tensor import ITEMSIZE, Constant, Tensor
@@ -24,7 +24,7 @@ TENSOR = Tensor((2, 3), "float32", "float64", Constant(64, 24, "int64", "key", 1
 
 
 def file_of(*values: Any) -> bytes:
-    return flat.to_bytes(program_of(samples()[0], constants=[ConstantMethod("values", values)]))
+    return rows.to_bytes(program_of(samples()[0], constants=[ConstantMethod("values", values)]))
 
 
 def values_in(data: bytes) -> tuple[Any, ...]:
@@ -35,7 +35,7 @@ def test_round_trip():
     data = file_of(*VALUES)
     assert values_in(data) == VALUES
     assert [*map(type, values_in(data))] == [*map(type, VALUES)]
-    assert flat.to_bytes(flat.File(data, 1, 0).read()) == data
+    assert rows.to_bytes(flat.File(data, 1, 0).read()) == data
     assert math.isnan(values_in(file_of(math.nan))[0])
 
 
@@ -135,7 +135,7 @@ def test_every_word_counts():
             except FormatError:
                 refused += 1
             else:
-                assert flat.to_bytes(found) == bad
+                assert rows.to_bytes(found) == bad
     assert refused > 500
 
 
@@ -144,7 +144,7 @@ def test_errors_name_the_word():
     bad = replace(sample, weights=replace(sample.weights, upload_bytes=-1))
     with pytest.raises(FormatError, match=r"^CompiledMethod 0, largest\.executable\.weights\."
                                           r"upload_bytes: -1, expected bytes$"):
-        flat.File(flat.to_bytes(program_of(bad)), 1, 0).read()
+        flat.File(rows.to_bytes(program_of(bad)), 1, 0).read()
 
 
 @pytest.mark.parametrize("change, words", [
@@ -158,13 +158,13 @@ def test_modules_that_cannot_be(change, words):
     modules: tuple[Module, ...] = program_of(sample).modules
     bad = [replace(module, **change) for module in modules]
     with pytest.raises(FormatError, match=words):
-        flat.File(flat.to_bytes(program_of(sample, bad)), 1, 0).read()
+        flat.File(rows.to_bytes(program_of(sample, bad)), 1, 0).read()
 
 
 def test_weights_of_a_compiled_program_lie_before_its_records():
     sample = next(sample for sample in samples() if sample.weights.written)
     modules = [replace(m, offset=32, nbytes=4) for m in program_of(sample).modules]
-    data = flat.to_bytes(program_of(sample, modules))
+    data = rows.to_bytes(program_of(sample, modules))
     end = max(read.offset + read.nbytes for read in sample.weights.written)
     flat.File(data, 1, end).read()
     with pytest.raises(FormatError, match=f"WeightRead .*, expected a part of a file of {end - 1}"):

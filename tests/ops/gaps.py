@@ -57,7 +57,7 @@ class SparseWeights(Weights):
                        if block.kind == "weight" and device.unified for place in block.places]
 
     def allocate_early(self) -> None:
-        self._allocate_all()
+        self.allocate_pool()
         for _, gap in self.gaps():
             gap[...] = PATTERNS[0]
 
@@ -65,13 +65,13 @@ class SparseWeights(Weights):
         """(id of the storage, words behind it) of every weight in a buffer that the host sees."""
         for place, storage in self.places:
             if not storage.is_image:
-                start = self.resources.address_of(storage.id) + storage.nbytes
+                start = self.handles.address_of(storage.id) + storage.nbytes
                 words = ctypes.c_uint32 * ((place.nbytes - storage.nbytes) // 4)
                 yield storage.id, np.frombuffer(words.from_address(start), np.uint32)
 
 
 def with_gaps(requirements_of: Any) -> Any:
-    """Wraps `vkrt.runtime.resources.requirements_of`: buffers of weights have gaps behind them."""
+    """Wraps `vkrt.runtime.handles.requirements_of`: buffers of weights have gaps behind them."""
     def of_device(device: Any) -> Requirements:
         requirements = requirements_of(device)
 
@@ -86,7 +86,7 @@ def with_gaps(requirements_of: Any) -> Any:
 def memory_of(method: Method) -> Iterator[tuple[Any, Block]]:
     """(block of memory, its plan) of the activations that the host sees."""
     planned = method.prepared.execution.blocks
-    memory = [block for _, block in method._loaded.instances.arena.blocks(planned)]
+    memory = method._loaded.instances.arena.blocks(planned)
     for block, wanted in zip(memory, planned, strict=True):
         if block.is_mapped:
             yield block, wanted

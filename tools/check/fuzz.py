@@ -71,7 +71,7 @@ def options_by_chance(rng: Random) -> Any:
     return LoadOptions(
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
         weights=rng.choice(["auto", "auto", "direct", "copy", "stream"]),
-        order=rng.choice(["lazy", "lazy", "eager"]), packed="off",
+        order=rng.choice(["lazy", "lazy", "eager"]),
         memory_budget=rng.choice([None, None, None, "smallest", "20KB"]))
 
 

@@ -23,11 +23,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method

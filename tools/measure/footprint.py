@@ -41,7 +41,6 @@ import vkrt.graph.build
 import vkrt.graph.wide
 import vkrt.method.prepare
 import vkrt.ops.ranges
-import vkrt.packed.sidecar
 import vkrt.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident

@@ -71,8 +71,7 @@ int main(int count, char **words) {
     options.progress = done;
     method.size = sizeof method;
     done("start the process", NULL);
-    if (vkrt_set_log(0, NULL, NULL) == VKRT_OK && !done("start Python, import vkrt", NULL)
-        && vkrt_load(words[1], &options, &program) == VKRT_OK
+    if (vkrt_load(words[1], &options, &program) == VKRT_OK
         && vkrt_method_get(program, 0, &method) == VKRT_OK && method.input_count <= MOST
         && method.output_count <= MOST && make(program, inputs, method.input_count, vkrt_input_get)
         && make(program, outputs, method.output_count, vkrt_output_get)

@@ -25,8 +25,7 @@ Figures are medians over inferences in steady state: in each round every variant
 the other order in every second one), which is one inference to get into step, a few back to back
 that count, and a rest until its transfer thread has nothing left to do, so that it does not disturb
 the next one. CPU time is that of all threads. All programs stay loaded, which takes about three
-times the sum of all budgets in device memory; --budgets makes that less. A file of packed weights
-beside the program is not used.
+times the sum of all budgets in device memory; --budgets makes that less.
 
 What is hidden, of what could be, by two counts:
 
@@ -139,7 +138,7 @@ class Runner:
 
     def __init__(self, path: Path, device: Any, inputs: Sequence[np.ndarray], loose: bool = False,
                  **options: Any):
-        self.program = vkrt.load(path, device, packed="off", **options)
+        self.program = vkrt.load(path, device, **options)
         self.method = self.program.load_method(self.program.method_names[0])
         self.inputs = inputs
         self.loose = loose
@@ -280,7 +279,7 @@ class Bench:
             inputs = sample_inputs(metadata_of(description.graph(name)))
             self.minimum = [
                 description.predict(name, self.device, vkrt.LoadOptions(
-                    weights="stream", packed="off", stream_lookahead=lookahead))[-1].peak_bytes
+                    weights="stream", stream_lookahead=lookahead))[-1].peak_bytes
                 for lookahead in (None, 0)]
         finally:
             description.close()

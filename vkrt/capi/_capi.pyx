@@ -13,7 +13,7 @@ from libc.string cimport memcpy, strcpy
 
 from vkrt.capi.table cimport (
     VKRT_ERROR_INTERNAL, VKRT_OK, VKRT_TABLE_NAME, VKRT_TABLE_VERSION, vkrt_buffer,
-    vkrt_device_info, vkrt_failure, vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info,
+    vkrt_failure, vkrt_host_device, vkrt_log, vkrt_memory, vkrt_method_info,
     vkrt_options, vkrt_program, vkrt_progress, vkrt_requirements, vkrt_semaphore, vkrt_state,
     vkrt_submission, vkrt_table, vkrt_tensor, vkrt_tensor_info,
 )
@@ -123,39 +123,6 @@ cdef int live_objects(vkrt_failure* failure, size_t* count) noexcept with gil:
     return VKRT_OK
 
 
-# Devices
-
-cdef int device_count(vkrt_failure* failure, size_t* count) noexcept with gil:
-    try:
-        from vkrt.vk.device import devices
-
-        need(count, "count")
-        count[0] = len(devices())
-    except BaseException as error:
-        return failed(failure, error)
-    return VKRT_OK
-
-
-cdef int device_get(vkrt_failure* failure, size_t index, vkrt_device_info* info) noexcept with gil:
-    try:
-        from vkrt.vk.device import devices
-
-        found = devices()
-        if index >= len(found):
-            raise InputError(f"device {index}: there are {len(found)}")
-        device = found[index]
-        put_text(info.name, sizeof(info.name), device.name)
-        put_text(info.type, sizeof(info.type), device.type)
-        put_text(info.driver, sizeof(info.driver), f"{device.driver_name} {device.driver_info}")
-        put_text(info.api_version, sizeof(info.api_version), device.api_version)
-        info.vendor_id, info.device_id = device.vendor_id, device.device_id
-        info.local_memory = max([heap["size"] for heap in device.heaps if heap["device_local"]],
-                                default=0)
-    except BaseException as error:
-        return failed(failure, error)
-    return VKRT_OK
-
-
 # Arrays of texts that were given to hosts, which keep them: (bytes of each) -> address. There are
 # as many as there are answers, a handful.
 cdef dict given_arrays = {}
@@ -231,10 +198,12 @@ cdef class Progress:
 cdef object load(source, const vkrt_options* options, vkrt_program* program):
     cdef Progress progress = None
     cdef size_t number
+    if options.packed != NULL:
+        raise InputError("vkrt_options: `packed` is no longer used and has to be null; `vkrt "
+                         "compile` makes a file that loads with its weights packed")
     words = {"storage": text_at(options.storage), "weights": text_at(options.weights),
-             "prefetch": text_at(options.prefetch), "packed": text_at(options.packed),
-             "winograd": text_at(options.winograd), "fusions": text_at(options.fusions),
-             "specialize": text_at(options.specialize),
+             "prefetch": text_at(options.prefetch), "winograd": text_at(options.winograd),
+             "fusions": text_at(options.fusions), "specialize": text_at(options.specialize),
              "pipeline_cache": text_at(options.pipeline_cache),
              "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
              "chunk": options.chunk or None,
@@ -551,8 +520,6 @@ cdef vkrt_table functions
 functions.version = VKRT_TABLE_VERSION
 functions.set_log = set_log
 functions.live_objects = live_objects
-functions.device_count = device_count
-functions.device_get = device_get
 functions.required_features = required_features
 functions.load = load_path
 functions.load_memory = load_memory

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from vkrt.capi.codes import CapacityError
 from vkrt.errors import InputError, UnsupportedError
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import HostMemory, TensorInfo
 from vkrt.work.tensor import DEVICE_DTYPES, ITEMSIZE
 
 if TYPE_CHECKING:
     import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 # By their numbers in vkrt.h
 DTYPES = (None, "float32", "float16", "float64", "bool", "uint8", "int8", "int16", "int32", "int64",
@@ -79,6 +77,8 @@ def array_over(memory: Any, dtype: str, sizes: tuple[int, ...]) -> HostMemory | 
     view = memory[:nbytes] if nbytes else memoryview(bytearray())
     if dtype not in DEVICE_DTYPES:
         return HostMemory(view, dtype, sizes)
+    import numpy as np
+
     return np.frombuffer(view, dtype).reshape(sizes)
 
 

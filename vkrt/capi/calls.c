@@ -1,22 +1,121 @@
 /* The functions of vkrt.h. Structs of the caller's version become those of this one and back here;
- * everything else is done by the functions of the table, in Python's process. */
+ * everything else is done by the functions of a table: for compiled programs by the core, and for
+ * others in Python, which is not started before one of them is loaded. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "table.h"
 
-static __thread vkrt_failure failure;
+/* How a compiled program begins; see vkrt/compiled/file.py. */
+#define MAGIC "vkrtexe"
+enum { MAGIC_BYTES = sizeof MAGIC };
 
-/* Calls a function of the table with the thread's failure and these arguments. */
-#define CALL(function, ...) \
-    do { \
-        const vkrt_table *found = vkrt_find_table(&failure); \
-        return found != NULL ? found->function(&failure, __VA_ARGS__) : failure.code; \
-    } while (0)
+static __thread vkrt_failure failure;
 
 static int fail(const char *text) {
     failure.code = VKRT_ERROR_INPUT;
     strcpy(failure.text, text);
     return failure.code;
+}
+
+/* ---- Tables ---- */
+
+static vkrt_table compiled;
+static pthread_once_t compiled_once = PTHREAD_ONCE_INIT;
+
+static void fill_compiled(void) { vkrt_fill_compiled_table(&compiled); }
+
+/* The process that has first used the core. Of what it has made nothing is of use in a child. */
+static pid_t user;
+
+static int check_process(void) {
+    pid_t before = 0, mine = getpid();
+    if (__atomic_compare_exchange_n(&user, &before, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+        || before == mine)
+        return VKRT_OK;
+    failure.code = VKRT_ERROR_FORKED;
+    strcpy(failure.text, "this process was forked after vkrt was first called");
+    return failure.code;
+}
+
+/* The table for compiled programs; null in a child that was forked. */
+static const vkrt_table *compiled_table(void) {
+    if (check_process() != VKRT_OK)
+        return NULL;
+    pthread_once(&compiled_once, fill_compiled);
+    return &compiled;
+}
+
+/* What the host wants to hear, of which Python is told as soon as it runs. */
+static struct {
+    pthread_mutex_t lock;
+    int level;
+    vkrt_log callback;
+    void *data;
+    int is_set;
+    int is_passed;
+} heard = {PTHREAD_MUTEX_INITIALIZER, 0, NULL, NULL, 0, 0};
+
+static int pass_log(const vkrt_table *table) {
+    int code = VKRT_OK;
+    if (!__atomic_load_n(&heard.is_set, __ATOMIC_ACQUIRE)
+        || __atomic_load_n(&heard.is_passed, __ATOMIC_ACQUIRE))
+        return VKRT_OK;
+    pthread_mutex_lock(&heard.lock);
+    if (!heard.is_passed)
+        code = table->set_log(&failure, heard.level, heard.callback, heard.data);
+    __atomic_store_n(&heard.is_passed, code == VKRT_OK, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&heard.lock);
+    return code;
+}
+
+/* Python's table, after starting or joining it; null where that fails. */
+static const vkrt_table *python_table(void) {
+    const vkrt_table *found = vkrt_find_table(&failure);
+    return found != NULL && pass_log(found) == VKRT_OK ? found : NULL;
+}
+
+/* The table of whoever has given a handle out. Where no Python was started, it was not Python. */
+static const vkrt_table *table_of(const void *handle) {
+    return vkrt_is_compiled_handle((size_t)handle) || !vkrt_has_table() ? compiled_table()
+                                                                       : python_table();
+}
+
+/* Whether a file begins as compiled programs do; also where it cannot be read, which the core
+ * tells as well as Python would. */
+static int is_compiled_at(int fd, uint64_t offset) {
+    char head[MAGIC_BYTES];
+    ssize_t count = pread(fd, head, sizeof head, (off_t)offset);
+    return count < 0 || (count == sizeof head && memcmp(head, MAGIC, sizeof head) == 0);
+}
+
+static int is_compiled(const char *path) {
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), answer = 1;
+    if (fd < 0)
+        return 1;
+    if (fstat(fd, &status) == 0)
+        answer = !S_ISREG(status.st_mode) || is_compiled_at(fd, 0);
+    close(fd);
+    return answer;
+}
+
+/* The table for a program that is named so. */
+static const vkrt_table *table_for(int is_compiled_program, const char *name) {
+    const vkrt_table *found = is_compiled_program ? compiled_table() : python_table();
+    if (found == NULL && !is_compiled_program && !vkrt_has_python()) {
+        char text[sizeof failure.text];
+        memcpy(text, failure.text, sizeof text);
+        snprintf(failure.text, sizeof failure.text,
+                 "%.200s is no compiled program (.vkx), and others need Python: %.3800s", name,
+                 text);
+    }
+    return found;
 }
 
 const char *vkrt_version(void) { return VKRT_VERSION; }
@@ -69,17 +168,24 @@ static int has_size(const void *theirs) {
     return given >= sizeof given;
 }
 
+/* Calls a function of a table with the thread's failure and these arguments. */
+#define CALL(table, function, ...) \
+    do { \
+        const vkrt_table *found = table; \
+        return found != NULL ? found->function(&failure, __VA_ARGS__) : failure.code; \
+    } while (0)
+
 #define NO_SIZE "the struct is null, or its field `size` is not set to its sizeof"
 
-/* Fills a struct of the caller's by a function of the table. */
-#define FILL(type, theirs, function, ...) \
+/* Fills a struct of the caller's by a function of a table. */
+#define FILL(table, type, theirs, function, ...) \
     do { \
         type mine; \
         int code; \
         const vkrt_table *found; \
         if (!has_size(theirs)) \
             return fail(#type ": " NO_SIZE); \
-        found = vkrt_find_table(&failure); \
+        found = table; \
         if (found == NULL) \
             return failure.code; \
         memset(&mine, 0, sizeof mine); \
@@ -115,18 +221,57 @@ static int take_options(given *mine, const vkrt_options *theirs) {
 
 /* ---- Calls ---- */
 
-int vkrt_set_log(int level, vkrt_log callback, void *data) { CALL(set_log, level, callback, data); }
+int vkrt_set_log(int level, vkrt_log callback, void *data) {
+    const vkrt_table *found = compiled_table();
+    int code = found != NULL ? found->set_log(&failure, level, callback, data) : failure.code;
+    if (code != VKRT_OK)
+        return code;
+    pthread_mutex_lock(&heard.lock);
+    heard.level = level;
+    heard.callback = callback;
+    heard.data = data;
+    __atomic_store_n(&heard.is_passed, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&heard.is_set, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&heard.lock);
+    return !vkrt_has_table() || python_table() != NULL ? VKRT_OK : failure.code;
+}
 
-int vkrt_live_objects(size_t *count) { CALL(live_objects, count); }
+int vkrt_live_objects(size_t *count) {
+    const vkrt_table *found = compiled_table();
+    size_t here = 0, in_python = 0;
+    int code = found != NULL ? found->live_objects(&failure, &here) : failure.code;
+    if (count == NULL)
+        return fail("count: a null pointer");
+    if (code == VKRT_OK && vkrt_has_table()) {
+        found = python_table();
+        code = found != NULL ? found->live_objects(&failure, &in_python) : failure.code;
+    }
+    if (code == VKRT_OK)
+        *count = here + in_python;
+    return code;
+}
 
-int vkrt_device_count(size_t *count) { CALL(device_count, count); }
+int vkrt_device_count(size_t *count) {
+    return check_process() == VKRT_OK ? vkrt_count_devices(&failure, count) : failure.code;
+}
 
 int vkrt_device_get(size_t index, vkrt_device_info *info) {
-    FILL(vkrt_device_info, info, device_get, index, &mine);
+    vkrt_device_info mine;
+    int code;
+    if (!has_size(info))
+        return fail("vkrt_device_info: " NO_SIZE);
+    if (check_process() != VKRT_OK)
+        return failure.code;
+    memset(&mine, 0, sizeof mine);
+    code = vkrt_describe_device(&failure, index, &mine);
+    if (code == VKRT_OK)
+        give_struct(info, &mine, sizeof mine);
+    return code;
 }
 
 int vkrt_required_features(const char *path, const char *weights, vkrt_requirements *requirements) {
-    FILL(vkrt_requirements, requirements, required_features, path, weights, &mine);
+    FILL(path != NULL ? table_for(is_compiled(path), path) : compiled_table(), vkrt_requirements,
+         requirements, required_features, path, weights, &mine);
 }
 
 /* Begins a load: there is no program unless it is done. */
@@ -142,7 +287,9 @@ int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *progr
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load, path, &mine.options, program);
+    if (path == NULL)
+        return fail("path: a null pointer");
+    CALL(table_for(is_compiled(path), path), load, path, &mine.options, program);
 }
 
 int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
@@ -151,7 +298,10 @@ int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load_memory, data, size, &mine.options, program);
+    if (data == NULL)
+        return fail("data: a null pointer");
+    CALL(table_for(size >= MAGIC_BYTES && memcmp(data, MAGIC, MAGIC_BYTES) == 0, "what is in memory"),
+         load_memory, data, size, &mine.options, program);
 }
 
 int vkrt_load_fd(int fd, uint64_t offset, uint64_t length, const vkrt_options *options,
@@ -160,31 +310,32 @@ int vkrt_load_fd(int fd, uint64_t offset, uint64_t length, const vkrt_options *o
     int code = begin(program, &mine, options);
     if (code != VKRT_OK)
         return code;
-    CALL(load_fd, fd, offset, length, &mine.options, program);
+    CALL(table_for(is_compiled_at(fd, offset), "the part of the file"), load_fd, fd, offset, length,
+         &mine.options, program);
 }
 
-int vkrt_close(vkrt_program program) { CALL(close, program); }
+int vkrt_close(vkrt_program program) { CALL(table_of(program), close, program); }
 
-int vkrt_method_count(vkrt_program program, size_t *count) { CALL(method_count, program, count); }
+int vkrt_method_count(vkrt_program program, size_t *count) { CALL(table_of(program), method_count, program, count); }
 
 int vkrt_method_get(vkrt_program program, size_t index, vkrt_method_info *info) {
-    FILL(vkrt_method_info, info, method_get, program, index, &mine);
+    FILL(table_of(program), vkrt_method_info, info, method_get, program, index, &mine);
 }
 
 int vkrt_input_get(vkrt_program program, const char *method, size_t index, vkrt_tensor_info *info) {
-    FILL(vkrt_tensor_info, info, input_get, program, method, index, &mine);
+    FILL(table_of(program), vkrt_tensor_info, info, input_get, program, method, index, &mine);
 }
 
 int vkrt_output_get(vkrt_program program, const char *method, size_t index,
                     vkrt_tensor_info *info) {
-    FILL(vkrt_tensor_info, info, output_get, program, method, index, &mine);
+    FILL(table_of(program), vkrt_tensor_info, info, output_get, program, method, index, &mine);
 }
 
 int vkrt_run(vkrt_program program, const char *method, vkrt_state state, const vkrt_tensor *inputs,
              size_t input_count, vkrt_tensor *outputs, size_t output_count) {
     if ((inputs == NULL && input_count) || (outputs == NULL && output_count))
         return fail("vkrt_run: inputs or outputs are a null pointer");
-    CALL(run, program, method, state, inputs, input_count, outputs, output_count);
+    CALL(table_of(program), run, program, method, state, inputs, input_count, outputs, output_count);
 }
 
 int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
@@ -198,7 +349,7 @@ int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
         return fail("vkrt_submission: " NO_SIZE);
     if (!take_struct(&mine, sizeof mine, submission))
         return fail("vkrt_submission: fields are set that this version does not have");
-    found = vkrt_find_table(&failure);
+    found = table_of(program);
     if (found == NULL)
         return failure.code;
     code = found->submit(&failure, program, method, state, &mine, &nbytes);
@@ -207,39 +358,39 @@ int vkrt_submit(vkrt_program program, const char *method, vkrt_state state,
     return code;
 }
 
-int vkrt_wait(vkrt_program program, const char *method) { CALL(wait, program, method); }
+int vkrt_wait(vkrt_program program, const char *method) { CALL(table_of(program), wait, program, method); }
 
-int vkrt_release_buffers(vkrt_program program) { CALL(release_buffers, program); }
+int vkrt_release_buffers(vkrt_program program) { CALL(table_of(program), release_buffers, program); }
 
-int vkrt_cancel(vkrt_program program, const char *method) { CALL(cancel, program, method); }
+int vkrt_cancel(vkrt_program program, const char *method) { CALL(table_of(program), cancel, program, method); }
 
 int vkrt_state_new(vkrt_program program, const char *method, vkrt_state *state) {
     if (state == NULL)
         return fail("state: a null pointer");
     *state = NULL;
-    CALL(state_new, program, method, state);
+    CALL(table_of(program), state_new, program, method, state);
 }
 
-int vkrt_state_close(vkrt_state state) { CALL(state_close, state); }
+int vkrt_state_close(vkrt_state state) { CALL(table_of(state), state_close, state); }
 
 int vkrt_state_reset(vkrt_program program, const char *method, vkrt_state state) {
-    CALL(state_reset, program, method, state);
+    CALL(table_of(program), state_reset, program, method, state);
 }
 
 int vkrt_state_save(vkrt_program program, const char *method, vkrt_state state, void *buffer,
                     size_t nbytes, size_t *needed) {
     if (needed == NULL)
         return fail("needed: a null pointer");
-    CALL(state_save, program, method, state, buffer, nbytes, needed);
+    CALL(table_of(program), state_save, program, method, state, buffer, nbytes, needed);
 }
 
 int vkrt_state_load(vkrt_program program, const char *method, vkrt_state state, const void *data,
                     size_t nbytes) {
     if (data == NULL)
         return fail("data: a null pointer");
-    CALL(state_load, program, method, state, data, nbytes);
+    CALL(table_of(program), state_load, program, method, state, data, nbytes);
 }
 
 int vkrt_memory_get(vkrt_program program, vkrt_memory *memory) {
-    FILL(vkrt_memory, memory, memory_get, program, &mine);
+    FILL(table_of(program), vkrt_memory, memory, memory_get, program, &mine);
 }

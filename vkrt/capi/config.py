@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 LIBRARY = "libvkrt.so.0"
+ARCHIVE = "libvkrt.a"
 
 
 def folder() -> Path:
@@ -20,15 +21,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--cflags", action="store_true", help="for compiling")
     parser.add_argument("--libs", action="store_true",
                         help="for linking; the host then finds the library where it is now")
+    parser.add_argument("--static", action="store_true",
+                        help="for linking with the archive, which is then a part of the host")
     parser.add_argument("--folder", action="store_true",
                         help="of vkrt.h, the library, vkrt.pc (for PKG_CONFIG_PATH) and "
                              "vkrt-config.cmake (for vkrt_DIR)")
     options = parser.parse_args(argv)
-    if not (options.cflags or options.libs or options.folder):
-        parser.error("expected --cflags, --libs or --folder")
+    if not (options.cflags or options.libs or options.static or options.folder):
+        parser.error("expected --cflags, --libs, --static or --folder")
     here = folder()
     words = [f"-I{here}"] if options.cflags else []
     words += [f"-L{here}", "-lvkrt", f"-Wl,-rpath,{here}"] if options.libs else []
+    words += [str(here / ARCHIVE), "-ldl", "-lpthread"] if options.static else []
     print(*words, *([here] if options.folder else []))
     return 0
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from vkrt.capi import sharing
 from vkrt.dataclass import dataclass
 from vkrt.errors import ClosedError, InputError
-from vkrt.hints import Any, Generic, TypeVar
 from vkrt.method.method import Method
 from vkrt.method.run import Run
 from vkrt.method.states import State

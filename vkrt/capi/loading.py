@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from vkrt.capi.handles import programs
 from vkrt.capi.sharing import Adopted, give_back, keep
 from vkrt.errors import CancelledError, InputError
-from vkrt.hints import Any
 from vkrt.plan.options import SMALLEST, LoadOptions
 from vkrt.program import Program
 from vkrt.vk.device import Device

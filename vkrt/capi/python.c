@@ -317,6 +317,16 @@ static const vkrt_table *join(vkrt_failure *failure) {
     return result;
 }
 
+int vkrt_has_python(void) {
+    int answer;
+    pthread_mutex_lock(&starting);
+    answer = found;
+    pthread_mutex_unlock(&starting);
+    return answer;
+}
+
+int vkrt_has_table(void) { return __atomic_load_n(&table, __ATOMIC_ACQUIRE) != NULL; }
+
 const vkrt_table *vkrt_find_table(vkrt_failure *failure) {
     const vkrt_table *result = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
     int ready;

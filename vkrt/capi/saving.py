@@ -9,17 +9,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from vkrt.capi.arrays import nbytes_of
 from vkrt.errors import InputError
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.method import Method
 from vkrt.method.states import State
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 MAGIC = b"vkrtst1\0"
 
@@ -54,6 +49,8 @@ def load(method: Method, state: State | None, memory: Any) -> None:
     Raises:
         InputError: the bytes are no saved state, or another method's.
     """
+    import numpy as np
+
     header = _header(method)
     if bytes(memory[:len(MAGIC)]) != MAGIC:
         raise InputError("these bytes are no saved state")

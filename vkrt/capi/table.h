@@ -1,4 +1,5 @@
-/* What libvkrt calls once Python runs: functions of the module vkrt.capi._capi. */
+/* The functions behind vkrt.h: those of the module vkrt.capi._capi, which libvkrt calls once Python
+ * runs, and for compiled programs those of compiled_calls.pyx. */
 #ifndef VKRT_TABLE_H
 #define VKRT_TABLE_H
 
@@ -6,7 +7,7 @@
 
 #define VKRT_TABLE_NAME "vkrt.capi._capi.table"
 /* Counts changes of the struct: the library and the module have to be of one build. */
-#define VKRT_TABLE_VERSION 3
+#define VKRT_TABLE_VERSION 4
 
 /* The last error of a thread. */
 typedef struct vkrt_failure {
@@ -20,8 +21,6 @@ typedef struct vkrt_table {
     size_t version;
     int (*set_log)(vkrt_failure *, int level, vkrt_log, void *data);
     int (*live_objects)(vkrt_failure *, size_t *);
-    int (*device_count)(vkrt_failure *, size_t *);
-    int (*device_get)(vkrt_failure *, size_t, vkrt_device_info *);
     int (*required_features)(vkrt_failure *, const char *path, const char *weights,
                              vkrt_requirements *);
     int (*load)(vkrt_failure *, const char *path, const vkrt_options *, vkrt_program *);
@@ -50,6 +49,17 @@ typedef struct vkrt_table {
     int (*memory_get)(vkrt_failure *, vkrt_program, vkrt_memory *);
 } vkrt_table;
 
+/* compiled_calls.pyx: the functions for compiled programs */
+void vkrt_fill_compiled_table(vkrt_table *table);
+/* compiled_handles.pyx: whether a handle is that of a compiled program, or of its state */
+int vkrt_is_compiled_handle(size_t handle);
+/* compiled_devices.pyx */
+int vkrt_count_devices(vkrt_failure *failure, size_t *count);
+int vkrt_describe_device(vkrt_failure *failure, size_t index, vkrt_device_info *info);
+
+/* python.c: whether a Python was found, and whether it was asked for its table. */
+int vkrt_has_python(void);
+int vkrt_has_table(void);
 /* python.c: the table, after starting or joining Python; null with what is wrong in `failure`. */
 const vkrt_table *vkrt_find_table(vkrt_failure *failure);
 /* python.c: see vkrt.h. */

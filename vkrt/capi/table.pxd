@@ -130,8 +130,6 @@ cdef extern from "table.h" nogil:
         size_t version
         int (*set_log)(vkrt_failure*, int, vkrt_log, void*) noexcept nogil
         int (*live_objects)(vkrt_failure*, size_t*) noexcept nogil
-        int (*device_count)(vkrt_failure*, size_t*) noexcept nogil
-        int (*device_get)(vkrt_failure*, size_t, vkrt_device_info*) noexcept nogil
         int (*required_features)(vkrt_failure*, const char*, const char*,
                                  vkrt_requirements*) noexcept nogil
         int (*load)(vkrt_failure*, const char*, const vkrt_options*, vkrt_program*) noexcept nogil

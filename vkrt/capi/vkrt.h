@@ -2,6 +2,10 @@
  *
  * Plain C from C89 to C++20. README.md beside this file explains it at length.
  *
+ * A compiled program (.vkx, made by `vkrt compile`) is run by this library alone. A .pte file takes
+ * a Python with the package vkrt, which is started when the first one is loaded, and not before.
+ * A compiled program has the shaders that it runs: trust its file as you trust your own code.
+ *
  * Every function returns a code: VKRT_OK, or what is wrong; `vkrt_last_error_text` then says it in
  * words. All of them may be called by any thread, in any order, also with handles that are closed
  * (VKRT_ERROR_CLOSED). No pointer that is passed is kept after the call, unless that is said.
@@ -37,7 +41,8 @@ enum {
 /* Codes */
 enum {
     VKRT_OK = 0,
-    VKRT_ERROR_PYTHON = 1,        /* Python or the package cannot be found, or is another version */
+    VKRT_ERROR_PYTHON = 1,        /* Python or the package cannot be found, or is another version;
+                                     never of a compiled program */
     VKRT_ERROR_CLOSED = 2,        /* no such handle, or not any more */
     VKRT_ERROR_INPUT = 3,         /* an argument does not fit */
     VKRT_ERROR_CAPACITY = 4,      /* the caller's memory is too small; the size needed is told */
@@ -83,7 +88,7 @@ VKRT_API const char *vkrt_version(void);
 
 /* Where Python is: a folder with lib/python3.X (or a virtual environment) in which the package
  * vkrt is installed. By default what the environment variable VKRT_HOME says, or the folder that
- * the library itself lies in. To be called before anything but `vkrt_version` is. */
+ * the library itself lies in. To be called before Python is started. */
 VKRT_API int vkrt_set_home(const char *folder);
 
 /* Of the last call of this thread that failed: its code, and a sentence in UTF-8 (cut where it is
@@ -95,7 +100,7 @@ VKRT_API const char *vkrt_last_error_text(void);
 VKRT_API const char *vkrt_code_name(int code);
 
 /* What vkrt says about its decisions, a line at a time. Level 1: devices and memory plans, 2: the
- * phases of loads, 3: nodes, 4: dispatches; 0 is silence. Any thread may call back, and must not
+ * phases of loads, 3: nodes, 4: dispatches; 0 is silence. Of compiled programs level 1 is all. Any thread may call back, and must not
  * call vkrt from there. */
 typedef void (*vkrt_log)(int level, const char *line, void *data);
 VKRT_API int vkrt_set_log(int level, vkrt_log callback, void *data);
@@ -160,8 +165,8 @@ typedef struct vkrt_requirements {
     size_t optional_extension_count;
 } vkrt_requirements;
 
-/* For a program, or with a null path for any. `weights` is as in `vkrt_options`, null for "auto".
- * Needs no driver. */
+/* For a program, or with a null path for any; for a compiled program what all of its targets need.
+ * `weights` is as in `vkrt_options`, null for "auto". Needs no driver. */
 VKRT_API int vkrt_required_features(const char *path, const char *weights,
                                     vkrt_requirements *requirements);
 
@@ -169,7 +174,7 @@ VKRT_API int vkrt_required_features(const char *path, const char *weights,
 
 /* Told which part of a load is done, by a name for people: "read the program", "start the driver",
  * "build the graph", "lower", "plan memory" ("read the plan" in place of these three, where one is
- * kept), "pipelines", "weights", "allocate and record". The load ends with VKRT_ERROR_CANCELLED where
+ * kept or compiled), "pipelines", "weights", "allocate and record". The load ends with VKRT_ERROR_CANCELLED where
  * this returns anything but 0. Must not call vkrt. */
 typedef int (*vkrt_progress)(const char *what, void *data);
 
@@ -182,7 +187,7 @@ typedef struct vkrt_options {
     const char *storage;     /* these have the values that `vkrt.load` has in Python */
     const char *weights;
     const char *prefetch;
-    const char *packed;
+    const char *packed;      /* no longer used: has to be null (`vkrt compile` packs weights) */
     const char *winograd;
     const char *fusions;
     const char *specialize;
@@ -200,10 +205,14 @@ typedef struct vkrt_options {
 } vkrt_options;
 
 /* Loads a program from a file and gets the method "forward", or the only one, ready to run.
- * `options` may be null. */
+ * `options` may be null. For a compiled program the options that decide what is loaded were decided
+ * when it was compiled: others than the default are VKRT_ERROR_INPUT. */
 VKRT_API int vkrt_load(const char *path, const vkrt_options *options, vkrt_program *program);
 
-/* The same from memory, which has to stay as it is until the program is closed. */
+/* The same from memory, which has to stay as it is until the program is closed. Of compiled programs
+ * with weights that are to be read in place, here and in a part of a file, these have to lie at
+ * multiples of what the device asks for (256 always is one); other targets, such as "generic", do
+ * not ask for it. */
 VKRT_API int vkrt_load_memory(const void *data, size_t size, const vkrt_options *options,
                               vkrt_program *program);
 
@@ -273,6 +282,8 @@ VKRT_API int vkrt_run(vkrt_program program, const char *method, vkrt_state state
 VKRT_API int vkrt_cancel(vkrt_program program, const char *method);
 
 /* ---- Runs on buffers of the host's own device ---- */
+
+/* Not yet for compiled programs: `vkrt_submit` is VKRT_ERROR_UNSUPPORTED. */
 
 /* A part of a VkBuffer on `vkrt_options.host_device`, which holds an input or an output: contiguous
  * elements of the declared dtype, which may not have 64 bits. The buffer is used by the queue's

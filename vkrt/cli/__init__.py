@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from typing import Any
 
 from vkrt.errors import PackageError
-from vkrt.hints import Any
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130  # as a shell reports the end by SIGINT

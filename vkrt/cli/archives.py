@@ -5,10 +5,9 @@ from __future__ import annotations
 import struct
 import zipfile
 from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 import numpy as np
-
-from vkrt.hints import Any, BinaryIO
 
 # A field of the format's own kind in the header of each member: number, bytes, the rest
 MARK = struct.pack("<HH4s", 0x6B76, 4, b"vkrt")

@@ -6,6 +6,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.cli.reference import FORMS, load_reference
 from vkrt.dataclass import asdict, dataclass
 from vkrt.errors import InputError
-from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.arguments import MethodMetadata
 from vkrt.ops.flops import flops_of

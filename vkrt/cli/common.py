@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from vkrt.dataclass import fields
 from vkrt.errors import InputError
-from vkrt.hints import Any
 from vkrt.plan.options import LoadOptions
 
 EXIT_USAGE = 2

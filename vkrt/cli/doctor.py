@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from vkrt.cli import EXIT_FAILED, common, selftest
 from vkrt.cli.report import FILE, reporting
@@ -15,7 +16,6 @@ from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
 from vkrt.device.rows import Profile, profile_of
 from vkrt.errors import VkrtError
-from vkrt.hints import Any
 from vkrt.runtime.map_trial import reads_files
 from vkrt.runtime.refusals import refused_by
 from vkrt.version import __version__

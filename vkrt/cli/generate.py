@@ -7,11 +7,11 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from vkrt.cli import common, take_interrupts
 from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
-from vkrt.hints import Any
 from vkrt.program import Program
 from vkrt.text.answer import Answer
 from vkrt.text.generate import Choice

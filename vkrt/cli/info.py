@@ -6,6 +6,7 @@ import argparse
 import time
 from collections import Counter
 from functools import partial
+from typing import Any
 
 from vkrt.cli import EXIT_FAILED, common
 from vkrt.dataclass import replace
@@ -13,7 +14,6 @@ from vkrt.description import Description
 from vkrt.errors import LoaderError, UnsupportedError
 from vkrt.files import is_compiled, verify
 from vkrt.graph.wording import counted
-from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
 from vkrt.method.specialization import specialization_of
 from vkrt.ops.registry import operator

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt.compiled.program import CompiledProgram
 from vkrt.executable.executable import Executable
 from vkrt.graph.wording import counted
-from vkrt.hints import Any
 from vkrt.method.arguments import metadata_of
 
 

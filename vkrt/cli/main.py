@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from typing import Any, TextIO
 
 from vkrt.cli import EXIT_FAILED, EXIT_INTERRUPTED
 from vkrt.cli.common import EXIT_PIPE, EXIT_UNSUPPORTED, EXIT_USAGE
@@ -19,7 +20,6 @@ from vkrt.errors import (
     VkrtError,
     missing_package,
 )
-from vkrt.hints import Any, TextIO
 from vkrt.plan.options import LoadOptions
 from vkrt.version import __version__
 
@@ -33,7 +33,6 @@ COMMANDS = {
     "serve": "answer requests over HTTP, as OpenAI's API or the V2 protocol has them",
     "bench": "measure loading and running programs",
     "compile": "compile a program to a file that loads without lowering and planning",
-    "pack": "save packed weights, so that loads need not pack them",
     "doctor": "what a device is like, and whether it computes right",
     "tune": "measure what is best on a driver, by which kernels are chosen",
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError, missing_package
-from vkrt.hints import Any, BinaryIO
 
 # In what is written here
 MARK = b"Software\0vkrt"

@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
-from vkrt.hints import TextIO
 from vkrt.runtime.pipelines import in_the_making
 
 # Signs of a bar
@@ -45,7 +45,7 @@ class Progress:
 
     def on_progress(self, phase: str, done: int, total: int) -> None:
         """Shows a bar before the text until all bytes of a part of a load are done; `on_progress`
-        of `vkrt.load` and `vkrt.pack` may be this."""
+        of `vkrt.load` and `vkrt.compile` may be this."""
         with self._lock:
             signs = WIDTH * done // max(total, 1)
             self._bar = "" if done == total else (

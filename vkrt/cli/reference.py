@@ -9,11 +9,11 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from vkrt.errors import InputError, missing_package
-from vkrt.hints import Any
 
 FORMS = "torch:MODEL.pt2, torch:FILE.py:FUNCTION or torch:MODULE:FUNCTION"
 

@@ -6,13 +6,13 @@ import argparse
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from vkrt.cli import archives, common, pictures, sounds
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
-from vkrt.hints import Any
 from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
 from vkrt.program import Program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from vkrt.dataclass import dataclass
 from vkrt.device.rows import STORAGES
 from vkrt.errors import PipelineError, UnsupportedError, VkrtError, VulkanError
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.plan.options import LoadOptions

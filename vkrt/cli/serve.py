@@ -9,12 +9,12 @@ import os
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 from vkrt.cli import common, take_interrupts
 from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
 from vkrt.cli.progress import add_progress
 from vkrt.errors import InputError, UnsupportedError, missing_package
-from vkrt.hints import Any
 from vkrt.plan.options import parse_bytes
 from vkrt.program import Program
 from vkrt.text.model import LanguageModel

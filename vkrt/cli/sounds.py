@@ -6,11 +6,11 @@ import argparse
 import math
 import struct
 import wave
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from vkrt.errors import InputError
-from vkrt.hints import Any, BinaryIO
 
 # In what is written here
 MARK = b"ISFT\4\0\0\0vkrt"

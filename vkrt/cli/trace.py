@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.method.profile import Profile
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.memory import MemoryReport

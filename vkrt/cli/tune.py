@@ -15,6 +15,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,6 @@ from vkrt.device.rows import (
 )
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.method import Method

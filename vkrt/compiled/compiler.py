@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
 from vkrt.compiled.method import LoweredMethod, graphs_at
 from vkrt.compiled.weights import CompiledWeights
 from vkrt.dataclass import dataclass, replace
 from vkrt.description import Description
-from vkrt.digest import sha256
 from vkrt.errors import UnsupportedError
-from vkrt.executable import flat
+from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
 from vkrt.executable.program import (
@@ -24,7 +24,7 @@ from vkrt.executable.program import (
     shaders_of,
 )
 from vkrt.files import COMPILED_MAGIC as MAGIC
-from vkrt.hints import Any, BinaryIO
+from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
 from vkrt.method.generic import NAME as GENERIC
 from vkrt.method.generic import GenericDevice
@@ -100,7 +100,7 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         name = os.fspath(output) if output is not None else name
         check_replaceable(name, lambda head: head.startswith(MAGIC), "a compiled program")
         devices = [_device(one, opened) for one in selectors]
-        job = _Job(description, devices, LoadOptions(packed="off", **options), shapes)
+        job = _Job(description, devices, LoadOptions(**options), shapes)
         compiled, weights = job.write(name, on_progress)
     return Compilation(
         name, tuple(target.device for target in compiled.targets),
@@ -158,7 +158,7 @@ class _Job:
             compiled = Compiled(__version__, os.path.basename(self.description.source.name),
                                 self.constants, targets, modules)
             start = round_up(file.tell(), 8)
-            records = flat.to_bytes(compiled)
+            records = rows.to_bytes(compiled)
             flat.File(records, 1, start)  # or no load would take it
             file.write(bytes(start - file.tell()) + records)
             file.seek(0)
@@ -181,7 +181,7 @@ def _write_modules(file: BinaryIO, executables: Sequence[Executable]) -> tuple[M
     for name in sorted(shaders_of(executables)):
         file.write(bytes(-file.tell() % 4))
         code = bytes(catalog().get(name).spirv)
-        modules.append(replace(module_of(name), sha256=sha256(code).hex(), offset=file.tell(),
-                               nbytes=len(code)))
+        modules.append(replace(module_of(name), sha256=sha256(code).hex(),
+                               offset=file.tell(), nbytes=len(code)))
         file.write(code)
     return tuple(modules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.compiled.weights import CompiledWeights
 from vkrt.dataclass import dataclass, replace
@@ -12,7 +13,6 @@ from vkrt.executable.memory import Block
 from vkrt.executable.program import CompiledMethod, CompiledShape
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
-from vkrt.hints import Any
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.kept import fixed_plan_of, is_fixed
@@ -94,8 +94,8 @@ class LoweredMethod:
             names: of all methods of the program.
             written: the file of the compiled program, which has the weights already.
         """
-        prepared = prepare_work(self.graphs[0], self.works[0], device, [written], options,
-                                lambda work, _: (weights.apply(work), [written]))
+        prepared = prepare_work(self.graphs[0], self.works[0], weights.apply(self.works[0]), device,
+                                [written], options)
         try:
             plan = fixed_plan_of(names, prepared)
             others, loops = [], plan.executable.loops

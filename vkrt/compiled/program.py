@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from typing import Any, NoReturn
 
 from vkrt.compiled.file import read
 from vkrt.dataclass import fields, replace
-from vkrt.digest import sha256
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.modules import another_shader, check_interfaces
 from vkrt.executable.program import Compiled, CompiledMethod, shaders_of
 from vkrt.files import data_files
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any, NoReturn
+from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.kept import graph_of, prepare
@@ -23,7 +23,7 @@ from vkrt.runtime.fit import fitted
 from vkrt.shader import catalog
 
 # Options of a load that a compiled program leaves open
-OPEN = ("prefetch", "keep_cached", "pipeline_cache", "plan_cache", "packed")
+OPEN = ("prefetch", "keep_cached", "pipeline_cache", "plan_cache")
 
 
 class CompiledProgram:
@@ -133,7 +133,7 @@ class CompiledProgram:
         try:
             check_interfaces(modules)
             for module in modules:
-                if sha256(bytes(catalog().get(module.name).spirv)).hex() != module.sha256:
+                if sha256(catalog().get(module.name).spirv).hex() != module.sha256:
                     raise another_shader(module.name)
         except UnsupportedError as error:
             raise UnsupportedError(

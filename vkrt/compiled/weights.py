@@ -8,16 +8,17 @@ where its constants are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from vkrt.compiled.file import PAGE
+from vkrt.compiled.prepacked import can_be_prepacked, key_of, prepacked
+from vkrt.compiled.transfers import transfer_of
 from vkrt.dataclass import dataclass, replace
-from vkrt.hints import BinaryIO
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
-from vkrt.packed.records import as_saved, can_be_saved, key_of
-from vkrt.packed.writer import in_order_of_use, packed_bytes
+from vkrt.plan.weight_reads import host_read
 from vkrt.report.stopwatch import OnProgress
 from vkrt.work.records import Prepack, StateRecord, WorkList
 from vkrt.work.tensor import Constant, round_up
@@ -64,13 +65,13 @@ class CompiledWeights:
         for work in works:
             weights = {weight.prepack: weight for weight in work.catalog}
             # So that a run goes through the file
-            for weight in in_order_of_use(work):
+            for weight in _in_order_of_use(work):
                 record = work.prepacks[weight.prepack]
-                if can_be_saved(record):
+                if can_be_prepacked(record):
                     self._add(key_of(record), record.target.storage.nbytes, record.constant,
                               (work, weight))
             for number, record in enumerate(work.prepacks):
-                if number not in weights or not can_be_saved(record):
+                if number not in weights or not can_be_prepacked(record):
                     self._add_constant(record.constant)
             for state in work.states:
                 self._add_constant(state.constant)
@@ -103,7 +104,8 @@ class CompiledWeights:
                 if piece.packed is None:
                     self._copy(file, piece.constant)
                 else:
-                    file.write(packed_bytes(reader, *piece.packed, memory[:piece.nbytes]).data)
+                    _pack(reader, *piece.packed, memory[:piece.nbytes])
+                    file.write(memory[:piece.nbytes].data)
                 done += piece.nbytes
                 if on_progress is not None:
                     on_progress("pack", done, total)
@@ -122,8 +124,8 @@ class CompiledWeights:
         return replace(work, prepacks=tuple(prepacks), states=tuple(map(self._state, work.states)))
 
     def _prepack(self, record: Prepack) -> Prepack:
-        if can_be_saved(record) and (piece := self._pieces.get(key_of(record))) is not None:
-            return replace(as_saved(record, 0, piece.offset), name=record.name)
+        if can_be_prepacked(record) and (piece := self._pieces.get(key_of(record))) is not None:
+            return prepacked(record, piece.offset)
         return replace(record, constant=self._moved(record.constant))
 
     def _state(self, state: StateRecord) -> StateRecord:
@@ -133,6 +135,18 @@ class CompiledWeights:
         if constant.zeros:
             return replace(constant, source=0, offset=0)
         return replace(constant, source=0, offset=self._pieces[_bytes_of(constant)].offset)
+
+
+def _in_order_of_use(work: WorkList) -> list[Weight]:
+    """The weights in the order in which a run reads them first; those that it does not read are the
+    last."""
+    return sorted(work.catalog, key=lambda weight: weight.users[:1] or (len(work.steps),))
+
+
+def _pack(reader: Reader, work: WorkList, weight: Weight, memory: np.ndarray[Any, Any]) -> None:
+    """Puts a weight as kernels read it into memory of as many bytes as its storage has."""
+    memory[:] = 0
+    reader.run([transfer_of(host_read(work, weight), memory.ctypes.data, memory.nbytes)])
 
 
 def _bytes_of(constant: Constant) -> object:

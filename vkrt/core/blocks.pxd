@@ -14,7 +14,8 @@ cdef struct Blocks:
     Allocator* allocator
     const Records* records
     const Rows* planned
-    # Types of memory that each row of the table of blocks may lie in, see `vkrt.core.fit`
+    # Types of memory that each row of the table of blocks may lie in, see `vkrt.core.fit`; NULL:
+    # those that the rows say
     const int64_t* type_bits
     Block* items
 
@@ -27,5 +28,9 @@ cdef extern int plan_blocks "vkrt_plan_blocks"(
 cdef extern int allocate_planned "vkrt_allocate_planned"(
     Blocks* blocks, int64_t number, Error* error) noexcept nogil
 cdef extern int allocate_all "vkrt_allocate_all"(Blocks* blocks, Error* error) noexcept nogil
+# The blocks of an arena that planned ones are, or parts of: of the same kind and types of memory,
+# and no smaller. The caller frees `found`, also where it failed.
+cdef extern int find_blocks "vkrt_find_blocks"(
+    Blocks* arena, const Rows* planned, Block*** found, Error* error) noexcept nogil
 # The device must be done with them. May be called again.
 cdef extern void free_blocks "vkrt_free_blocks"(Blocks* blocks) noexcept nogil

@@ -5,7 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.core.block cimport allocate_block, free_block
-from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.memory_types cimport MEMORY_DEVICE, MEMORY_READBACK
 from vkrt.core.records cimport (
     BLOCK_KIND_HOST, BLOCK_KIND_SPILL, BlockRow,
@@ -28,10 +28,11 @@ cdef int allocate_planned(Blocks* blocks, int64_t number, Error* error) noexcept
     cdef const BlockRow* planned = blocks.records.block + row
     cdef Purpose purpose = (MEMORY_READBACK if planned.kind in (BLOCK_KIND_HOST, BLOCK_KIND_SPILL)
                             else MEMORY_DEVICE)
+    cdef int64_t bits = planned.type_bits if blocks.type_bits == NULL else blocks.type_bits[row]
     if blocks.items[number].handle != NULL:
         return VKRT_OK
-    return allocate_block(blocks.allocator, planned.nbytes, planned.alignment,
-                          <uint32_t>blocks.type_bits[row], purpose, &blocks.items[number], error)
+    return allocate_block(blocks.allocator, planned.nbytes, planned.alignment, <uint32_t>bits,
+                          purpose, &blocks.items[number], error)
 
 
 cdef int allocate_all(Blocks* blocks, Error* error) noexcept nogil:
@@ -39,6 +40,29 @@ cdef int allocate_all(Blocks* blocks, Error* error) noexcept nogil:
     for i in range(blocks.planned.count):
         if allocate_planned(blocks, i, error):
             return error.status
+    return VKRT_OK
+
+
+cdef Block* find_block(Blocks* arena, const BlockRow* planned) noexcept nogil:
+    cdef const BlockRow* rows = arena.records.block + arena.planned.first
+    cdef int64_t i
+    for i in range(arena.planned.count):
+        if (rows[i].kind == planned.kind and rows[i].type_bits == planned.type_bits
+                and rows[i].nbytes >= planned.nbytes):
+            return &arena.items[i]
+    return NULL
+
+
+cdef int find_blocks(Blocks* arena, const Rows* planned, Block*** found,
+                     Error* error) noexcept nogil:
+    cdef int64_t i
+    found[0] = <Block**>calloc(<size_t>planned.count + 1, sizeof(Block*))
+    if found[0] == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"blocks of memory: the host is out of memory")
+    for i in range(planned.count):
+        found[0][i] = find_block(arena, arena.records.block + planned.first + i)
+        if found[0][i] == NULL:
+            return fail(error, VKRT_ERROR_INTERNAL, b"block %d: the arena has none for it", <int>i)
     return VKRT_OK
 
 

@@ -9,6 +9,7 @@ cdef extern from "vkrt.h" nogil:
         VKRT_OK
         VKRT_ERROR_CLOSED
         VKRT_ERROR_INPUT
+        VKRT_ERROR_CAPACITY
         VKRT_ERROR_FORMAT
         VKRT_ERROR_UNSUPPORTED
         VKRT_ERROR_SYSTEM
@@ -18,6 +19,7 @@ cdef extern from "vkrt.h" nogil:
         VKRT_ERROR_DEVICE_MEMORY
         VKRT_ERROR_DEVICE_LOST
         VKRT_ERROR_FORKED
+        VKRT_ERROR_STATE
         VKRT_ERROR_CANCELLED
         VKRT_ERROR_INTERNAL
 

@@ -1,46 +1,92 @@
 # cython: language_level=3
-"""An execution plan on a device: its activations, and its commands, recorded once and run often."""
+"""An execution plan on a device: its activations, and its commands, recorded once and run often.
 
-from libc.stdint cimport int64_t
+A run that fails or is cancelled leaves what it has submitted to the device: `settle_execution`
+comes before inputs are written again, or anything is released that the run uses.
+"""
 
-from vkrt.core.blocks cimport Blocks
-from vkrt.core.command cimport CommandBuffer, CommandPool
+from vkrt.core.batch cimport SemaphoreList
+from vkrt.core.block cimport Block
+from vkrt.core.command cimport CommandPool
 from vkrt.core.descriptors cimport DescriptorPool
+from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-from vkrt.core.fence cimport Fence, Poll
+from vkrt.core.external cimport ExternalIO, IOBinding
+from vkrt.core.fence cimport Poll
 from vkrt.core.handles cimport Handles
-from vkrt.core.kernels cimport Kernel, Kernels
+from vkrt.core.host_kernel cimport Host
+from vkrt.core.kernels cimport Kernel
+from vkrt.core.recorded cimport Recording
 from vkrt.core.records cimport ExecutionPlanRow, Records
+from vkrt.core.streamer cimport Streamer
+from vkrt.core.submission cimport Submission
 
 
 cdef struct Execution:
+    Device* device
     const Records* records
     const ExecutionPlanRow* plan
-    Handles handles
+    # See `Policy.odd_sizes`
+    bint odd
     # By the number that the plan's dispatches have of them
-    const Kernel** kernels
+    Kernel* kernels
+    # What is below is there while it is bound.
+    Handles handles
     CommandPool pool
-    # Of each submission
-    DescriptorPool* sets
-    CommandBuffer* commands
-    Fence fence
-    bint pending
+    DescriptorPool sets
+    Recording recording
+    Submission submission
+    ExternalIO external
+    # Of the weights, where some are streamed: set by the user, once it is bound
+    Streamer* streamer
 
 
-# Makes pipelines. No memory is allocated yet. Balance with `close_execution`, also where it failed.
+# No memory is allocated yet. Balance with `close_execution`, also where it failed.
+#   kernels: by their numbers in the plan; the array becomes the execution's, which frees it
 cdef extern int open_execution "vkrt_open_execution"(
-    Execution* execution, const Records* records, const ExecutionPlanRow* plan, Kernels* kernels,
-    bint odd, Error* error) noexcept nogil
-# Binds the activations to the arena, writes the descriptor sets and records the commands.
-#   others: have the storages of weights and states
-#   arena: has a block for each of the plan's, of the same kind and types of memory, and no smaller
+    Execution* execution, Device* device, const Records* records, const ExecutionPlanRow* plan,
+    Kernel* kernels, bint odd, Error* error) noexcept nogil
+# Binds the activations to the arena, writes the descriptor sets and records the commands. Balance
+# with `unbind_execution` or `close_execution`; nothing is left bound where it failed.
+#   others: `count` of them, which have the storages of weights and states
+#   memory: of each of the plan's blocks
+#   binding: the host's buffers that stand for inputs and outputs; NULL: none
 cdef extern int bind_execution "vkrt_bind_execution"(
-    Execution* execution, const Handles* others, Blocks* arena, Error* error) noexcept nogil
-# Runs every submission once, and waits for it; `poll` as for `wait_and_poll`, or NULL.
+    Execution* execution, const Handles* const* others, size_t count, Block* const* memory,
+    const IOBinding* binding, Error* error) noexcept nogil
+# Runs every submission once, and waits for it. Semaphores may be NULL: whatever happens, `signals`
+# are signaled, unless the device has failed.
 cdef extern int run_execution "vkrt_run_execution"(
-    Execution* execution, Poll poll, void* data, Error* error) noexcept nogil
-# Waits for a run that was interrupted; nothing where there was none.
+    Execution* execution, const Host* host, const SemaphoreList* waits,
+    const SemaphoreList* signals, Error* error) noexcept nogil
+# Submits a run that needs the host for nothing else, and returns: `settle_execution` waits for it.
+cdef extern int start_execution "vkrt_start_execution"(
+    Execution* execution, const SemaphoreList* waits, const SemaphoreList* signals,
+    Error* error) noexcept nogil
+# Copies what the device copies of external inputs, and waits for that.
+cdef extern int copy_external_inputs "vkrt_copy_external_inputs"(
+    Execution* execution, const Host* host, Error* error) noexcept nogil
+# What `run_execution` does for a recording, without what comes before and behind a run.
+#   skips: whether submissions in branches that are not taken are left out
+cdef extern int run_recording "vkrt_run_recording"(
+    Execution* execution, const Recording* recording, const Handles* handles, const Host* host,
+    bint skips, Error* error) noexcept nogil
+
+# Whether the device finishes a run that the host does not wait for to its end
+cdef extern bint is_one_submission "vkrt_is_one_submission"(
+    const Execution* execution) noexcept nogil
+# Whether a run needs the host for nothing but submitting it, however often
+cdef extern bint is_on_device "vkrt_is_on_device"(const Execution* execution) noexcept nogil
+# Whether the device may be at work on a run that is over for the host
+cdef extern bint is_at_work "vkrt_is_at_work"(const Execution* execution) noexcept nogil
+# Whether `settle_execution` would not have to wait, as far as that can be told
+cdef extern int is_settled "vkrt_is_settled"(
+    const Execution* execution, bint* settled, Error* error) noexcept nogil
+# Waits for a run that was left; nothing where there was none. Fails where the device has failed
+# meanwhile, and is done with the run, or with VKRT_ERROR_CANCELLED. `poll` may be NULL.
 cdef extern int settle_execution "vkrt_settle_execution"(
-    Execution* execution, Error* error) noexcept nogil
-# The device must be done with it. May be called again.
+    Execution* execution, Poll poll, void* data, Error* error) noexcept nogil
+# Releases what `bind_execution` made, so that it can be bound again. Waits for a run that was left.
+cdef extern void unbind_execution "vkrt_unbind_execution"(Execution* execution) noexcept nogil
+# Unbinds and releases the rest. May be called again.
 cdef extern void close_execution "vkrt_close_execution"(Execution* execution) noexcept nogil

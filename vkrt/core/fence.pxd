@@ -33,7 +33,7 @@ cdef extern int submit "vkrt_submit_commands"(
 cdef extern int wait_for_fence "vkrt_wait_for_fence"(
     const Fence* fence, uint64_t timeout, bint* done, Error* error) noexcept nogil
 # The same, and asks ten times a second whether to go on: VKRT_ERROR_CANCELLED where `poll` says
-# no, and then the device may still be at work.
+# no, and then the device may still be at work. `poll` may be NULL.
 cdef extern int wait_and_poll "vkrt_wait_and_poll"(
     const Fence* fence, uint64_t timeout, Poll poll, void* data, bint* done,
     Error* error) noexcept nogil

@@ -82,7 +82,7 @@ cdef int wait_and_poll(const Fence* fence, uint64_t timeout, Poll poll, void* da
             return error.status
         if done[0]:
             return VKRT_OK
-        if poll(data):
+        if poll != NULL and poll(data):
             return fail(error, VKRT_ERROR_CANCELLED, b"the wait for the device was ended")
         left -= 0 if timeout == WITHOUT_END else now
         if left == 0:

@@ -68,3 +68,5 @@ cdef extern const Type* table_type "vkrt_table_type"(int table) noexcept nogil
 cdef extern const Part* part_at "vkrt_part_at"(int number) noexcept nogil
 cdef extern const int64_t* words_of "vkrt_words_of"(
     const Records* records, int table) noexcept nogil
+cdef extern void point_to_table "vkrt_point_to_table"(
+    Records* records, int table, const int64_t* words) noexcept nogil

@@ -70,6 +70,10 @@ cdef const int64_t* words_of(const Records* records, int table) noexcept nogil:
     return words
 
 
+cdef void point_to_table(Records* records, int table, const int64_t* words) noexcept nogil:
+    memcpy(<char*>&records.nothing + <size_t>(table - 1) * sizeof(void*), &words, sizeof(void*))
+
+
 cdef uint64_t checksum_of(const void* data, size_t nbytes) noexcept nogil:
     """Of whole words; it is another one where any of them is."""
     cdef uint64_t total = nbytes, word
@@ -118,7 +122,6 @@ cdef int find_tables(const char* data, size_t nbytes, Records* records,
     """Points to the tables, which follow one another up to the end."""
     cdef size_t at = RECORDS_HEADER + 8 * TABLES, end
     cdef uint64_t words
-    cdef const int64_t* rows
     cdef int table
     memcpy(records.counts, data + RECORDS_HEADER, 8 * TABLES)
     for table in range(TABLES):
@@ -138,9 +141,7 @@ cdef int find_tables(const char* data, size_t nbytes, Records* records,
                     return fail(error, VKRT_ERROR_FORMAT, "the texts are not followed by zeros")
                 end += 1
         else:
-            rows = <const int64_t*>(data + at)
-            memcpy(<char*>&records.nothing + <size_t>(table - 1) * sizeof(void*), &rows,
-                   sizeof(void*))
+            point_to_table(records, table, <const int64_t*>(data + at))
             at += <size_t>(8 * words * <uint64_t>table_type(table).width)
     if at != nbytes:
         return fail(error, VKRT_ERROR_FORMAT, "it has %zu bytes behind its last table", nbytes - at)

@@ -65,10 +65,19 @@ cdef extern int make_handles "vkrt_make_handles"(
 # Gives the storages of a planned block their places in the allocated one.
 cdef extern int bind_handles "vkrt_bind_handles"(
     Handles* handles, const BlockRow* planned, Block* block, Error* error) noexcept nogil
+# Makes a buffer, unbound yet, one that the queue for copies may write.
+cdef extern int allow_uploads "vkrt_allow_uploads"(
+    Handles* handles, int64_t storage, Error* error) noexcept nogil
+# Whether a storage has its buffer or image
+cdef extern bint has_handle "vkrt_has_handle"(
+    const Handles* handles, int64_t storage) noexcept nogil
 # Makes a storage a part of a bound buffer that is somebody else's.
 cdef extern void place_handle "vkrt_place_handle"(
     Handles* handles, int64_t storage, Buffer* buffer, uint64_t offset) noexcept nogil
-# Takes the storages of these roles that others have, if this plan has the same under their number.
+# Makes a storage the one of others that has the same bytes.
+cdef extern void share_handle "vkrt_share_handle"(
+    Handles* handles, int64_t storage, const Handles* others, int64_t there) noexcept nogil
+# Takes the storages that others have, if this plan has the same under their number.
 cdef extern void share_handles "vkrt_share_handles"(
     Handles* handles, const Handles* others) noexcept nogil
 

@@ -11,7 +11,7 @@ from vkrt.core.formats cimport BUFFER_USAGE, IMAGE_USAGE, texel_format
 from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
 from vkrt.core.resource cimport (
-    COMPUTE_ONLY, bind_buffer, bind_image, buffer_requirements, destroy_buffer,
+    COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, destroy_buffer,
     destroy_buffer_view, destroy_image, image_requirements, make_buffer, make_buffer_view,
     make_image,
 )
@@ -102,6 +102,10 @@ cdef int storage_requirements(Device* device, const StorageRow* storage, bint od
     return VKRT_OK
 
 
+cdef bint has_handle(const Handles* handles, int64_t storage) noexcept nogil:
+    return handles.items[storage].buffer != NULL or handles.items[storage].image != NULL
+
+
 cdef int make_handle(Handles* handles, int64_t storage, Error* error) noexcept nogil:
     cdef const StorageRow* row = handles.storages + storage
     cdef Handle* item = handles.items + storage
@@ -113,6 +117,16 @@ cdef int make_handle(Handles* handles, int64_t storage, Error* error) noexcept n
     item.offset = 0
     return make_buffer(item.buffer, handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE,
                        COMPUTE_ONLY, error)
+
+
+cdef int allow_uploads(Handles* handles, int64_t storage, Error* error) noexcept nogil:
+    cdef const StorageRow* row = handles.storages + storage
+    cdef Buffer* buffer = handles.items[storage].buffer
+    if handles.device.upload_family == handles.device.queue_family:
+        return VKRT_OK
+    destroy_buffer(buffer)
+    return make_buffer(buffer, handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE,
+                       SHARED, error)
 
 
 cdef int make_handles(Handles* handles, const BlockRow* block, Error* error) noexcept nogil:
@@ -142,6 +156,11 @@ cdef void place_handle(Handles* handles, int64_t storage, Buffer* buffer,
     handles.items[storage] = Handle(buffer, NULL, offset)
 
 
+cdef void share_handle(Handles* handles, int64_t storage, const Handles* others,
+                       int64_t there) noexcept nogil:
+    handles.items[storage] = others.items[there]
+
+
 cdef bint same_storage(const StorageRow* one, const StorageRow* other) noexcept nogil:
     """Words that mean nothing are zero, so that equal rows are equal bytes."""
     return memcmp(one, other, sizeof(StorageRow)) == 0
@@ -150,9 +169,8 @@ cdef bint same_storage(const StorageRow* one, const StorageRow* other) noexcept 
 cdef void share_handles(Handles* handles, const Handles* others) noexcept nogil:
     cdef int64_t i
     for i in range(min(handles.count, others.count)):
-        if ((others.items[i].buffer != NULL or others.items[i].image != NULL)
-                and same_storage(handles.storages + i, others.storages + i)):
-            handles.items[i] = others.items[i]
+        if has_handle(others, i) and same_storage(handles.storages + i, others.storages + i):
+            share_handle(handles, i, others, i)
 
 
 cdef const Buffer* buffer_of(const Handles* handles, const RangeRow* part,

@@ -7,9 +7,16 @@ from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline cimport DescriptorLayout, Pipeline
 from vkrt.core.records cimport KernelRow, Records, Rows
+from vkrt.core.vulkan cimport VkPipeline
 
 
+# What a dispatch needs of its kernel
 cdef struct Kernel:
+    VkPipeline pipeline
+    const DescriptorLayout* layout
+
+
+cdef struct MadeKernel:
     const KernelRow* row
     DescriptorLayout* layout
     Pipeline pipeline
@@ -21,7 +28,7 @@ cdef struct Kernels:
     const Records* records
     # The file's bytes, which have the modules
     const char* data
-    Kernel** items
+    MadeKernel** items
     int64_t count
     DescriptorLayout** layouts
     int64_t layout_count
@@ -33,7 +40,7 @@ cdef extern int open_kernels "vkrt_open_kernels"(
     Error* error) noexcept nogil
 # The device must be done with the pipelines. May be called again.
 cdef extern void close_kernels "vkrt_close_kernels"(Kernels* kernels) noexcept nogil
-# The pipelines of rows of kernels, of which those that are not there are made. `found` has room for
-# all of them.
+# The kernels of these rows, in their order; those that are not there are made. The caller frees
+# `found`, also where it failed.
 cdef extern int get_kernels "vkrt_get_kernels"(
-    Kernels* kernels, const Rows* rows, const Kernel** found, Error* error) noexcept nogil
+    Kernels* kernels, const Rows* rows, Kernel** found, Error* error) noexcept nogil

@@ -13,6 +13,7 @@ from vkrt.core.pipeline cimport (
     Constant, MAX_BINDINGS, MAX_CONSTANTS, ShaderModule, close_descriptor_layout, close_pipeline,
     close_shader_module, make_descriptor_layout, make_pipeline, make_shader_module,
 )
+from vkrt.core.pruning cimport prune_module
 from vkrt.core.records cimport ModuleRow
 from vkrt.core.vulkan cimport VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, VkDescriptorType
 
@@ -97,12 +98,15 @@ cdef int get_layout(Kernels* kernels, const ModuleRow* module, DescriptorLayout*
     return VKRT_OK
 
 
-cdef int make_kernel(Kernels* kernels, const KernelRow* row, Kernel* kernel,
+cdef int make_kernel(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
                      Error* error) noexcept nogil:
     cdef const Records* records = kernels.records
     cdef const ModuleRow* row_of_module = find_module(records, &row.shader)
     cdef ShaderModule module
     cdef Constant[MAX_CONSTANTS] constants
+    cdef const uint32_t* words
+    cdef uint32_t* pruned
+    cdef size_t nbytes, pruned_bytes
     cdef int64_t i
     cdef int status
     kernel.row = row
@@ -115,27 +119,33 @@ cdef int make_kernel(Kernels* kernels, const KernelRow* row, Kernel* kernel,
         constants[i].value = <uint32_t>records.integers_2[row.constants.first + i].items[1]
     if get_layout(kernels, row_of_module, &kernel.layout, error):
         return error.status
-    if make_shader_module(
-            kernels.device, <const uint32_t*>(kernels.data + row_of_module.offset),
-            <size_t>row_of_module.nbytes, &module, error):
+    words, nbytes = <const uint32_t*>(kernels.data + row_of_module.offset), <size_t>(
+        row_of_module.nbytes)
+    if prune_module(words, nbytes, constants, <size_t>row.constants.count, &pruned, &pruned_bytes,
+                    error):
         return error.status
-    status = make_pipeline(kernel.layout, &module, constants, <size_t>row.constants.count,
-                           &kernel.pipeline, error)
-    close_shader_module(&module)
+    if pruned != NULL:
+        words, nbytes = pruned, pruned_bytes
+    status = make_shader_module(kernels.device, words, nbytes, &module, error)
+    if status == VKRT_OK:
+        status = make_pipeline(kernel.layout, &module, constants, <size_t>row.constants.count,
+                               &kernel.pipeline, error)
+        close_shader_module(&module)
+    free(pruned)
     return status
 
 
-cdef int get_kernel(Kernels* kernels, const KernelRow* row, const Kernel** found,
+cdef int get_kernel(Kernels* kernels, const KernelRow* row, MadeKernel** found,
                     Error* error) noexcept nogil:
-    cdef Kernel* kernel
-    cdef Kernel** room
+    cdef MadeKernel* kernel
+    cdef MadeKernel** room
     cdef int64_t i
     for i in range(kernels.count):
         if is_same(kernels.records, kernels.items[i].row, row):
             found[0] = kernels.items[i]
             return VKRT_OK
-    room = <Kernel**>grown(kernels.items, kernels.count, sizeof(void*))
-    kernel = <Kernel*>calloc(1, sizeof(Kernel))
+    room = <MadeKernel**>grown(kernels.items, kernels.count, sizeof(void*))
+    kernel = <MadeKernel*>calloc(1, sizeof(MadeKernel))
     if room != NULL:
         kernels.items = room
     if room == NULL or kernel == NULL:
@@ -150,10 +160,15 @@ cdef int get_kernel(Kernels* kernels, const KernelRow* row, const Kernel** found
     return VKRT_OK
 
 
-cdef int get_kernels(Kernels* kernels, const Rows* rows, const Kernel** found,
+cdef int get_kernels(Kernels* kernels, const Rows* rows, Kernel** found,
                      Error* error) noexcept nogil:
+    cdef MadeKernel* kernel = NULL
     cdef int64_t i
+    found[0] = <Kernel*>calloc(<size_t>rows.count + 1, sizeof(Kernel))
+    if found[0] == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"kernels: the host is out of memory")
     for i in range(rows.count):
-        if get_kernel(kernels, kernels.records.kernel + rows.first + i, &found[i], error):
+        if get_kernel(kernels, kernels.records.kernel + rows.first + i, &kernel, error):
             return error.status
+        found[0][i] = Kernel(kernel.pipeline.handle, kernel.layout)
     return VKRT_OK

@@ -12,14 +12,22 @@ from vkrt.core.blocks cimport Blocks
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.execution cimport Execution
+from vkrt.core.external cimport IOBinding
 from vkrt.core.fence cimport Poll
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
+from vkrt.core.host_kernel cimport Host
 from vkrt.core.kernels cimport Kernels
-from vkrt.core.reader cimport Reader
-from vkrt.core.records cimport CompiledMethodRow, HostArrayRow, Records
+from vkrt.core.reader cimport Reader, ReaderOptions
+from vkrt.core.records cimport CompiledMethodRow, ExecutionPlanRow, HostArrayRow, Records
 from vkrt.core.states cimport States
+from vkrt.core.streamer cimport Streamer
 from vkrt.core.weights cimport Weights
+
+
+# Told when a part of a load is done: "pipelines", "weights", "allocate and record"; any value but 0
+# ends the load, with VKRT_ERROR_CANCELLED.
+ctypedef int (*OnPart)(void* data, const char* part) noexcept nogil
 
 
 # What the methods of a program on a device have in common
@@ -45,22 +53,39 @@ cdef struct Method:
     Weights weights
     States states
     Blocks arena
+    # Where weights are streamed: a reader and a thread of their own
+    Reader stream_reader
+    Streamer streamer
     # The method at its shapes: the largest first, then `row.others`
     Execution* executions
     int64_t shape
 
 
 # Balance with `close_session`, also where it failed.
+#   reading: how weights are read from the file
 cdef extern int open_session "vkrt_open_session"(
     Session* session, Device* device, const Records* records, const File* file, bint odd,
-    const int64_t* type_bits, Error* error) noexcept nogil
+    const int64_t* type_bits, const ReaderOptions* reading, Error* error) noexcept nogil
 cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
 # Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it
 # failed.
 cdef extern int load_method "vkrt_load_method"(
-    Method* method, Session* session, const CompiledMethodRow* row, Error* error) noexcept nogil
-# The device must be done with it. May be called again.
+    Method* method, Session* session, const CompiledMethodRow* row, OnPart on_part, void* data,
+    Error* error) noexcept nogil
+# Waits for a run that was cancelled. May be called again.
 cdef extern void close_method "vkrt_close_method"(Method* method) noexcept nogil
+# Makes the pipelines of a shape, and binds its activations, weights and states: for further states
+# of a method, each of which has executions of its own. Balance with `close_execution`.
+#   state: in the place of the method's own; NULL: that
+#   binding: the host's buffers that stand for inputs and outputs; NULL: none
+cdef extern int open_shape "vkrt_open_shape"(
+    Method* method, int64_t shape, Execution* execution, Error* error) noexcept nogil
+cdef extern int bind_shape "vkrt_bind_shape"(
+    Method* method, Execution* execution, const Handles* state, const IOBinding* binding,
+    Error* error) noexcept nogil
+# The plan of one of its shapes, by its number
+cdef extern const ExecutionPlanRow* plan_at "vkrt_plan_at"(
+    const Records* records, const CompiledMethodRow* row, int64_t shape) noexcept nogil
 # Inputs and outputs of the shape at hand; NULL where nothing reads an input, or it is no tensor.
 cdef extern const HostArrayRow* input_at "vkrt_input_at"(
     const Method* method, int64_t number) noexcept nogil
@@ -69,11 +94,25 @@ cdef extern const HostArrayRow* output_at "vkrt_output_at"(
 # Which of its shapes the method runs at from now on: 0 is the largest, 1 and on are `row.others`.
 cdef extern int use_shape "vkrt_use_shape"(
     Method* method, int64_t number, Error* error) noexcept nogil
+# Waits for a run that was left, at any shape: they share their memory. `poll` may be NULL.
+cdef extern int settle_method "vkrt_settle_method"(
+    Method* method, Poll poll, void* data, Error* error) noexcept nogil
 # Copies to an input, and from an output, all of their elements, of the dtype that the device has.
-# Numbers that an input may not hold are refused.
+# Numbers that an input may not hold are refused. An input waits for a run that was left.
 cdef extern int write_input "vkrt_write_input"(
     Method* method, int64_t number, const void* data, size_t nbytes, Error* error) noexcept nogil
 cdef extern int read_output "vkrt_read_output"(
     Method* method, int64_t number, void* data, size_t nbytes, Error* error) noexcept nogil
+# Runs once. Where the host ends it, the next run waits until the device is done with this one.
+# VKRT_ERROR_STATE: a run before has left the states half changed.
+#   states: those that the executions are bound to: the method's own, or further ones
 cdef extern int run_method "vkrt_run_method"(
-    Method* method, Poll poll, void* data, Error* error) noexcept nogil
+    Method* method, States* states, const Host* host, Error* error) noexcept nogil
+# Gives every state the value that the file has; waits for a run that was left.
+cdef extern int reset_method "vkrt_reset_method"(Method* method, Error* error) noexcept nogil
+# The execution of the shape at hand
+cdef extern Execution* execution_of "vkrt_execution_of"(Method* method) noexcept nogil
+# Records the shape at hand anew, with the host's buffers in the place of some inputs and outputs
+# (NULL: of none). Waits for a run that was left. Where it failed the shape runs no more.
+cdef extern int bind_buffers "vkrt_bind_buffers"(
+    Method* method, const IOBinding* binding, Error* error) noexcept nogil

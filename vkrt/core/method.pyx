@@ -1,36 +1,49 @@
 # cython: language_level=3
 
+from libc.stdint cimport UINT64_MAX
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from vkrt.core.allocator cimport close_allocator, open_allocator
-from vkrt.core.blocks cimport allocate_all, free_blocks, plan_blocks
+from vkrt.core.block cimport Block
+from vkrt.core.blocks cimport allocate_all, find_blocks, free_blocks, plan_blocks
 from vkrt.core.arguments cimport check_elements
 from vkrt.core.check cimport product_of
 from vkrt.core.dtypes cimport itemsize_of
-from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.error cimport (
+    VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_ERROR_STATE, VKRT_OK, fail,
+)
 from vkrt.core.execution cimport (
-    bind_execution, close_execution, open_execution, run_execution,
+    bind_execution, close_execution, open_execution, run_execution, settle_execution,
+    unbind_execution,
 )
 from vkrt.core.handles cimport close_handles, copy_from_range, copy_to_range, open_handles
-from vkrt.core.kernels cimport close_kernels, open_kernels
-from vkrt.core.reader cimport DEFAULT_WINDOW, ReaderOptions, close_reader, open_reader
-from vkrt.core.records cimport CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, Rows
+from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
+from vkrt.core.loading cimport Loading
+from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
+from vkrt.core.records cimport (
+    CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows,
+    WeightPlanRow,
+)
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
-from vkrt.core.weights cimport close_weights, load_weights, open_weights
+from vkrt.core.state_changes cimport leaves_states
+from vkrt.core.strategies cimport STRATEGY_PREAD
+from vkrt.core.streamer cimport close_streamer, open_streamer
+from vkrt.core.uploads cimport open_uploader
+from vkrt.core.weights cimport (
+    allocate_weights, close_weights, open_weights, pack_weights, write_weights,
+)
 
 
 cdef int open_session(Session* session, Device* device, const Records* records, const File* file,
-                      bint odd, const int64_t* type_bits, Error* error) noexcept nogil:
-    cdef ReaderOptions options
+                      bint odd, const int64_t* type_bits, const ReaderOptions* reading,
+                      Error* error) noexcept nogil:
     memset(session, 0, sizeof(session[0]))
-    memset(&options, 0, sizeof(options))
-    options.window = DEFAULT_WINDOW
     session.device, session.records, session.file = device, records, file
     session.odd, session.type_bits = odd, type_bits
     session.files[0] = file
     if (open_allocator(&session.allocator, device, error)
-            or open_reader(session.files, 1, &options, &session.reader, error)
+            or open_reader(session.files, 1, reading, &session.reader, error)
             or open_kernels(&session.kernels, device, records, file.data, error)):
         return error.status
     return VKRT_OK
@@ -43,17 +56,49 @@ cdef void close_session(Session* session) noexcept nogil:
         close_allocator(&session.allocator)
 
 
-cdef const ExecutionPlanRow* plan_at(const Method* method, int64_t shape) noexcept nogil:
+cdef const ExecutionPlanRow* plan_at(const Records* records, const CompiledMethodRow* row,
+                                     int64_t shape) noexcept nogil:
     if shape == 0:
-        return &method.row.largest.executable.execution
-    return &method.session.records.compiled_shape[method.row.others.first + shape - 1].execution
+        return &row.largest.executable.execution
+    return &records.compiled_shape[row.others.first + shape - 1].execution
+
+
+cdef const ExecutionPlanRow* plan_of(const Method* method) noexcept nogil:
+    return plan_at(method.session.records, method.row, method.shape)
+
+
+cdef int open_shape(Method* method, int64_t shape, Execution* execution,
+                    Error* error) noexcept nogil:
+    cdef Session* session = method.session
+    cdef const ExecutionPlanRow* plan = plan_at(session.records, method.row, shape)
+    cdef Kernel* kernels = NULL
+    if get_kernels(&session.kernels, &plan.kernels, &kernels, error):
+        free(kernels)
+        return error.status
+    return open_execution(execution, session.device, session.records, plan, kernels, session.odd,
+                          error)
+
+
+cdef int bind_shape(Method* method, Execution* execution, const Handles* state,
+                    const IOBinding* binding, Error* error) noexcept nogil:
+    cdef const Handles* others[2]
+    cdef Block** memory = NULL
+    cdef int status = find_blocks(&method.arena, &execution.plan.blocks, &memory, error)
+    others[0], others[1] = &method.kept, state
+    if status == VKRT_OK:
+        status = bind_execution(execution, others, 1 if state == NULL else 2, memory, binding,
+                                error)
+    if status == VKRT_OK and method.streamer.has_thread:
+        execution.streamer = &method.streamer
+    free(memory)
+    return status
 
 
 cdef int open_all(Method* method, Error* error) noexcept nogil:
     """Everything that allocates no memory."""
     cdef Session* session = method.session
     cdef const Records* records = session.records
-    cdef const ExecutionPlanRow* plan = plan_at(method, 0)
+    cdef const ExecutionPlanRow* plan = plan_at(records, method.row, 0)
     cdef int64_t i
     method.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if method.executions == NULL:
@@ -69,8 +114,7 @@ cdef int open_all(Method* method, Error* error) noexcept nogil:
                            session.type_bits, error)):
         return error.status
     for i in range(method.row.others.count + 1):
-        if open_execution(&method.executions[i], records, plan_at(method, i), &session.kernels,
-                          session.odd, error):
+        if open_shape(method, i, &method.executions[i], error):
             return error.status
     return VKRT_OK
 
@@ -82,23 +126,72 @@ cdef int allocate_rest(Method* method, Error* error) noexcept nogil:
     return allocate_all(&method.arena, error)
 
 
+cdef int load_weights(Method* method, Error* error) noexcept nogil:
+    """Brings every weight to its place, in the order of the file."""
+    cdef Session* session = method.session
+    cdef const PrepackPlanRow* prepack = &method.weights.plan.prepack
+    cdef Kernel* kernels = NULL
+    cdef Loading loading
+    cdef int status
+    memset(&loading, 0, sizeof(loading))
+    loading.reader = &session.reader
+    status = get_kernels(&session.kernels, &prepack.kernels, &kernels, error)
+    if (status == VKRT_OK
+            and (method.weights.plan.is_eager and allocate_weights(&method.weights, error)
+                 or write_weights(&method.weights, &loading, UINT64_MAX, error)
+                 or pack_weights(&method.weights, session.records, prepack, kernels, &loading,
+                                 error))):
+        status = error.status
+    free(kernels)
+    return status
+
+
+cdef int open_stream(Method* method, Error* error) noexcept nogil:
+    """Starts what brings streamed weights; nothing where there are none."""
+    cdef Session* session = method.session
+    cdef const WeightPlanRow* plan = &method.row.largest.executable.weights
+    cdef ReaderOptions options
+    if not plan.reloads.is_there:
+        return VKRT_OK
+    memset(&options, 0, sizeof(options))
+    # The processors may be those that the device computes on, and mapping the file's pages and
+    # giving them back takes nearly twice the time of the system's own copy.
+    options.strategy, options.window = STRATEGY_PREAD, DEFAULT_WINDOW
+    if (open_reader(session.files, 1, &options, &method.stream_reader, error)
+            or open_uploader(&method.streamer.uploader, &session.allocator, &method.stream_reader,
+                             plan, &method.kept, error)
+            or open_streamer(&method.streamer, plan, &method.kept, error)):
+        return error.status
+    return VKRT_OK
+
+
+cdef int told(OnPart on_part, void* data, const char* part, Error* error) noexcept nogil:
+    if on_part != NULL and on_part(data, part):
+        return fail(error, VKRT_ERROR_CANCELLED, b"the host has ended the load after: %s", part)
+    return VKRT_OK
+
+
 cdef int load_method(Method* method, Session* session, const CompiledMethodRow* row,
-                     Error* error) noexcept nogil:
+                     OnPart on_part, void* data, Error* error) noexcept nogil:
     # Order "eager": everything is allocated before anything is packed.
     cdef bint eager = row.largest.executable.weights.is_eager
     cdef int64_t i
     memset(method, 0, sizeof(method[0]))
     method.session, method.row = session, row
-    if open_all(method, error) or eager and allocate_rest(method, error):
-        return error.status
-    if (load_weights(&method.weights, &session.kernels, &session.reader, error)
+    if (open_all(method, error) or told(on_part, data, b"pipelines", error)
+            or eager and allocate_rest(method, error)
+            or load_weights(method, error) or allocate_weights(&method.weights, error)
+            or told(on_part, data, b"weights", error)
             or not eager and allocate_rest(method, error)
             or reset_states(&method.states, &session.reader, error)):
         return error.status
+    # The thread begins with what the first run needs first.
+    if open_stream(method, error):
+        return error.status
     for i in range(row.others.count + 1):
-        if bind_execution(&method.executions[i], &method.kept, &method.arena, error):
+        if bind_shape(method, &method.executions[i], NULL, NULL, error):
             return error.status
-    return VKRT_OK
+    return told(on_part, data, b"allocate and record", error)
 
 
 cdef void close_method(Method* method) noexcept nogil:
@@ -107,6 +200,8 @@ cdef void close_method(Method* method) noexcept nogil:
         for i in range(method.row.others.count + 1):
             close_execution(&method.executions[i])
     free(method.executions)
+    close_streamer(&method.streamer)
+    close_reader(&method.stream_reader)
     close_handles(&method.kept)
     if method.arena.records != NULL:
         free_blocks(&method.arena)
@@ -123,11 +218,11 @@ cdef const HostArrayRow* array_at(const Method* method, const Rows* arrays,
 
 
 cdef const HostArrayRow* input_at(const Method* method, int64_t number) noexcept nogil:
-    return array_at(method, &plan_at(method, method.shape).inputs, number)
+    return array_at(method, &plan_of(method).inputs, number)
 
 
 cdef const HostArrayRow* output_at(const Method* method, int64_t number) noexcept nogil:
-    return array_at(method, &plan_at(method, method.shape).outputs, number)
+    return array_at(method, &plan_of(method).outputs, number)
 
 
 cdef size_t array_bytes(const Method* method, const HostArrayRow* array) noexcept nogil:
@@ -140,6 +235,14 @@ cdef int use_shape(Method* method, int64_t number, Error* error) noexcept nogil:
         return fail(error, VKRT_ERROR_INPUT, b"shape %lld: expected one of %lld",
                     <long long>number, <long long>method.row.others.count + 1)
     method.shape = number
+    return VKRT_OK
+
+
+cdef int settle_method(Method* method, Poll poll, void* data, Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(method.row.others.count + 1):
+        if settle_execution(&method.executions[i], poll, data, error):
+            return error.status
     return VKRT_OK
 
 
@@ -161,6 +264,8 @@ cdef int write_input(Method* method, int64_t number, const void* data, size_t nb
     if check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
                       nbytes, error):
         return error.status
+    if settle_method(method, NULL, NULL, error):
+        return error.status
     return copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
                          error)
 
@@ -178,5 +283,32 @@ cdef int read_output(Method* method, int64_t number, void* data, size_t nbytes,
                            error)
 
 
-cdef int run_method(Method* method, Poll poll, void* data, Error* error) noexcept nogil:
-    return run_execution(&method.executions[method.shape], poll, data, error)
+cdef int run_method(Method* method, States* states, const Host* host, Error* error) noexcept nogil:
+    cdef Execution* execution = execution_of(method)
+    if states.inconsistent:
+        return fail(error, VKRT_ERROR_STATE, b"a run that failed has left what the method keeps "
+                    b"from run to run half changed; reset it")
+    if settle_method(method, host.poll, host.poll_data, error):
+        return error.status
+    if run_execution(execution, host, NULL, NULL, error):
+        states.inconsistent = leaves_states(execution, error)
+        return error.status
+    return VKRT_OK
+
+
+cdef int reset_method(Method* method, Error* error) noexcept nogil:
+    if settle_method(method, NULL, NULL, error):
+        return error.status
+    return reset_states(&method.states, &method.session.reader, error)
+
+
+cdef Execution* execution_of(Method* method) noexcept nogil:
+    return &method.executions[method.shape]
+
+
+cdef int bind_buffers(Method* method, const IOBinding* binding, Error* error) noexcept nogil:
+    cdef Execution* execution = execution_of(method)
+    if settle_method(method, NULL, NULL, error):
+        return error.status
+    unbind_execution(execution)
+    return bind_shape(method, execution, NULL, binding, error)

@@ -20,7 +20,8 @@ cdef struct Job:
     const StridedCopy* copy  # NULL: a plain copy
     size_t first  # parts of the copy
     size_t parts
-    const char* name  # of the weight, for messages; NULL: it has none
+    const char* name  # of the weight, for messages
+    size_t name_bytes  # of that; 0: it has none
 
 # Sources, and what it takes to bring a piece of one to its place. Several threads may use it.
 cdef struct PieceReader:

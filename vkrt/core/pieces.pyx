@@ -24,6 +24,8 @@ cdef enum:
     PIECE = 1048576
     # at multiples of which columns are cut: a whole line of the cache for every element
     COLUMNS = 64
+    # of a name in messages, with what stands behind it
+    MOST_NAME = 82
 
 
 cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_t first_row,
@@ -35,12 +37,14 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
         copy: NULL: the bytes are taken as they are. It has to outlive the job.
         first_row, rows: of the copy, that the bytes are.
     """
+    cdef char[MOST_NAME + 1] name
     cdef size_t needed, before
     cdef int status
     job[0] = plain[0]
     job.copy, job.first, job.parts = NULL, 0, 0
     if job.nbytes and job.target == NULL:
-        return fail(error, VKRT_ERROR_INPUT, "%.80s: %zu bytes to nowhere", called(job), job.nbytes)
+        return fail(error, VKRT_ERROR_INPUT, "%s: %zu bytes to nowhere",
+                    name_of(job, "a transfer", "", name), job.nbytes)
     if copy == NULL:
         return check_room(job, job.nbytes, room, error)
     status = check_rows(job, copy, first_row, rows, error)
@@ -52,8 +56,8 @@ cdef int make_job(const Job* plain, size_t room, const StridedCopy* copy, int64_
         return status
     needed = rows_bytes(copy, <size_t>rows)
     if job.nbytes < needed:
-        return fail(error, VKRT_ERROR_INPUT, "%.80s: %lld rows need %zu bytes, not %zu",
-                    called(job), <long long>rows, needed, job.nbytes)
+        return fail(error, VKRT_ERROR_INPUT, "%s: %lld rows need %zu bytes, not %zu",
+                    name_of(job, "a transfer", "", name), <long long>rows, needed, job.nbytes)
     job.nbytes = needed
     if copy.whole and copy.base == 0:
         job.target += before  # read in place
@@ -86,18 +90,21 @@ cdef int make_job_of_rows(const Job* plain, size_t room, size_t place, const Str
 
 cdef int check_rows(const Job* job, const StridedCopy* copy, int64_t first_row, int64_t rows,
                     Error* error) noexcept nogil:
+    cdef char[MOST_NAME + 1] name
     if first_row < 0 or first_row > <int64_t>copy.rows \
             or not 0 <= rows <= <int64_t>copy.rows - first_row:
-        return fail(error, VKRT_ERROR_INPUT, "%.80s: rows %lld to %lld of %zu", called(job),
-                    <long long>first_row, <long long>(<uint64_t>first_row + <uint64_t>rows),
+        return fail(error, VKRT_ERROR_INPUT, "%s: rows %lld to %lld of %zu",
+                    name_of(job, "a transfer", "", name), <long long>first_row,
+                    <long long>(<uint64_t>first_row + <uint64_t>rows),
                     copy.rows)
     return VKRT_OK
 
 
 cdef int check_room(const Job* job, size_t nbytes, size_t room, Error* error) noexcept nogil:
+    cdef char[MOST_NAME + 1] name
     if nbytes > room:
-        return fail(error, VKRT_ERROR_FORMAT, "%.80s: %zu bytes of it, expected %zu at most",
-                    called(job), nbytes, room)
+        return fail(error, VKRT_ERROR_FORMAT, "%s: %zu bytes of it, expected %zu at most",
+                    name_of(job, "a transfer", "", name), nbytes, room)
     return VKRT_OK
 
 
@@ -106,10 +113,13 @@ cdef size_t row_target(const StridedCopy* copy) noexcept nogil:
     return copy.target_bytes // copy.rows
 
 
-cdef const char* called(const Job* job) noexcept nogil:
-    if job.name == NULL or job.name[0] == 0:
-        return "a transfer"
-    return job.name
+cdef const char* name_of(const Job* job, const char* unnamed, const char* behind,
+                         char* name) noexcept nogil:
+    """The name of a job and what stands behind it, in `name`; or what stands for one."""
+    if job.name_bytes == 0:
+        return unnamed
+    snprintf(name, MOST_NAME + 1, "%.*s%s", <int>min(job.name_bytes, <size_t>80), job.name, behind)
+    return name
 
 
 cdef int check_job(const PieceReader* reader, const Job* job) noexcept nogil:
@@ -209,17 +219,14 @@ cdef int fail_job(const PieceReader* reader, const Job* job, int code,
                   Error* error) noexcept nogil:
     """The status, and its text, of a code other than 0 about a job or a piece of it."""
     cdef char what[160]
-    cdef const char* name = ""
-    cdef const char* colon = ""
+    cdef char[MOST_NAME + 1] room
+    cdef const char* name = name_of(job, "", ": ", room)
     cdef const File* file
-    if job.name != NULL and job.name[0]:
-        name, colon = job.name, ": "
     if code == NO_SOURCE:
-        return fail(error, VKRT_ERROR_INPUT, "%.80s%ssource %zu of %zu", name, colon, job.source,
+        return fail(error, VKRT_ERROR_INPUT, "%ssource %zu of %zu", name, job.source,
                     reader.file_count)
     file = reader.files[job.source].file
-    snprintf(what, sizeof(what), "%.80s%sbytes %zu to %zu", name, colon, job.offset,
-             job.offset + job.nbytes)
+    snprintf(what, sizeof(what), "%sbytes %zu to %zu", name, job.offset, job.offset + job.nbytes)
     if code == TRUNCATED:
         return fail(error, VKRT_ERROR_FORMAT, "%s are beyond the end of %s (%lld bytes)", what,
                     tail_of(file.name),
@@ -230,6 +237,6 @@ cdef int fail_job(const PieceReader* reader, const Job* job, int code,
     if code == ENOMEM:
         return fail(error, VKRT_ERROR_MEMORY, "%s of %s: no memory to read them into", what,
                     tail_of(file.name))
-    snprintf(what, sizeof(what), "%.80s%sbytes %zu to %zu cannot be read", name, colon, job.offset,
+    snprintf(what, sizeof(what), "%sbytes %zu to %zu cannot be read", name, job.offset,
              job.offset + job.nbytes)
     return fail_file(error, code, what, file.name)

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from vkrt.core.error cimport Error
+from vkrt.core.file cimport File
 from vkrt.core.records cimport Records
 
 cdef enum:
@@ -18,6 +19,8 @@ cdef struct ProgramHead:
 # A compiled program's file, open
 cdef struct ProgramFile:
     int descriptor
+    const char* data  # where it is in memory, and no file
+    uint64_t start  # of its first byte in the file
     uint64_t nbytes
     ProgramHead head
     void* memory  # has the records
@@ -31,4 +34,7 @@ cdef extern int check_program "vkrt_check_program"(
     const Records* records, int64_t sources, int64_t data_bytes, Error* error) noexcept nogil
 cdef extern int open_program "vkrt_open_program"(
     const char* path, ProgramFile* file, Error* error) noexcept nogil
+# The same of a file that is open already, and stays so as long as its weights are read.
+cdef extern int open_program_in "vkrt_open_program_in"(
+    const File* source, ProgramFile* file, Error* error) noexcept nogil
 cdef extern void close_program "vkrt_close_program"(ProgramFile* file) noexcept nogil

@@ -19,6 +19,7 @@ from vkrt.core.error cimport (
     Error,
     fail,
 )
+from vkrt.core.file cimport File, tail_of
 from vkrt.core.flat cimport equal_texts, open_records, refused
 from vkrt.core.program cimport PROGRAM_HEAD, PROGRAM_VERSION, ProgramFile, ProgramHead
 from vkrt.core.records cimport (
@@ -103,10 +104,27 @@ cdef int open_program(const char* path, ProgramFile* file, Error* error) noexcep
     return status
 
 
+cdef int open_program_in(const File* source, ProgramFile* file, Error* error) noexcept nogil:
+    """Checks the records of a file; the error begins with its name."""
+    cdef Error found
+    cdef int status
+    memset(file, 0, sizeof(file[0]))
+    file.descriptor, file.start, file.nbytes = source.fd, source.start, source.nbytes
+    if source.fd < 0:
+        file.data = source.data
+    status = read_records(file, error)
+    # The descriptor is the source's.
+    file.descriptor = -1
+    if status != VKRT_OK:
+        close_program(file)
+        found = error[0]
+        fail(error, status, "%.100s: %.370s", tail_of(source.name), found.text)
+    return status
+
+
 cdef int read_records(ProgramFile* file, Error* error) noexcept nogil:
     cdef char[PROGRAM_HEAD] head
-    cdef int status = read_bytes(file.descriptor, head, min(<uint64_t>PROGRAM_HEAD, file.nbytes), 0,
-                                 error)
+    cdef int status = read_at(file, head, min(<uint64_t>PROGRAM_HEAD, file.nbytes), 0, error)
     if status == VKRT_OK:
         status = read_head(head, PROGRAM_HEAD, file.nbytes, &file.head, error)
     if status != VKRT_OK:
@@ -116,13 +134,20 @@ cdef int read_records(ProgramFile* file, Error* error) noexcept nogil:
     if file.memory == NULL:
         return fail(error, VKRT_ERROR_MEMORY, "no memory for %llu bytes of records",
                     <unsigned long long>file.head.nbytes)
-    status = read_bytes(file.descriptor, <char*>file.memory, file.head.nbytes, file.head.offset,
-                        error)
+    status = read_at(file, <char*>file.memory, file.head.nbytes, file.head.offset, error)
     if status == VKRT_OK:
         status = open_records(file.memory, <size_t>file.head.nbytes, &file.records, error)
     if status == VKRT_OK:
         status = check_program(&file.records, 1, <int64_t>file.head.offset, error)
     return status
+
+
+cdef int read_at(const ProgramFile* file, char* memory, uint64_t nbytes, uint64_t offset,
+                 Error* error) noexcept nogil:
+    if file.data == NULL:
+        return read_bytes(file.descriptor, memory, nbytes, file.start + offset, error)
+    memcpy(memory, file.data + offset, <size_t>nbytes)
+    return VKRT_OK
 
 
 cdef int read_bytes(int descriptor, char* memory, uint64_t nbytes, uint64_t offset,

@@ -8,18 +8,35 @@ from vkrt.core.descriptors cimport DescriptorPool
 from vkrt.core.error cimport Error
 from vkrt.core.handles cimport Handles
 from vkrt.core.kernels cimport Kernel
-from vkrt.core.records cimport Rows
+from vkrt.core.records cimport Records, Rows, SubmissionRecordRow
+from vkrt.core.timestamps cimport TimestampQueries
+
+
+# Takes the times before (2 i) and after (2 i + 1) every step i, which is no barrier.
+cdef struct StepClock:
+    const TimestampQueries* queries
+    uint32_t step  # the next one
 
 
 # The descriptor sets of the dispatches among commands, in their order. Where there are none, the
 # pool is all zeros.
+#   records: the tables that the commands are in
 #   kernels: by the number that a dispatch has of them
 cdef extern int make_sets "vkrt_make_sets"(
-    Handles* handles, const Rows* commands, const Kernel* const* kernels, DescriptorPool* pool,
-    Error* error) noexcept nogil
+    Handles* handles, const Records* records, const Rows* commands, const Kernel* kernels,
+    DescriptorPool* pool, Error* error) noexcept nogil
+# The same, of all dispatches of submissions
+cdef extern int make_submission_sets "vkrt_make_submission_sets"(
+    Handles* handles, const Records* records, const SubmissionRecordRow* submissions,
+    int64_t number, const Kernel* kernels, DescriptorPool* pool, Error* error) noexcept nogil
 # Records commands.
 #   first: which of the sets belongs to the first dispatch; becomes that behind the last one
 cdef extern int record_commands "vkrt_record_commands"(
-    const CommandBuffer* buffer, Handles* handles, const Rows* commands,
-    const Kernel* const* kernels, const DescriptorPool* pool, uint32_t* first,
+    const CommandBuffer* buffer, Handles* handles, const Records* records, const Rows* commands,
+    const Kernel* kernels, const DescriptorPool* pool, uint32_t* first,
+    Error* error) noexcept nogil
+# The same, with a clock (NULL: none).
+cdef extern int record_timed_commands "vkrt_record_timed_commands"(
+    const CommandBuffer* buffer, Handles* handles, const Records* records, const Rows* commands,
+    const Kernel* kernels, const DescriptorPool* pool, uint32_t* first, StepClock* clock,
     Error* error) noexcept nogil

@@ -5,8 +5,9 @@ from vkrt.core.allocator cimport Allocator
 from vkrt.core.blocks cimport Blocks
 from vkrt.core.error cimport Error
 from vkrt.core.handles cimport Handles
+from vkrt.core.once cimport Once
 from vkrt.core.reader cimport Reader
-from vkrt.core.records cimport Records, StatePlanRow
+from vkrt.core.records cimport Records, StatePlanRow, StateTensorRow
 
 from libc.stdint cimport int64_t
 
@@ -16,6 +17,8 @@ cdef struct States:
     const StatePlanRow* plan
     Handles* handles
     Blocks blocks
+    # A run that failed, or a change that did, has left them half changed.
+    bint inconsistent
 
 
 # Makes the handles of a method's states in `handles`. No memory is allocated yet. Balance with
@@ -23,11 +26,16 @@ cdef struct States:
 cdef extern int open_states "vkrt_open_states"(
     States* states, Allocator* allocator, const Records* records, const StatePlanRow* plan,
     Handles* handles, const int64_t* type_bits, Error* error) noexcept nogil
-# Allocates their memory, and gives every state the value that the file has.
+# Allocates their memory, unless it is there.
 cdef extern int allocate_states "vkrt_allocate_states"(
     States* states, Error* error) noexcept nogil
 # Gives every state the value that the file has; the device is not at work.
 cdef extern int reset_states "vkrt_reset_states"(
     States* states, Reader* reader, Error* error) noexcept nogil
+# Gives one of them a value: zeros everywhere, padding included, and then the bytes.
+#   once: of the device
+cdef extern int write_state "vkrt_write_state"(
+    States* states, const StateTensorRow* state, Once* once, const char* data, size_t nbytes,
+    Error* error) noexcept nogil
 # The handles are closed before. The device must be done with them. May be called again.
 cdef extern void close_states "vkrt_close_states"(States* states) noexcept nogil

@@ -13,7 +13,7 @@ from vkrt.core.handles cimport (
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.pieces cimport Job
 from vkrt.core.reader cimport read_job
-from vkrt.core.records cimport RangeRow, StateTensorRow
+from vkrt.core.records cimport RangeRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -44,6 +44,8 @@ cdef int open_states(States* states, Allocator* allocator, const Records* record
 cdef int allocate_states(States* states, Error* error) noexcept nogil:
     cdef int64_t i
     for i in range(states.plan.blocks.count):
+        if states.blocks.items[i].handle != NULL:
+            continue
         if (allocate_planned(&states.blocks, i, error)
                 or bind_handles(states.handles,
                                 states.records.block + states.plan.blocks.first + i,
@@ -118,6 +120,7 @@ cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Re
     job.source, job.offset = <size_t>state.source, <size_t>state.offset
     job.nbytes, job.target = <size_t>state.nbytes, value
     job.name = states.records.texts + state.name.first
+    job.name_bytes = <size_t>state.name.count
     status = read_job(reader, &job, &failed, error)
     if status == VKRT_OK:
         status = write_state(states, state, once, value, <size_t>state.nbytes, error)
@@ -131,6 +134,7 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
     cdef int status = VKRT_OK
     if states.plan.tensors.count == 0:
         return VKRT_OK
+    states.inconsistent = True
     if open_once(&once, states.handles.device, error):
         return error.status
     for i in range(states.plan.tensors.first,
@@ -138,6 +142,7 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
         if status == VKRT_OK:
             status = reset_state(states, states.records.state_tensor + i, &once, reader, error)
     close_once(&once)
+    states.inconsistent = status != VKRT_OK
     return status
 
 

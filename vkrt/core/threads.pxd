@@ -6,12 +6,18 @@ from libc.stdint cimport uint64_t
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
         pass
+    ctypedef struct pthread_cond_t:
+        pass
     ctypedef struct pthread_t:
         pass
     int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes)
     int pthread_mutex_destroy(pthread_mutex_t* mutex)
     int pthread_mutex_lock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
+    int pthread_cond_destroy(pthread_cond_t* condition)
+    int pthread_cond_signal(pthread_cond_t* condition)
+    int pthread_cond_broadcast(pthread_cond_t* condition)
+    int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex)
     int pthread_detach(pthread_t thread)
     int pthread_atfork(void (*prepare)() noexcept nogil, void (*parent)() noexcept nogil,
                        void (*child)() noexcept nogil)
@@ -38,6 +44,9 @@ cdef extern from * nogil:
         uint64_t now = VKRT_READ(place);
         while (now < value && !__atomic_compare_exchange_n(place, &now, value, 0, __ATOMIC_ACQ_REL,
                                                            __ATOMIC_ACQUIRE)) {}
+    }
+    static inline int vkrt_change(int* place, int from, int to) {
+        return __atomic_compare_exchange_n(place, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
     #define VKRT_SWAP(place, value) __atomic_exchange_n(place, value, __ATOMIC_ACQ_REL)
     static inline void vkrt_nap(long nanoseconds) {
@@ -72,6 +81,30 @@ cdef extern from * nogil:
         return error;
     }
 
+    /* A condition whose timed waits go by a clock that nobody sets; 0 or the system's errno. */
+    static inline int vkrt_make_condition(pthread_cond_t* condition) {
+        pthread_condattr_t attributes;
+        int error = pthread_condattr_init(&attributes);
+        if (error) return error;
+        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        if (!error) error = pthread_cond_init(condition, &attributes);
+        pthread_condattr_destroy(&attributes);
+        return error;
+    }
+
+    /* Waits for so many nanoseconds at most, less than a second. */
+    static inline void vkrt_wait_awhile(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                        long nanoseconds) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += nanoseconds;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec += 1;
+        }
+        pthread_cond_timedwait(condition, mutex, &until);
+    }
+
     static inline void vkrt_join_thread(pthread_t thread) {
         pthread_join(thread, NULL);
     }
@@ -83,11 +116,16 @@ cdef extern from * nogil:
     int start_thread "vkrt_start_thread"(pthread_t* thread, void* (*work)(void*) noexcept nogil,
                                          void* data, const char* name)
     void join_thread "vkrt_join_thread"(pthread_t thread)
+    int make_condition "vkrt_make_condition"(pthread_cond_t* condition)
+    void wait_awhile "vkrt_wait_awhile"(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                        long nanoseconds)
     void atomic_write "VKRT_WRITE"(int* place, int value)
     uint64_t atomic_add64 "VKRT_ADD"(uint64_t* place, uint64_t change)
     uint64_t atomic_read64 "VKRT_READ"(uint64_t* place)
     # The old one
     int atomic_swap "VKRT_SWAP"(int* place, int value)
+    # Puts a value in the place of another one; whether that was there.
+    bint atomic_change "vkrt_change"(int* place, int value, int new)
     # A handle, in whose place there is none from now on: one of those who close it gets it.
     void* atomic_take "VKRT_TAKE"(void** place)
     # One user more, unless there is none left: then it says no.

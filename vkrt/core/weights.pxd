@@ -2,10 +2,11 @@
 """The weights of a method: from the file to where the kernels read them.
 
 They come one by one: those that are mapped are imported, those that the host writes are read into
-their memory, and the others pass a staging buffer, which is freed at the end.
+their memory, and the others pass a staging buffer, which is freed at the end. Those that are
+streamed come in every run (`vkrt.core.streamer`).
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from vkrt.core.allocator cimport Allocator
 from vkrt.core.blocks cimport Blocks
@@ -13,9 +14,14 @@ from vkrt.core.error cimport Error
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
 from vkrt.core.imported cimport HostImport
-from vkrt.core.kernels cimport Kernels
-from vkrt.core.reader cimport Reader
-from vkrt.core.records cimport Records, WeightPlanRow
+from vkrt.core.kernels cimport Kernel
+from vkrt.core.loading cimport Loading
+from vkrt.core.records cimport PrepackPlanRow, Records, WeightPlanRow
+
+
+cdef enum:
+    # Of the file, in one import: drivers have been seen to refuse imports of 1 GiB and more.
+    WINDOW_BYTES = 512 << 20
 
 
 cdef struct Weights:
@@ -29,15 +35,26 @@ cdef struct Weights:
     int64_t import_count
 
 
-# Makes the handles of a method's weights in `handles`, and imports those that are mapped. No memory
-# is allocated yet. Balance with `close_weights`, also where it failed.
+# Makes the handles of a method's weights in `handles`, and imports those that are mapped, but for
+# those that have a place already. No memory is allocated yet. Balance with `close_weights`, also
+# where it failed.
 #   file: of the program, to which all offsets refer
 #   type_bits: of the blocks, see `vkrt.core.fit`
 cdef extern int open_weights "vkrt_open_weights"(
     Weights* weights, Allocator* allocator, const Records* records, const WeightPlanRow* plan,
     const File* file, Handles* handles, const int64_t* type_bits, Error* error) noexcept nogil
-# Allocates their memory and brings every one of them there.
-cdef extern int load_weights "vkrt_load_weights"(
-    Weights* weights, Kernels* kernels, Reader* reader, Error* error) noexcept nogil
+# Allocates all of their memory that is not there yet.
+cdef extern int allocate_weights "vkrt_allocate_weights"(
+    Weights* weights, Error* error) noexcept nogil
+# Reads, and packs, the weights of which the host sees the memory straight into it.
+#   at_once: so many bytes, or a few more, are read until their number is told
+cdef extern int write_weights "vkrt_write_weights"(
+    Weights* weights, Loading* loading, uint64_t at_once, Error* error) noexcept nogil
+# Packs those that pass the staging buffer.
+#   records: the tables that the plan is in
+#   kernels: by their numbers in the plan
+cdef extern int pack_weights "vkrt_pack_weights"(
+    Weights* weights, const Records* records, const PrepackPlanRow* plan, const Kernel* kernels,
+    Loading* loading, Error* error) noexcept nogil
 # The handles are closed before. The device must be done with them. May be called again.
 cdef extern void close_weights "vkrt_close_weights"(Weights* weights) noexcept nogil

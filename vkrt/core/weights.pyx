@@ -7,20 +7,18 @@ from libc.string cimport memset
 
 from vkrt.core.block cimport flush_block
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
-from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
-from vkrt.core.handles cimport bind_handles, make_handle, place_handle
+from vkrt.core.handles cimport (
+    allow_uploads, bind_handles, has_handle, make_handle, place_handle,
+)
 from vkrt.core.imported cimport end_import, import_host
+from vkrt.core.loading cimport count_bytes, read_jobs
 from vkrt.core.pieces cimport Job, make_job
 from vkrt.core.prepack cimport run_prepack
-from vkrt.core.reader cimport read_job
 from vkrt.core.records cimport Rows, StridedCopyRow, WeightReadRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
-
-cdef enum:
-    # Drivers have been seen to refuse imports of 1 GiB and more.
-    WINDOW_BYTES = 512 << 20
 
 
 cdef int open_weights(Weights* weights, Allocator* allocator, const Records* records,
@@ -30,17 +28,17 @@ cdef int open_weights(Weights* weights, Allocator* allocator, const Records* rec
     memset(weights, 0, sizeof(weights[0]))
     weights.records, weights.plan, weights.allocator = records, plan, allocator
     weights.file, weights.handles = file, handles
-    if plan.reloads.is_there:
-        return fail(error, VKRT_ERROR_UNSUPPORTED, b"weights that are streamed: load the program "
-                    b"through Python")
     if plan_blocks(&weights.blocks, allocator, records, &plan.blocks, type_bits, error):
         return error.status
     if import_weights(weights, error):
         return error.status
     for i in range(plan.weights.first, plan.weights.first + plan.weights.count):
-        # Those that are mapped have their places.
-        if (handles.items[records.integer[i]].buffer == NULL
+        # Those that are mapped, or somebody else's, are there.
+        if (not has_handle(handles, records.integer[i])
                 and make_handle(handles, records.integer[i], error)):
+            return error.status
+    for i in range(plan.streamed.first, plan.streamed.first + plan.streamed.count):
+        if allow_uploads(handles, records.streamed_weight[i].read.storage, error):
             return error.status
     return VKRT_OK
 
@@ -51,7 +49,7 @@ cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     cdef int64_t number = weights.plan.mapped.count
     cdef int64_t first = 0, last
     cdef uint64_t start, end, further
-    if number == 0:
+    if number == 0 or has_handle(weights.handles, mapped.storage):
         return VKRT_OK
     weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
     if weights.imports == NULL:
@@ -107,8 +105,16 @@ cdef int allocate(Weights* weights, int64_t number, Error* error) noexcept nogil
                         &weights.blocks.items[number], error)
 
 
-cdef int allocate_weights(void* data, int64_t number, Error* error) noexcept nogil:
+cdef int allocate_for_prepack(void* data, int64_t number, Error* error) noexcept nogil:
     return allocate(<Weights*>data, number, error)
+
+
+cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(weights.plan.blocks.count):
+        if allocate(weights, i, error):
+            return error.status
+    return VKRT_OK
 
 
 cdef bint has_storage(const Weights* weights, int64_t number, int64_t storage) noexcept nogil:
@@ -132,47 +138,87 @@ cdef int allocate_written(Weights* weights, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef int write_weight(Weights* weights, const WeightReadRow* read, Reader* reader,
-                      Error* error) noexcept nogil:
-    """Reads, and packs, a weight straight into its memory."""
+cdef int plan_write(Weights* weights, const WeightReadRow* read, StridedCopy* copy, Job* job,
+                    Error* error) noexcept nogil:
+    """What is read, and packed, straight into the memory of a weight."""
     cdef Buffer* buffer = weights.handles.items[read.storage].buffer
     cdef const StridedCopyRow* row = &read.copy.value
-    cdef StridedCopy copy
-    cdef Job plain, job, failed
+    cdef Job plain
     memset(&plain, 0, sizeof(plain))
     plain.source = <size_t>read.source
     plain.offset = <size_t>read.offset
     plain.nbytes = <size_t>read.nbytes
     plain.target = <char*>buffer.memory.block.mapped + buffer.memory.offset
     plain.name = weights.records.texts + read.name.first
+    plain.name_bytes = <size_t>read.name.count
+    if buffer.memory.block.mapped == NULL:
+        return fail(error, VKRT_ERROR_INTERNAL, b"storage %lld is not host-visible",
+                    <long long>read.storage)
     if read.copy.is_there and make_strided_copy(
             weights.records.integer + row.params.first, <size_t>row.params.count, row.itemsize,
-            row.rows, &copy, error):
+            row.rows, copy, error):
         return error.status
-    if make_job(&plain, <size_t>buffer.size, &copy if read.copy.is_there else NULL, 0, row.rows,
-                &job, error):
-        return error.status
-    if read_job(reader, &job, &failed, error):
-        return error.status
-    # Nothing else has written the block yet, so that neighbours in an atom come to no harm.
-    return flush_block(buffer.memory.block, buffer.memory.offset, buffer.size, error)
+    return make_job(&plain, <size_t>buffer.size, copy if read.copy.is_there else NULL, 0, row.rows,
+                    job, error)
 
 
-cdef int load_weights(Weights* weights, Kernels* kernels, Reader* reader,
-                      Error* error) noexcept nogil:
+cdef int run_writes(Loading* loading, const Job* jobs, int64_t count, uint64_t at_once,
+                    Error* error) noexcept nogil:
+    """Reads so many bytes or a few more at a time."""
+    cdef uint64_t nbytes = 0
+    cdef int64_t first = 0, i
+    for i in range(count):
+        nbytes += jobs[i].nbytes
+        if nbytes < at_once and i + 1 < count:
+            continue
+        if (read_jobs(loading, jobs + first, <size_t>(i + 1 - first), error)
+                or count_bytes(loading, nbytes, error)):
+            return error.status
+        first, nbytes = i + 1, 0
+    return VKRT_OK
+
+
+cdef int write_all(Weights* weights, StridedCopy* copies, Job* jobs, Loading* loading,
+                   uint64_t at_once, Error* error) noexcept nogil:
+    cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
+    cdef int64_t count = weights.plan.written.count
+    cdef Buffer* buffer
     cdef int64_t i
-    if weights.plan.is_eager:
-        for i in range(weights.plan.blocks.count):
-            if allocate(weights, i, error):
-                return error.status
+    for i in range(count):
+        if plan_write(weights, &written[i], &copies[i], &jobs[i], error):
+            return error.status
+    if run_writes(loading, jobs, count, at_once, error):
+        return error.status
+    # Nothing else has written their blocks yet, so that neighbours in an atom come to no harm.
+    for i in range(count):
+        buffer = weights.handles.items[written[i].storage].buffer
+        if flush_block(buffer.memory.block, buffer.memory.offset, buffer.size, error):
+            return error.status
+    return VKRT_OK
+
+
+cdef int write_weights(Weights* weights, Loading* loading, uint64_t at_once,
+                       Error* error) noexcept nogil:
+    cdef size_t room = <size_t>weights.plan.written.count + 1
+    cdef StridedCopy* copies
+    cdef Job* jobs
+    cdef int status
     if allocate_written(weights, error):
         return error.status
-    for i in range(weights.plan.written.first,
-                   weights.plan.written.first + weights.plan.written.count):
-        if write_weight(weights, weights.records.weight_read + i, reader, error):
-            return error.status
-    return run_prepack(&weights.plan.prepack, weights.handles, weights.allocator, kernels, reader,
-                       allocate_weights, weights, error)
+    copies = <StridedCopy*>calloc(room, sizeof(StridedCopy))
+    jobs = <Job*>calloc(room, sizeof(Job))
+    status = (write_all(weights, copies, jobs, loading, at_once, error)
+              if copies != NULL and jobs != NULL
+              else fail(error, VKRT_ERROR_MEMORY, b"reading weights: the host is out of memory"))
+    free(copies)
+    free(jobs)
+    return status
+
+
+cdef int pack_weights(Weights* weights, const Records* records, const PrepackPlanRow* plan,
+                      const Kernel* kernels, Loading* loading, Error* error) noexcept nogil:
+    return run_prepack(records, plan, weights.handles, weights.allocator, kernels, loading,
+                       allocate_for_prepack, weights, error)
 
 
 cdef void close_weights(Weights* weights) noexcept nogil:

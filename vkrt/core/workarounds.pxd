@@ -10,6 +10,7 @@ cdef struct Workarounds:
     bint odd_sizes
     int64_t loop_limit
     int64_t max_texels
+    bint maps_files
 
 
 cdef extern Workarounds workarounds_of "vkrt_workarounds_of"(

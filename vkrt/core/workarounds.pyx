@@ -16,9 +16,11 @@ cdef Workarounds workarounds_of(const Physical* physical) noexcept nogil:
     memset(&found, 0, sizeof(found))
     if physical.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE:
         found.odd_sizes = True
+        found.maps_files = True
         if (strncmp(physical.driver.driverInfo, b"Mesa ", 5) == 0
                 and atoi(physical.driver.driverInfo + 5) < 25):
             found.loop_limit = 60000
     elif physical.driver.driverID == SWIFTSHADER:
         found.max_texels = 4194304
+        found.maps_files = True
     return found

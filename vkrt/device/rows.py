@@ -10,15 +10,15 @@ entries.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
-from vkrt.hints import Any
-from vkrt.jsontext import loads
-from vkrt.late import json, re
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.work.tuning import WIDE_TILES, Tuning
 
@@ -243,7 +243,7 @@ def read(path: str) -> Entry:
     """
     try:
         with open(path, "rb") as file:
-            fields = loads(file.read())
+            fields = json.loads(file.read())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     _check(path, "", fields, FIELDS)

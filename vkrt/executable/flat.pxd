@@ -6,6 +6,10 @@ from vkrt.core.error cimport Error
 from vkrt.core.flat cimport Type
 from vkrt.core.records cimport Records
 
+# Of every type: the names of its parts, and the class of its values where it has one
+cdef list NAMES
+cdef list CLASSES
+
 
 cdef class File:
 

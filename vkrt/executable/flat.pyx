@@ -3,14 +3,12 @@
 """Records in flat files: Python's face of the core's tables.
 
 vkrt/core/README.md says how records lie in such a file. The core checks all of its words, and that
-they fit together, before any of them becomes an object. Rows are written in the order in which they
-are referred to, and each is referred to once, so that records have one encoding.
+they fit together, before any of them becomes an object.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.executable.program import RECORDS
@@ -21,11 +19,9 @@ from vkrt.core.flat cimport (
     FLAG,
     FLOAT,
     INT,
-    MOST_DEPTH,
     OPTIONAL,
     RECORD,
     RECORDS_HEADER,
-    RECORDS_VERSION,
     ROWS,
     TEXT,
     UNION,
@@ -34,13 +30,11 @@ from vkrt.core.flat cimport (
     checksum_of,
     open_records,
     part_at,
-    records_magic,
-    table_type,
     type_at,
     words_of,
 )
 from vkrt.core.program cimport PROGRAM_VERSION, ProgramHead, check_program, read_head
-from vkrt.core.records cimport LAYOUT, TABLES, TYPES
+from vkrt.core.records cimport TABLES, TYPES
 
 cdef extern from "Python.h":
     int PyObject_GenericSetAttr(object, object, object) except -1
@@ -49,19 +43,13 @@ HEADER_BYTES = RECORDS_HEADER
 PROGRAM_FILE_VERSION = PROGRAM_VERSION
 
 # Of every type: the names of its parts, and the class of its values where it has one
-cdef list _names = []
-cdef list _classes = []
+cdef list NAMES = []
+cdef list CLASSES = []
 cdef int _number
 for _number in range(TYPES):
-    _names.append(tuple([part_at(type_at(_number).first + k).name.decode()
-                         for k in range(type_at(_number).count)]))
-    _classes.append(RECORDS.get(type_at(_number).name.decode()))
-
-# Of a value of any type: the names of unions' members by that of the value's class
-_MEMBERS = {"NoneType": "nothing", "bool": "flag", "int": "integer", "float": "number",
-            "str": "text", "tuple": "any_rows", "ReadArgument": "read_argument", "Tensor": "tensor",
-            "DispatchCommand": "dispatch_command", "CopyCommand": "copy_command",
-            "BarrierCommand": "barrier_command"}
+    NAMES.append(tuple([part_at(type_at(_number).first + k).name.decode()
+                        for k in range(type_at(_number).count)]))
+    CLASSES.append(RECORDS.get(type_at(_number).name.decode()))
 
 
 def checksum(bytes data not None):
@@ -107,8 +95,8 @@ cdef class File:
             and modules; 0 where weights are in other files, and modules in none.
 
     Raises:
-        FormatError: it is not what `to_bytes` makes, or something in it does not fit something
-            else.
+        FormatError: it is not what `vkrt.executable.rows.to_bytes` makes, or something in it does
+            not fit something else.
     """
 
     def __init__(self, bytes data not None, int64_t sources, int64_t data_bytes):
@@ -151,7 +139,7 @@ cdef class Reader:
         if kind.kind == FLAG:
             return at[0] == 1
         if kind.kind == ENUM:
-            return (<tuple>_names[kind - type_at(0)])[at[0]]
+            return (<tuple>NAMES[kind - type_at(0)])[at[0]]
         if kind.kind == FLOAT:
             memcpy(&number, at, sizeof(number))
             return number
@@ -168,8 +156,8 @@ cdef class Reader:
         cdef const Part* parts = part_at(kind.first)
         cdef const Type* part
         cdef int k
-        cdef tuple names = _names[kind - type_at(0)]
-        cls = _classes[kind - type_at(0)]
+        cdef tuple names = NAMES[kind - type_at(0)]
+        cls = CLASSES[kind - type_at(0)]
         values = []
         made = cls.__new__(cls) if cls is not None else None
         for k in range(kind.count):
@@ -200,121 +188,3 @@ cdef class Reader:
             values.append(value)
             at += kind.width
         return tuple(values)
-
-
-# Writing
-
-
-cdef struct Table:
-    int64_t* words
-    size_t count
-    size_t room
-
-
-def to_bytes(compiled):
-    """The flat file of a `Compiled`."""
-    writer = _Writer()
-    writer.add(type_at(0), (compiled,))
-    return writer.file()
-
-
-cdef class _Writer:
-    """The tables that are written."""
-
-    cdef Table[TABLES] tables
-    cdef bytearray texts
-    cdef int depth
-
-    def __cinit__(self):
-        self.texts = bytearray()
-
-    def __dealloc__(self):
-        cdef int table
-        for table in range(TABLES):
-            free(self.tables[table].words)
-
-    cdef size_t add(self, const Type* kind, values) except? 0:
-        """Writes values as rows that follow one another; returns the number of the first."""
-        cdef Table* table = &self.tables[kind.table]
-        cdef size_t start = table.count, at = start, end = start + len(values) * kind.width, room
-        cdef int64_t* words
-        if end > table.room:
-            room = max(end, 2 * table.room)
-            words = <int64_t*>realloc(table.words, room * sizeof(int64_t))
-            if words == NULL:
-                raise MemoryError()
-            table.words, table.room = words, room
-        if end > start:
-            memset(table.words + start, 0, (end - start) * sizeof(int64_t))
-        table.count = end
-        if self.depth == MOST_DEPTH:
-            raise AssertionError(f"{values} are more than {MOST_DEPTH} records in one another")
-        self.depth += 1
-        for value in values:
-            self.write(kind, value, table, at)
-            at += kind.width
-        self.depth -= 1
-        return start // kind.width
-
-    cdef int write(self, const Type* kind, value, Table* table, size_t at) except -1:
-        """Writes a value to the words of a table from `at` on."""
-        cdef const Part* parts = part_at(kind.first)
-        cdef const Type* part
-        cdef double number
-        cdef int64_t word
-        cdef int k
-        cdef tuple names = _names[kind - type_at(0)]
-        if kind.kind == INT:
-            word = value
-            table.words[at] = word
-        elif kind.kind == RECORD:
-            cls = _classes[kind - type_at(0)]
-            if cls is None and len(value) != kind.count:
-                raise AssertionError(f"{value}, expected {kind.count} values")
-            for k in range(kind.count):
-                part = type_at(parts[k].type)
-                self.write(part, value[k] if cls is None else getattr(value, names[k]), table, at)
-                at += part.width
-        elif kind.kind == ROWS:
-            # What is added may move the table.
-            word = <int64_t>self.add(type_at(parts[0].type), value)
-            table.words[at] = word
-            table.words[at + 1] = len(value)
-        elif kind.kind == TEXT:
-            text = value.encode("utf-8", "surrogatepass")
-            table.words[at] = len(self.texts)
-            table.words[at + 1] = len(text)
-            self.texts += text
-        elif kind.kind == FLAG:
-            table.words[at] = bool(value)
-        elif kind.kind == ENUM:
-            table.words[at] = names.index(value)
-        elif kind.kind == FLOAT:
-            number = value
-            memcpy(table.words + at, &number, sizeof(number))
-        elif kind.kind == OPTIONAL:
-            if value is not None:
-                table.words[at] = 1
-                self.write(type_at(parts[0].type), value, table, at + 1)
-        elif kind.kind == UNION:
-            k = names.index(_MEMBERS[type(value).__name__])
-            word = <int64_t>self.add(type_at(parts[k].type), (value,))
-            table.words[at] = k
-            table.words[at + 1] = word
-        return 0
-
-    cdef bytes file(self):
-        cdef uint32_t version = RECORDS_VERSION, layout = <uint32_t>LAYOUT
-        cdef uint64_t total
-        cdef int64_t count = len(self.texts)
-        cdef int table
-        counts = [(<char*>&count)[:8]]
-        content = [bytes(self.texts), bytes((8 - count % 8) % 8)]
-        for table in range(1, TABLES):
-            count = self.tables[table].count // table_type(table).width
-            counts.append((<char*>&count)[:8])
-            content.append((<char*>self.tables[table].words)[:8 * self.tables[table].count])
-        body = b"".join((*counts, *content))
-        total = checksum(body)
-        return b"".join((records_magic()[:8], (<char*>&version)[:4], (<char*>&layout)[:4],
-                         (<char*>&total)[:8], body))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 
 TEXEL_FORMATS = {
     "float32": 109,  # R32G32B32A32_SFLOAT
@@ -35,7 +36,6 @@ DESCRIPTOR_TYPES = {
     "uniform_texel_buffer": 4,
     "storage_buffer": STORAGE_BUFFER,
 }
-IMAGE_TYPES = (1, 3)
 
 
 def check_descriptors(shader: Any, info: Any) -> None:

@@ -3,10 +3,11 @@ order the run among what else the host does on the device."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.executable.records import Range
-from vkrt.hints import Any
 from vkrt.work.handles import address_of
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt.dataclass import dataclass
-from vkrt.hints import Any
 
 BlockKind = str  # one of these, of which files have the number
 BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")

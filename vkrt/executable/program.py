@@ -7,13 +7,13 @@ refers to shaders and weights in other files.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.executable.executable import RECORDS as EXECUTABLE_RECORDS
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import BLOCK_KINDS, MemoryFigures
 from vkrt.executable.records import ExecutionPlan
-from vkrt.hints import Any
 from vkrt.work.limits import IndexLimit, Limit, Read
 from vkrt.work.records import ReadArgument
 from vkrt.work.tensor import ITEMSIZE, ROLES, Constant, Tensor

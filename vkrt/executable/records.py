@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.executable.memory import Block
-from vkrt.hints import Any
 from vkrt.work.tensor import Dtype, Storage, itemsize
 
 
@@ -194,13 +193,6 @@ class ExecutionPlan:
     def steps(self) -> int:
         """How many dispatches, copies and kernels of the host a run has."""
         return sum(submission.steps for submission in self.submissions)
-
-    @cached_property
-    def changes_state_early(self) -> bool:
-        """Whether a run changes what is kept from run to run before everything else is done."""
-        changing = [any(self.storages[number].role == "state" for number in written)
-                    for written, _ in self.accesses]
-        return True in changing and False in changing[changing.index(True):]
 
     @property
     def accesses(self) -> Iterator[tuple[list[int], list[int]]]:

@@ -13,8 +13,7 @@ vkrt then runs the delegates that were exported for Vulkan, and ExecuTorch every
 from __future__ import annotations
 
 import atexit
-
-from vkrt.hints import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vkrt.executorch.host import Host

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from vkrt import pte
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
-from vkrt.hints import Any
 from vkrt.method.arguments import TensorInfo
 from vkrt.work.tensor import Tensor, device_dtype
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from vkrt.errors import InputError, StateError
 from vkrt.executorch.arguments import Arguments
 from vkrt.executorch.failures import succeeded
 from vkrt.graph.alone import build_delegate_graph, is_dynamic
-from vkrt.hints import Any
 from vkrt.memory.fetched import SPACE, FetchedSource
 from vkrt.memory.source import Source
 from vkrt.method.method import Method

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from vkrt.errors import VkrtError
 from vkrt.executorch.delegate import Delegate
 from vkrt.executorch.failures import succeeded
-from vkrt.hints import Any
 from vkrt.plan.options import LoadOptions
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.weight_store import WeightStore

@@ -8,12 +8,12 @@ that are upper bounds. Symbolic integers enter in tensors of one element.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.graph.build import Builder
 from vkrt.graph.graph import Graph
 from vkrt.graph.kernels import Kernel
-from vkrt.hints import Any
 from vkrt.pte.dtype import SCALAR_TYPES
 from vkrt.work.tensor import Tensor
 

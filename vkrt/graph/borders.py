@@ -15,10 +15,10 @@ are. What is known is the order, and that sizes and dtypes agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import Symbol
-from vkrt.hints import Any
 from vkrt.pte import SymInt
 from vkrt.work.tensor import Tensor, device_dtype
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.dataclass import replace
@@ -20,7 +21,6 @@ from vkrt.graph.scalars import only_number
 from vkrt.graph.states import States
 from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.views import Writes
-from vkrt.hints import Any
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.limits import Read
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize

@@ -13,9 +13,10 @@ same values.
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt import pte
 from vkrt.graph.graph import Guard
-from vkrt.hints import Any
 from vkrt.work.tensor import Tensor, device_dtype
 
 WHERE = "aten::where.self_out"

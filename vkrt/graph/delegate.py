@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.dataclass import replace
@@ -20,7 +21,6 @@ from vkrt.graph.symbols import (
     size_of,
     symbols_in,
 )
-from vkrt.hints import Any
 from vkrt.pte.coerce import as_int
 from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
 

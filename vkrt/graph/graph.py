@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import Late, Symbol, bounded, symbols_in
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor, device_dtype
 

@@ -8,12 +8,12 @@ arguments and results nest. What has no name there is "input_0", "output_0" and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.graph.graph import default_names
-from vkrt.hints import Any
-from vkrt.jsontext import loads
 
 
 def names_of(program: pte.Program, plan: pte.ExecutionPlan) -> tuple[tuple[str, ...],
@@ -42,7 +42,7 @@ def _keys(spec: str | None) -> list[str | None]:
     """The names that a tree of arguments or results has for its leaves, None for one without; empty
     where there are none at all, or the tree is not one that is known."""
     try:
-        _version, tree = loads(spec or "")
+        _version, tree = json.loads(spec or "")
         found = list(_leaves(tree, ()))
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
@@ -56,7 +56,7 @@ def _leaves(tree: dict[str, Any], path: tuple[Any, ...]) -> Iterator[str | None]
             path = path[1:]
         yield "_".join(map(str, path)) or None
         return
-    children, keys = tree["children_spec"], loads(tree["context"] or "null")
+    children, keys = tree["children_spec"], json.loads(tree["context"] or "null")
     if not isinstance(keys, list) or len(keys) != len(children):
         keys = range(len(children))
     for key, child in zip(keys, children):

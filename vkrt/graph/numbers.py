@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-
-from vkrt.hints import Any
+from typing import Any
 
 Number = int | float
 

@@ -8,12 +8,12 @@ becomes a `Symbol`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from vkrt import pte
 from vkrt.errors import FormatError
 from vkrt.graph.numbers import BINARY, COMPARISONS, FUNCTIONS
 from vkrt.graph.symbols import Symbol, bound_of, size_of
-from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
 SIZE = "aten::sym_size.int"

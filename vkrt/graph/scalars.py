@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.pte.span import Span, byte_view
 
 FORMATS = {"float16": "<e", "float32": "<f", "float64": "<d", "uint8": "<B", "int8": "<b",

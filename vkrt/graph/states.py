@@ -10,10 +10,10 @@ the run and the one that holds it after.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import FormatError
-from vkrt.hints import Any
 from vkrt.pte import OperatorCall, ValueList
 from vkrt.work.tensor import Constant, Tensor
 

@@ -13,10 +13,10 @@ a `Late`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.numbers import FUNCTIONS, Number
-from vkrt.hints import Any
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    from vkrt.late import numpy as np
+from vkrt.work.tensor import Constant
 
 
 def check_wide(graph: Graph, sources: Sequence[Any]) -> None:
@@ -23,7 +19,13 @@ def check_wide(graph: Graph, sources: Sequence[Any]) -> None:
         constant = tensor.constant
         if constant is None or constant.dtype != "int64":
             continue
-        numbers = np.frombuffer(sources[constant.source], "<i8", constant.nbytes // 8,
-                                constant.offset)
-        if numbers.size and not -1 << 31 <= numbers.min() <= numbers.max() < 1 << 31:
+        if _is_wide(sources[constant.source], constant):
             graph.unsupported[f"integers beyond 32 bits in the constant {tensor.name}"] += 1
+
+
+def _is_wide(source: Any, constant: Constant) -> bool:
+    """Whether a constant of int64 has elements that do not fit into 32 bits."""
+    import numpy as np
+
+    numbers = np.frombuffer(source, "<i8", constant.nbytes // 8, constant.offset)
+    return bool(numbers.size) and not -1 << 31 <= numbers.min() <= numbers.max() < 1 << 31

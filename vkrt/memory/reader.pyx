@@ -5,7 +5,7 @@ The core does it (`vkrt.core.reader`), without the GIL.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.unicode cimport PyUnicode_AsUTF8
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.errno cimport errno
 from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport free, malloc
@@ -16,7 +16,7 @@ from vkrt.memory.strategies import STRATEGIES
 from vkrt.core cimport reader as core
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error
 from vkrt.core.file cimport File
-from vkrt.core.pieces cimport Job, make_job, make_job_of_rows
+from vkrt.core.pieces cimport Job, make_job
 from vkrt.core.read_batch cimport MAX_THREADS
 from vkrt.core.strategies cimport fail_read_after as set_failure
 from vkrt.core.strided_copy cimport StridedCopy
@@ -54,7 +54,6 @@ cdef class Transfer:
         first_row, rows: of the packing, that these bytes are; all from `first_row` on by default.
         name: of the weight, for messages.
         room: how many bytes may be written from the address on; None: whoever calls knows.
-        place: where the rows, and no others, have `address`: how far they are in the weight.
 
     Raises:
         InputError: the packing has other rows, or needs more bytes than these.
@@ -62,25 +61,22 @@ cdef class Transfer:
     """
 
     def __init__(self, size_t source, size_t offset, size_t nbytes, size_t address,
-                 Packing packing=None, size_t first_row=0, rows=None, str name="", room=None,
-                 place=None):
+                 Packing packing=None, size_t first_row=0, rows=None, str name="", room=None):
         cdef Job plain
         cdef Error error
         cdef const StridedCopy* copy = NULL if packing is None else &packing.copy
         cdef size_t most = SIZE_MAX if room is None else room
         cdef long long count = 0
+        cdef Py_ssize_t name_bytes
         cdef int status
         self.packing = packing
         self.name = name
         plain.source, plain.offset, plain.nbytes = source, offset, nbytes
-        plain.target, plain.name = <char*>address, PyUnicode_AsUTF8(name)
+        plain.target, plain.name = <char*>address, PyUnicode_AsUTF8AndSize(name, &name_bytes)
+        plain.name_bytes = <size_t>name_bytes
         if packing is not None:
             count = packing.rows - first_row if rows is None else rows
-        if place is None:
-            status = make_job(&plain, most, copy, first_row, count, &self.job, &error)
-        else:
-            status = make_job_of_rows(&plain, most, place, copy, first_row, count, &self.job,
-                                      &error)
+        status = make_job(&plain, most, copy, first_row, count, &self.job, &error)
         if status != VKRT_OK:
             raise exception_of(status, &error, 0, None)
 
@@ -256,18 +252,31 @@ cdef class Reader:
                     list raised) except -1:
         """Raises what has failed in the core: of a callback what it has raised itself."""
         cdef int number = errno
-        cdef Source source
         if status == VKRT_OK:
             return 0
         if raised:
             raise raised[0]
-        source = self.sources[failed.source] \
-            if failed != NULL and failed.source < <size_t>len(self.sources) else None
+        return self.fail(status, error, failed, number)
+
+    cdef int fail(self, int status, const Error* error, const Job* failed, int number) except -1:
+        """Raises what the core says of a job that has failed, with the system's error number."""
+        cdef Source source = self._source_of(error, failed)
         if status == VKRT_ERROR_CANCELLED and source is not None:
             failure, source.failure = source.failure, None
             if failure is not None:  # no other thread has told it
                 raise failure
         raise exception_of(status, error, number, None if source is None else source.name)
+
+    cdef Source _source_of(self, const Error* error, const Job* failed):
+        """The source that an error is about: a job's, or the one that its text ends with."""
+        if failed != NULL:
+            return (self.sources[failed.source] if failed.source < <size_t>len(self.sources)
+                    else None)
+        text = error.text.decode(errors="replace")
+        for source in self.sources:
+            if text.endswith(source.name) or (<Source>source).failure is not None:
+                return source
+        return None
 
     def close(self):
         """Frees scratch memory and lets go of the sources; may be called twice."""

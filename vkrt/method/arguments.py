@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.graph.graph import Graph, default_names
 from vkrt.graph.symbols import Symbol
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize
 
 if TYPE_CHECKING:
     import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class TensorInfo:
 
     def example(self) -> Any:
         """Something that the input takes: zeros, or its one value."""
+        import numpy as np
+
         return self.fixed[0] if self.fixed else np.zeros(self.sizes, self.dtype)
 
     def __str__(self):
@@ -82,6 +82,8 @@ class HostMemory:
     @property
     def flat(self) -> Any:
         """The elements by number."""
+        import numpy as np
+
         return np.frombuffer(self.view, self.dtype)
 
 
@@ -127,6 +129,13 @@ def _info(value: Any, name: str) -> TensorInfo:
     return TensorInfo(name, sizes, value.host_dtype, value.dynamic_dims)
 
 
+def is_array(value: Any) -> bool:
+    """Whether it is an array of numpy."""
+    import numpy as np
+
+    return isinstance(value, np.ndarray)
+
+
 def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
     """A numpy view of an object with `__dlpack__`, the buffer protocol or `__array__`.
 
@@ -138,6 +147,8 @@ def as_array(value: Any, label: str, dtype: str = "float32") -> np.ndarray:
     """
     if isinstance(value, HostMemory):
         return value  # type: ignore[return-value]
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, (list, tuple)):
@@ -218,6 +229,8 @@ NUMBER_TYPES = (bool, int, float)
 
 def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
     """A number, or None, as an array."""
+    import numpy as np
+
     array = np.empty(0) if value is None else as_array(value, label)
     kinds = {"bool": "b", "int64": "iu", "float64": "fiu", "none": ""}.get(info.dtype, "")
     if info.sizes or (value is not None
@@ -239,6 +252,8 @@ def _check_number(value: Any, info: TensorInfo, label: str) -> np.ndarray:
 def _contiguous(array: np.ndarray) -> np.ndarray:
     if isinstance(array, HostMemory):
         return array
+    import numpy as np
+
     # numpy's function gives a 0-d array one dimension.
     return np.ascontiguousarray(array).reshape(array.shape)
 
@@ -266,6 +281,8 @@ def check_output(array: Any, info: TensorInfo, index: int,
         return _check_buffer(array, wanted, f"out {index} '{info.name}'")
     if isinstance(array, HostMemory) and (array.dtype, array.shape) == (wanted.dtype, wanted.sizes):
         return array  # type: ignore[return-value]
+    import numpy as np
+
     if not isinstance(array, np.ndarray) or str(array.dtype) != wanted.dtype \
             or array.shape != wanted.sizes or not array.flags.c_contiguous \
             or not array.flags.writeable:
@@ -316,6 +333,8 @@ def read_output(compute: ComputeGraph, index: int, result: np.ndarray) -> None:
     elif narrow is None:
         compute.read_output(index, result)
     else:
+        import numpy as np
+
         staged = np.empty(result.shape, narrow)
         compute.read_output(index, staged)
         result[...] = staged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkrt.hints import NoReturn
+from typing import NoReturn
 
 
 class DeviceBound:

@@ -10,13 +10,12 @@ of them costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
-from vkrt.errors import DeviceMemoryError, InputError, VulkanError
-from vkrt.executable.lending import DeviceBuffer, Lending, Semaphore
+from vkrt.errors import DeviceMemoryError, InputError
+from vkrt.executable.lending import DeviceBuffer, Lending
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
@@ -121,36 +120,6 @@ class Instance:
     state: StateMemory
     lent: Lent = Lent()
     lending: Lending = Lending()
-
-    def run(self, run_kernel: Callable[..., Any], waits: Sequence[Semaphore] = (),
-            signals: Sequence[Semaphore] = ()) -> None:
-        """Runs it once; see `ComputeGraph.run`.
-
-        A run that fails in the middle of changing its state says so there. One that is interrupted
-        does not, where the device finishes it.
-        """
-        with self._watching():
-            self.compute.run(run_kernel, waits, signals)
-
-    def start(self, waits: Sequence[Semaphore], signals: Sequence[Semaphore]) -> None:
-        """Submits a run, see `ComputeGraph.start`; `finish` waits for it."""
-        with self._watching():
-            self.compute.start(waits, signals)
-
-    def finish(self) -> None:
-        """Waits for a run that was started."""
-        with self._watching():
-            self.compute.settle()
-
-    @contextmanager
-    def _watching(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            if self.prepared.execution.changes_state_early and (isinstance(error, VulkanError)
-                                       or not self.compute.is_one_submission):
-                self.state.torn = True
-            raise
 
     @property
     def nbytes(self) -> int:

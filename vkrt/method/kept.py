@@ -22,12 +22,12 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from vkrt.dataclass import fields, replace
 from vkrt.device.policy import policy_of
-from vkrt.digest import sha256
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.executable import flat
+from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import check_interfaces, module_of
 from vkrt.executable.program import (
@@ -37,11 +37,10 @@ from vkrt.executable.program import (
     MethodPlan,
     shaders_of,
 )
-from vkrt.extensions import SHARED_OBJECT, file_of
-from vkrt.files import packed_beside
+from vkrt.extensions import shared_object
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
-from vkrt.hints import Any
+from vkrt.memory.sha256 import sha256
 from vkrt.method.prepared import Prepared
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.mapping import Mapper
@@ -129,16 +128,12 @@ class PlanFiles:
         identities = [source.identity for source in sources]
         if folder is None or None in identities:
             return
-        # With packed weights, part of the work list depends on one more file.
-        if options.packed != "off" and (
-                options.packed != "auto" or os.path.exists(packed_beside(sources[0].name))):
-            return
         latest = max(stamp for identity in identities for stamp in identity[-2:])
         if abs(time.time_ns() - latest) < RECENT_NS:
             return
         # Of the options what plans depend on
-        options = replace(options, plan_cache="off", pipeline_cache="off", packed="off",
-                          prefetch="auto", keep_cached=None)
+        options = replace(options, plan_cache="off", pipeline_cache="off", prefetch="auto",
+                          keep_cached=None)
         try:
             code = sorted(_code())
         except (OSError, UnsupportedError):  # an archive, or a copy that was not built
@@ -182,7 +177,7 @@ def to_bytes(plan: MethodPlan) -> bytes:
     """The content of a file."""
     modules = tuple(map(module_of, shaders_of([plan.executable])))
     target = CompiledTarget("", (CompiledMethod(plan),))
-    return flat.to_bytes(Compiled(__version__, "", (), (target,), modules))
+    return rows.to_bytes(Compiled(__version__, "", (), (target,), modules))
 
 
 def from_bytes(data: bytes, sources: int) -> MethodPlan | None:
@@ -213,7 +208,7 @@ def _code() -> Iterator[tuple[str, int, int]]:
     yield "", *catalog().stamp
     # What storages need, what is imported, ..; in an editable install it lies elsewhere than the
     # modules in Python.
-    path = file_of(SHARED_OBJECT)
+    path = shared_object()
     if path is None:
         raise FileNotFoundError("the extension modules")
     status = os.stat(path)

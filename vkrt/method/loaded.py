@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
@@ -17,7 +18,6 @@ from vkrt.executable.executable import Executable
 from vkrt.executable.lending import Lending
 from vkrt.executable.weights import StagedRead, WeightRead
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.memory.reader import Reader
 from vkrt.method.instances import Instance, Instances, Lent, Shape
 from vkrt.method.lru_cache import LruCache
@@ -40,7 +40,6 @@ from vkrt.work.records import WorkList
 
 if TYPE_CHECKING:
     from vkrt.method.planned import Planned
-    from vkrt.packed.sidecar import Sidecar
 
 # Bytes of the host's memory for what was prepared for sizes beside those of loading
 MAX_PREPARED_BYTES = 8 << 20
@@ -60,8 +59,8 @@ class Loaded:
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
-                 report: MemoryReport, packed: Sidecar | None, store: WeightStore | None,
-                 allocator: Allocator | None, prepared: Prepared | None = None):
+                 report: MemoryReport, store: WeightStore | None, allocator: Allocator | None,
+                 prepared: Prepared | None = None):
         self.graph = graph
         self.options = options
         self.report = report
@@ -78,7 +77,7 @@ class Loaded:
         try:
             self._pipelines = self._own(Pipelines(device))
             if prepared is None:
-                prepared = self._prepare(sources, packed, store)
+                prepared = self._prepare(sources, store)
             else:
                 self._pipelines.begin(prepared.execution.kernels)
             self.prepared = self._prepared = prepared
@@ -95,13 +94,12 @@ class Loaded:
         self._owned.append(thing)
         return thing
 
-    def _prepare(self, sources: Sequence[Any], packed: Sidecar | None,
-                 store: WeightStore | None) -> Prepared:
+    def _prepare(self, sources: Sequence[Any], store: WeightStore | None) -> Prepared:
         # With all operators and all of planning, which kept plans do without
         from vkrt.method.prepare import prepare
 
-        prepared = prepare(self.graph, self._device, sources, self.options,
-                           None if packed is None else packed.apply, store, self._lowered)
+        prepared = prepare(self.graph, self._device, sources, self.options, store,
+                           self._lowered)
         self.report.stopwatch.mark("plan memory")
         return prepared
 
@@ -146,7 +144,7 @@ class Loaded:
             self.state.allocate()
             arena.reserve(plan.execution.blocks)
         self.phase("prepack start")
-        weights.prepack(reader, report.stopwatch.on_progress)
+        weights.bring(reader, report.stopwatch.on_progress)
         report.stopwatch.mark("weights", weights.copied_bytes)
         self.phase("after prepack")
         weights.allocate_pool()
@@ -337,7 +335,7 @@ class Loaded:
             with self._new_reader() as reader:
                 weights.prepare()
                 weights.allocate_early()
-                weights.prepack(reader)
+                weights.bring(reader)
             nbytes = figures.weight_bytes
             prepared = replace(self.prepared, plan=replace(
                 planned, base=with_weights_of(base, work)))

@@ -8,8 +8,7 @@ dictionary, which is done or is not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from vkrt.hints import Generic, TypeVar
+from typing import Generic, TypeVar
 
 # So many values stay, whatever their bytes.
 LEAST = 8

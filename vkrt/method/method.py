@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import ClosedError, InputError, UnsupportedError, VulkanError
 from vkrt.executable.executable import Executable
@@ -13,11 +14,11 @@ from vkrt.executable.lending import DeviceBuffer, Semaphore
 from vkrt.executable.records import ExecutionPlan
 from vkrt.executable.states import StateTensor
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.arguments import (
     check_count,
     check_input,
     check_output,
+    is_array,
     metadata_of,
     read_output,
     write_inputs,
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 
     from vkrt.method.planned import Planned
     from vkrt.method.profile import Profile
-    from vkrt.packed.sidecar import Sidecar
-else:
-    from vkrt.late import numpy as np
 
 # Where outputs go: arrays and buffers of the host's, or what makes arrays for their sizes
 Out = Sequence[Any] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
@@ -63,7 +61,6 @@ class Method(DeviceBound):
         device: an open device.
         options: see `vkrt.load`.
         report: collects the phases; a new one by default.
-        packed: the file of packed weights, which stays the caller's; none by default.
         store: the weights of the program's other methods, whose memory is on the same allocator;
             none by default.
         allocator: whose account the method's memory is on; the caller's. Its own by default.
@@ -78,8 +75,8 @@ class Method(DeviceBound):
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, *,
                  options: LoadOptions | None = None, report: MemoryReport | None = None,
-                 packed: Sidecar | None = None, store: WeightStore | None = None,
-                 allocator: Allocator | None = None, prepared: Prepared | None = None,
+                 store: WeightStore | None = None, allocator: Allocator | None = None,
+                 prepared: Prepared | None = None,
                  whole: Callable[[], tuple[Graph, Planned]] | None = None):
         self.metadata = metadata_of(graph)
         self._graph = graph
@@ -97,7 +94,7 @@ class Method(DeviceBound):
         self._closed = False
         self._has_run = False
         load = partial(Loaded, graph, sources, device, options or LoadOptions(), self.report,
-                       packed, store, allocator)
+                       store, allocator)
         # What is prepared already is for one list of kernels, and gone if that does not compile.
         self._loaded = load(prepared) if prepared is not None else with_smaller(device, load)
 
@@ -183,7 +180,7 @@ class Method(DeviceBound):
         with self._lock:
             instance, results = self._begin(arrays, shape, out, state)
             with self._running():
-                instance.run(_run_kernel, waits, signals)
+                instance.compute.run(_run_kernel, waits, signals)
             self._collect(instance, results)
         return results
 
@@ -204,7 +201,7 @@ class Method(DeviceBound):
             instance, results = self._begin(arrays, shape, out, state)
             copied = instance.lending.copied_bytes
             if instance.compute.is_on_device:
-                instance.start(waits, signals)
+                instance.compute.start(waits, signals)
                 run = Run(copied, lambda: self._is_done(run, instance), self._finish)
                 self._in_flight = lambda: self._end(run, instance, results)
                 return run
@@ -212,7 +209,7 @@ class Method(DeviceBound):
 
             def carry_out() -> None:
                 with self._running():
-                    instance.run(_run_kernel, waits, signals)
+                    instance.compute.run(_run_kernel, waits, signals)
                 self._collect(instance, results)
                 run.set(results)
 
@@ -272,7 +269,7 @@ class Method(DeviceBound):
         for index, value in enumerate(instance.prepared.graph.outputs):
             if isinstance(value, Tensor):
                 read_output(instance.compute, index, results[index])
-            elif isinstance(results[index], np.ndarray):
+            elif results[index] is not value:
                 results[index][...] = value
         if not self._has_run:
             self._has_run = True
@@ -303,7 +300,7 @@ class Method(DeviceBound):
 
     def _end(self, run: Run, instance: Instance, results: list[Any]) -> None:
         try:
-            instance.finish()
+            instance.compute.settle()
             self._collect(instance, results)
         except VulkanError as error:
             run.fail(error)
@@ -499,12 +496,14 @@ class Method(DeviceBound):
             made = out(instance.sizes)
             check_count(made, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, value.sizes) if isinstance(value, Tensor)
-                    else array if isinstance(array, np.ndarray) else value
+                    else array if is_array(array) else value
                     for index, (array, info, value) in enumerate(zip(made, infos, values))]
         if out is not None:
             check_count(out, infos, self.metadata.name, "arrays in out")
             return [check_output(array, info, index, sizes)
                     for index, (array, info, sizes) in enumerate(zip(out, infos, instance.sizes))]
+        import numpy as np
+
         return [np.empty(value.sizes, info.dtype) if isinstance(value, Tensor) else value
                 for info, value in zip(infos, values)]
 
@@ -525,10 +524,10 @@ class Method(DeviceBound):
             self._loaded.close()
 
 
-def _run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> bool:
+def _run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> None:
     from vkrt.ops.host.run import run_kernel  # with all operators; few programs have such kernels
 
-    return run_kernel(name, args, outs)
+    run_kernel(name, args, outs)
 
 
 def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
-from vkrt.hints import TYPE_CHECKING, Any
-from vkrt.late import re
 from vkrt.method.arguments import MethodMetadata, TensorInfo, listed
 
 if TYPE_CHECKING:

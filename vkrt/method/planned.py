@@ -28,7 +28,7 @@ class Planned:
 
     Attributes:
         base: the work list as it was lowered: those of other sizes are made from it.
-        work: the work list that runs. Its constants may come from a file of packed weights, and its
+        work: the work list that runs. Its constants may come from a compiled program, and its
             activations may be spilled.
         memory: the plan of its memory.
         specialization: which sizes are compiled into pipelines.

@@ -7,13 +7,12 @@ others only its activations are planned anew (`prepare_sizes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
 from vkrt.method.generic import GenericDevice
 from vkrt.method.planned import Planned
 from vkrt.method.prepared import Prepared
@@ -33,15 +32,12 @@ from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
 from vkrt.plan.weight_reads import mapped_read
+from vkrt.runtime.handles import requirements_of
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.refusals import refused_by
-from vkrt.runtime.resources import requirements_of
 from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import Target
-
-# From a work list and its sources to others
-Relocate = Callable[[WorkList, Sequence[Any]], tuple[WorkList, list[Any]]]
 
 
 class _Found(NamedTuple):
@@ -54,14 +50,13 @@ class _Found(NamedTuple):
 
 
 def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOptions,
-            relocate: Relocate | None = None, store: WeightStore | None = None,
+            store: WeightStore | None = None,
             lowered: Callable[[WorkList], None] | None = None) -> Prepared:
     """Prepares a method, with dynamic shapes at those that need the most bytes of activations.
 
     Args:
         graph: of the method.
         sources: `Source`s by number.
-        relocate: gives a work list that reads its constants elsewhere, and the sources it reads.
         store: the weights that other methods of the program have on the device.
         lowered: is given the work list as soon as there is one.
 
@@ -74,18 +69,15 @@ def prepare(graph: Graph, device: Any, sources: Sequence[Any], options: LoadOpti
         UnsupportedError: the method needs what vkrt does not have, or weights="map" and nothing
             can be mapped.
     """
-    return prepare_work(*lower_largest(graph, device, options), device, sources, options, relocate,
-                        store, lowered)
+    graph, work = lower_largest(graph, device, options)
+    return prepare_work(graph, work, work, device, sources, options, store, lowered)
 
 
-def prepare_work(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any],
-                 options: LoadOptions, relocate: Relocate | None = None,
-                 store: WeightStore | None = None,
+def prepare_work(graph: Graph, base: WorkList, work: WorkList, device: Any, sources: Sequence[Any],
+                 options: LoadOptions, store: WeightStore | None = None,
                  lowered: Callable[[WorkList], None] | None = None) -> Prepared:
-    """The same of a method that is lowered already, to `base`."""
-    work = base
-    if relocate is not None:
-        work, sources = relocate(base, sources)
+    """The same of a method that is lowered already, to `base`; `work` is that, or that with its
+    constants elsewhere."""
     shared = store.find(contents_of(work)) if store is not None else SharedWeights()
     try:
         if lowered is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.executable.executable import Executable
 from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.runtime.mapping import Mapper
 from vkrt.runtime.weight_store import SharedWeights
 from vkrt.work.limits import IndexLimit, Limit

@@ -7,12 +7,12 @@ The times come from `ComputeGraph.profile`, the bytes from the operands, the ari
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from vkrt.dataclass import asdict, dataclass
 from vkrt.device.policy import Ceiling, policy_of
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
 from vkrt.ops.flops import flops_of
 from vkrt.report.columns import columns
 from vkrt.vk.info import usable_cores

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from time import monotonic
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.method.device_bound import DeviceBound
 
 # A waiting thread looks so often, in seconds, whether somebody else has finished the run.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vkrt.device.policy import policy_of
-from vkrt.hints import Any
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.options import LoadOptions
 

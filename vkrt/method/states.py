@@ -7,10 +7,10 @@ pipelines and activations and have nothing of their own but their values.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.executable.states import StateTensor
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.method.device_bound import DeviceBound
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from vkrt.method.method import Method
     from vkrt.runtime.state_memory import StateMemory
-else:
-    from vkrt.late import numpy as np
 
 PIECE = 1 << 16
 
@@ -78,6 +76,8 @@ class State(DeviceBound):
 
 def arrays_of(tensors: tuple[StateTensor, ...], values: list[bytearray]) -> dict[str, np.ndarray]:
     """Saved bytes as arrays, by the names of the states."""
+    import numpy as np
+
     return {tensor.name: np.frombuffer(value, tensor.dtype).reshape(tensor.sizes)
             for tensor, value in zip(tensors, values, strict=True)}
 
@@ -88,6 +88,8 @@ def bytes_of(tensors: tuple[StateTensor, ...], values: Mapping[str, np.ndarray])
     Raises:
         InputError: a name is missing or too many, or an array has another dtype or other sizes.
     """
+    import numpy as np
+
     names = [tensor.name for tensor in tensors]
     if set(values) != set(names):
         raise InputError(f"expected values of {', '.join(names) or 'nothing'}, got "

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Guard, Node
-from vkrt.hints import Any
 from vkrt.ops import copying
 from vkrt.ops.fusing import fusions_of
 from vkrt.ops.reuse import Memo, NodeMemo

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import Constant, Operand, itemsize, short_name
 
 MAX_DIMS = 8
-
-# Of the weights that parameters describe. Weights are also saved packed (`vkrt.packed`): wherever
-# the same parameters come to mean other bytes, the number goes up by one.
-LAYOUT_VERSION = 1
 
 # A dtype of constants that the copy shaders read as pairs of int32, of which they take the low one.
 WIDE = "int64"
@@ -92,8 +88,7 @@ def _mode(walk: Walk, packed: int) -> int:
 def params(destination: Operand, source: Operand | None, walk: Walk, *, first: int = 0,
            count: int | None = None, run: int = 0, gap: int = 0, offset: int = 0) -> list[int]:
     """A walk with a part of what it fills, in numbers: what `shader_params` makes the copy shaders'
-    parameters of, what is kept with packed weights (`vkrt.packed`), and what the host packs by
-    (`vkrt.memory.packing`).
+    parameters of, and what the host packs by (`vkrt.memory.packing`).
 
     Sizes are those of the walk over elements, innermost first.
 

@@ -12,10 +12,10 @@ floats are right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 from vkrt.work.tensor import Tensor
 
 # The dtypes that a result may have; None: any

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
 from vkrt.ops.tiles import feature_of
 from vkrt.pte.coerce import as_float
 from vkrt.work.records import Dispatch

@@ -11,10 +11,10 @@ import itertools
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.ops.ranges import STEPS, Place, sized
 from vkrt.ops.resolving import resolve
 from vkrt.work.limits import Read

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph
-from vkrt.hints import Any
 from vkrt.ops.fusing_padding import border_before, with_border
 from vkrt.ops.fusing_parts import find_parts
 from vkrt.ops.fusing_q8 import QUANTIZE, quantized

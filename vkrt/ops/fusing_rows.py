@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.ops.fusions import Fusions, Rounding
 from vkrt.ops.matching import Uses, arguments, declared
 from vkrt.work.tensor import Tensor

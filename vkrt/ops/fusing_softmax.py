@@ -9,10 +9,10 @@ numbers: it knows the largest element of each row.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.ops.matching import Uses, alike
 from vkrt.work.tensor import Tensor
 

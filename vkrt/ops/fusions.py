@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from vkrt.dataclass import dataclass, field
 from vkrt.graph.graph import Node
-from vkrt.hints import Any
 from vkrt.ops.fusing_q8 import Requantization
 from vkrt.work.tensor import Tensor
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.copying import MAX_DIMS, Walk

@@ -10,10 +10,10 @@ A value stays part of the shape if anything else depends on it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late, Symbol, symbols_in
-from vkrt.hints import Any
 from vkrt.ops.registry import known, operator
 from vkrt.work.limits import Limit, Read
 from vkrt.work.tensor import Tensor

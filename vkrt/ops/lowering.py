@@ -6,11 +6,11 @@ Neither the graph nor the work list that another one is made from is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Guard, Node
-from vkrt.hints import Any
 from vkrt.ops import copying, states
 from vkrt.ops.context import Lowering
 from vkrt.ops.parts_memory import costly_parts

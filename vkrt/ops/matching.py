@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 from vkrt.errors import VkrtError
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.registry import operator
 from vkrt.work.tensor import Tensor

@@ -7,8 +7,8 @@ the rows' length decides how long it takes: the square of it. Long rows are left
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, convert_into
 from vkrt.ops.dtypes import FIRST, INT32

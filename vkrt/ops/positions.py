@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
+from typing import Any
 
 from vkrt.graph.symbols import Late
-from vkrt.hints import Any
 from vkrt.ops.sizes import fail
 from vkrt.work.tensor import Operand, Tensor, row_major
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import FLOATS, Allowed, DtypeRule
 from vkrt.ops.registry import op

@@ -6,8 +6,8 @@ Scales and zeros are brought to sizes that broadcast to the tensor's; the kernel
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.ops import views
 from vkrt.ops.broadcast import broadcast
 from vkrt.ops.copying import variant

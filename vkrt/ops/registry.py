@@ -24,12 +24,12 @@ from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Node
 from vkrt.graph.kernels import Kernel, anything
-from vkrt.hints import Any
 from vkrt.ops import families
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in

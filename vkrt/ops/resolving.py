@@ -12,6 +12,7 @@ thing done with a graph that comes from a file is to work out sizes that do (`se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -19,7 +20,6 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.numbers import Number
 from vkrt.graph.states import State
 from vkrt.graph.symbols import Symbol
-from vkrt.hints import Any
 from vkrt.ops.registry import infer, known
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor

@@ -9,10 +9,10 @@ node is only reused while nothing it is connected to has been touched by one tha
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from vkrt.dataclass import dataclass, field, replace
 from vkrt.graph.graph import Node
-from vkrt.hints import Any
 from vkrt.ops.strided import Strided
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant, Operand, Tensor

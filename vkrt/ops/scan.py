@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from vkrt.hints import Any
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, convert_into
 from vkrt.ops.dtypes import ANY

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import Any
 
 from vkrt.errors import UnsupportedError
-from vkrt.hints import Any
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import convert, convert_into, expanded, is_float
 from vkrt.ops.dtypes import FIRST

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.hints import Any
 from vkrt.pte.coerce import as_bool, as_float, as_int, as_str
 from vkrt.work.tensor import Tensor
 

@@ -11,10 +11,10 @@ precision without rounding in between; but hardsigmoid is rounded in another pla
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph, Node
-from vkrt.hints import Any
 from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation

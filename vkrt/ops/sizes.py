@@ -7,9 +7,9 @@ the place of tensors, and returns the sizes of each result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.hints import Any, NoReturn
 
 Sizes = tuple[int, ...]
 

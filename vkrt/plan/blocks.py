@@ -7,9 +7,9 @@ their lifetimes.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from typing import Any
 
 from vkrt.executable.memory import Block, Place
-from vkrt.hints import Any
 from vkrt.plan.arena import ArenaLayout, Request, pack
 from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage, round_up

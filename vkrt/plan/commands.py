@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from vkrt.executable.flags import (
     COMPUTE_STAGE,
@@ -34,7 +35,6 @@ from vkrt.executable.records import (
     Range,
     SubmissionRecord,
 )
-from vkrt.hints import Any
 from vkrt.plan.barriers import barriers, transitions
 from vkrt.plan.kernels import KernelChooser, Specialization
 from vkrt.plan.memory_plan import MemoryPlan

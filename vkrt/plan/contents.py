@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkrt.digest import sha256
+from vkrt.memory.sha256 import sha256
 from vkrt.work.records import Prepack, WorkList
 
 
@@ -16,7 +16,8 @@ def contents_of(work: WorkList) -> dict[int, str]:
         storage = record.target.storage
         known = parts.setdefault(storage.id, [storage.nbytes, storage.extents, storage.dtype])
         known.append(_content(record))
-    return {storage: sha256(repr(known).encode()).hex()[:32] for storage, known in parts.items()}
+    return {storage: sha256(repr(known).encode()).hex()[:32]
+            for storage, known in parts.items()}
 
 
 def _content(record: Prepack) -> object:

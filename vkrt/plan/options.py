@@ -6,13 +6,13 @@ the docstring of `vkrt.load` to it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass, field, fields
 from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
-from vkrt.hints import Any
-from vkrt.late import re
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
@@ -77,9 +77,6 @@ class LoadOptions:
     keep_cached: bool | None = _option(
         None, "whether the system's cache may keep what was copied from the file (default: only "
         "where the file is small beside the machine's memory)", parse=bool)
-    packed: str | os.PathLike[str] = _option(
-        "auto", "the file of packed weights, \"off\", or \"auto\" for the one beside the program",
-        metavar="FILE")
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
     fusions: str = _option("on", "whether kernels do what follows them too, such as activations",
@@ -106,8 +103,6 @@ class LoadOptions:
         _ = self.budget
         if self.stream_lookahead is not None and self.stream_lookahead < 0:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
-        if not isinstance(self.packed, (str, os.PathLike)):
-            raise InputError(f"packed={self.packed!r}: expected 'auto', 'off' or a path")
         check_option(self.pipeline_cache)
         if not isinstance(self.plan_cache, (str, os.PathLike)) or not os.fspath(self.plan_cache):
             raise InputError(f"plan_cache={self.plan_cache!r}: expected 'auto', 'off' or a folder")

@@ -5,9 +5,9 @@ operator's schema has a float, and a Double where it has an int. Everything else
 """
 
 from math import inf
+from typing import NoReturn
 
 from vkrt.errors import FormatError
-from vkrt.hints import NoReturn
 from vkrt.pte.span import show
 from vkrt.pte.values import kind_of
 

@@ -14,8 +14,8 @@ Files made by real writers stay well inside, because their objects do not overla
 
 from collections.abc import Iterator
 from struct import Struct, unpack_from
+from typing import NoReturn
 
-from vkrt.hints import NoReturn
 from vkrt.pte.span import Span, fail
 
 _U8, _I8 = Struct("<B"), Struct("<b")

@@ -1,9 +1,10 @@
 """A region of a file, and the one way in which this room complains about bytes."""
 
 
+from typing import NoReturn
+
 from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError
-from vkrt.hints import NoReturn
 
 
 def show(value: object) -> str:

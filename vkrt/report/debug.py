@@ -12,8 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-
-from vkrt.hints import Any
+from typing import Any
 
 _START = time.perf_counter()
 # Who is told instead, from which level on

@@ -7,9 +7,9 @@ ones are run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from vkrt.executable.memory import Block, Place
-from vkrt.hints import Any
+from vkrt.executable.memory import Block
 from vkrt.vk.memory import MemoryKind
 
 # What makes blocks of two plans one and the same: (kind, bits of the memory types)
@@ -69,9 +69,9 @@ class Arena:
             self.release()
             raise
 
-    def blocks(self, planned: Sequence[Block]) -> list[tuple[tuple[Place, ...], Any]]:
-        """(places, memory) of each of the blocks."""
-        return [(block.places, self._blocks[block.kind, block.type_bits]) for block in planned]
+    def blocks(self, planned: Sequence[Block]) -> list[Any]:
+        """The memory of each of the blocks."""
+        return [self._blocks[block.kind, block.type_bits] for block in planned]
 
     def release(self) -> None:
         """Frees everything; the arena can be used again. Interrupted, it has what is not freed."""

@@ -8,35 +8,47 @@
     settle                   waits for a run that a signal has interrupted
     unbind                   gives up what `bind` made, so that the arena can be another
 
-A method with dynamic shapes has several: one for each of the sizes it was run at lately.
+The core does it (`vkrt.core.execution`). A method with dynamic shapes has several: one for each of
+the sizes it was run at lately.
 """
 
 import threading
-from time import perf_counter
 
 cimport cython
-from libc.stdint cimport uint32_t
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
-from vkrt.errors import DeviceLostError, UnsupportedError, VulkanError
-from vkrt.runtime.submission import sweep
+from vkrt.device.policy import policy_of
+from vkrt.errors import VulkanError
 from vkrt.executable.lending import Lending
+from vkrt.runtime.unfinished import keep, release, sweep
 
-from vkrt.core.timestamps cimport reset_timestamps
-from vkrt.runtime.handover cimport Handover
-from vkrt.runtime.host_calls cimport HostStep
-from vkrt.runtime.pipelines cimport Pipelines
-from vkrt.runtime.profiling cimport HostClock, device_times, on_one_line
-from vkrt.runtime.recording cimport record_commands, sets_of
-from vkrt.runtime.resources cimport Resources
+from vkrt.core cimport execution as core
+from vkrt.core.batch cimport SemaphoreList as CoreSemaphoreList
+from vkrt.core.block cimport Block as CoreBlock
+from vkrt.core.error cimport VKRT_OK, Error
+from vkrt.core.execution cimport Execution
+from vkrt.core.handles cimport Handles as CoreHandles
+from vkrt.core.handles cimport copy_from_range, copy_to_range
+from vkrt.core.host_kernel cimport Host, StepTime
+from vkrt.core.profile cimport Profile, close_profile, open_profile, run_profile
+from vkrt.core.records cimport HostArrayRow, Rows as Span
+from vkrt.core.state_changes cimport leaves_states
+from vkrt.executable.rows cimport Rows
+from vkrt.runtime.external cimport ExternalBinding
+from vkrt.runtime.host_calls cimport HostCalls, calls_of, run_host_call
+from vkrt.runtime.pipelines cimport KernelTable, Pipelines
 from vkrt.runtime.state_memory cimport StateMemory
 from vkrt.runtime.streaming cimport Streamer
-from vkrt.runtime.submission cimport Submission, keep, release
 from vkrt.runtime.weights cimport Weights
-from vkrt.vk.batch cimport SemaphoreList, submit_batch
-from vkrt.vk.command cimport CommandBuffer, CommandPool, Fence
+from vkrt.vk.batch cimport SemaphoreList
+from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
-from vkrt.vk.pipeline cimport DescriptorPool
-from vkrt.vk.timestamps cimport TimestampQueries
+from vkrt.vk.interruption cimport poll_interruption
+from vkrt.vk.memory cimport Block
 
 
 @cython.no_gc_clear
@@ -50,42 +62,40 @@ cdef class ComputeGraph:
     """
 
     cdef Device device
-    cdef Resources resources
     cdef Pipelines pipelines
     cdef object plan
-    # By the number of the kernel
-    cdef list kernels
-    cdef DescriptorPool sets
-    cdef CommandPool pool
-    cdef Submission submission
-    cdef Handover handover
-    # (command buffer, host step or None) of each submission
-    cdef list recorded
-    cdef Streamer streamer
-    # Hold what the device reads in a run that was interrupted
+    cdef Rows rows
+    cdef KernelTable kernels
+    cdef Execution core
+    # What it is bound to: these hold what the device reads in a run that was interrupted
     cdef tuple weights
     cdef StateMemory state
-    # What is closed when the device is done with such a run
-    cdef list leftovers
+    cdef tuple blocks
+    cdef HostCalls calls
+    cdef Streamer streamer
+    # A profile whose run was interrupted
+    cdef Timing timing
     # Held by the thread that waits: the graph's owner, or one that loads another program
     cdef object settling
     cdef readonly bint unfinished
     cdef readonly bint bound
 
-    def __cinit__(self, Device device, Pipelines pipelines not None, plan):
+    def __cinit__(self, Device device not None, Pipelines pipelines not None, plan not None):
         self.device = device
         self.pipelines = pipelines
         self.plan = plan
-        self.kernels = []
-        self.recorded = []
-        self.leftovers = []
         # A handler of signals may close what its own thread waits for.
         self.settling = threading.RLock()
 
     def prepare(self):
         """Creates the pipelines that are not there yet, or waits for those in the making."""
+        cdef Error error
         sweep()
         self.kernels = self.pipelines.get_all(self.plan.kernels)
+        self.rows = Rows(execution=self.plan)
+        check_status(core.open_execution(&self.core, &self.device.core, &self.rows.records,
+                                         self.rows.execution, self.kernels.take(),
+                                         policy_of(self.device.info).odd_sizes, &error), &error)
 
     def bind(self, weights, StateMemory state not None, blocks, lending=Lending()):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
@@ -93,31 +103,49 @@ cdef class ComputeGraph:
         Args:
             weights: the `Weights` that have the storages of the plan's weights.
             state: what it keeps from run to run.
-            blocks: (places, memory) of the blocks of activations.
+            blocks: the memory of each block of the plan, which has room for it.
             lending: the host's buffers that stand for inputs and outputs.
 
         Raises:
             VulkanError: nothing is left bound.
         """
-        cdef Weights some
         try:
-            self.weights = tuple(weights)
-            self.resources = Resources(self.device, self.plan.storages)
-            for some in weights:
-                self.resources.share(some.resources, some.storages)
-                self.streamer = some.streamer if some.streamer is not None else self.streamer
-            self.state = state
-            self.resources.share(state.resources, state.storages)
-            for places, block in blocks:
-                self.resources.create([place.storage for place in places])
-                self.resources.bind(places, block)
-            self.handover = Handover(self.device, lending)
-            self.handover.place(self.resources)
-            self._encode()
+            self.weights, self.state, self.blocks = tuple(weights), state, tuple(blocks)
+            self._bind(ExternalBinding(lending))
+            self.calls = calls_of(self.plan, &self.core.handles)
         except BaseException:
             self.unbind()
             raise
         self.bound = True
+
+    cdef int _bind(self, ExternalBinding binding) except -1:
+        cdef Weights some
+        cdef Block block
+        cdef Error error
+        cdef int status
+        cdef size_t number
+        cdef size_t sharing = len(self.weights) + 1
+        cdef const CoreHandles** others = <const CoreHandles**>calloc(sharing, sizeof(void*))
+        cdef CoreBlock** memory = <CoreBlock**>calloc(len(self.blocks) + 1, sizeof(void*))
+        try:
+            if others == NULL or memory == NULL:
+                raise MemoryError()
+            others[0] = &self.state.handles.core
+            for number, some in enumerate(self.weights):
+                others[number + 1] = &some.handles.core
+                self.streamer = some.streamer if some.streamer is not None else self.streamer
+            for number, block in enumerate(self.blocks):
+                memory[number] = &block.core
+            with nogil:
+                status = core.bind_execution(&self.core, others, sharing, memory, &binding.core,
+                                             &error)
+            check_status(status, &error)
+            if self.streamer is not None:
+                self.core.streamer = &self.streamer.core
+        finally:
+            free(others)
+            free(memory)
+        return 0
 
     def settle(self):
         """Waits for a run that was interrupted; nothing where there was none.
@@ -125,25 +153,34 @@ cdef class ComputeGraph:
         Raises:
             VulkanError: the device has failed meanwhile; it is done with the run.
         """
+        cdef Error error
+        cdef int status
         if not self.unfinished:
             return
         with self.settling:
             try:
-                if self.device.inherited:
-                    pass  # the run is the parent's
-                else:
-                    if self.streamer is not None:
-                        self.streamer.rest()
-                    self.submission.settle()
+                with nogil:
+                    status = core.settle_execution(&self.core, poll_interruption, NULL, &error)
+                self._note_states(status, &error)
+                check_status(status, &error)
             finally:
-                if not self._is_at_work():
-                    self.unfinished = False
-                    release(self)
-                    self._close_leftovers()
+                if not core.is_at_work(&self.core):
+                    self._finished()
+
+    def _finished(self):
+        """The device is done with the run that was interrupted."""
+        self.unfinished = False
+        release(self)
+        timing, self.timing = self.timing, None
+        if timing is not None:
+            timing.close()
 
     def is_done(self):
         """Whether `settle` would not have to wait, as far as that can be told."""
-        return not self._is_at_work() or self.streamer is None and self.submission.is_done()
+        cdef Error error
+        cdef bint settled = False
+        check_status(core.is_settled(&self.core, &settled, &error), &error)
+        return settled
 
     def settle_if_done(self):
         """`settle`, where that need not wait, neither for the device nor for another thread."""
@@ -154,93 +191,76 @@ cdef class ComputeGraph:
             finally:
                 self.settling.release()
 
-    cdef int _close_leftovers(self) except -1:
-        leftovers, self.leftovers = self.leftovers, []
-        for thing in leftovers:
-            thing.close()
-        return 0
-
     def unbind(self):
         """Releases what `bind` made; idempotent. Waits for a run that was interrupted."""
         try:
             self.settle()
         except VulkanError:
             # Whoever runs on the device next will hear of it; it is not at work any more.
-            self.unfinished = False
-            release(self)
-            self._close_leftovers()
+            self._finished()
         self.bound = False
-        commands = [commands for commands, _ in self.recorded]
-        for thing in (*commands, self.handover, self.pool, self.submission, self.sets,
-                      self.resources):
-            if thing is not None:
-                thing.close()
-        self.recorded = []
-        self.pool = self.submission = self.sets = self.resources = self.streamer = None
-        self.handover = None
-        self.weights = self.state = None
+        core.unbind_execution(&self.core)
+        self.streamer = self.calls = self.weights = self.state = self.blocks = None
 
     def close(self):
         """Releases everything; idempotent. Whoever still holds the graph, such as the traceback of
         a run that failed, holds nothing of the device then."""
         self.unbind()
-        self.kernels = []
+        core.close_execution(&self.core)
+        self.kernels = None
 
-    @property
-    def is_one_submission(self):
-        """Whether the device finishes a run that the host does not wait for to its end."""
-        return len(self.recorded) <= 1 and self.streamer is None
+    def __dealloc__(self):
+        core.close_execution(&self.core)
 
     @property
     def is_on_device(self):
         """Whether a run needs the host for nothing but submitting it, however often."""
-        return self.streamer is None and not any(host for _, host in self.recorded)
-
-    def _encode(self):
-        """Writes the descriptor sets and records a command buffer for each submission."""
-        self.pool = CommandPool(self.device)
-        self.submission = Submission(self.device)
-        commands = [c for submission in self.plan.submissions for c in submission.commands]
-        self.sets = sets_of(self.device, commands, self.kernels, self.resources)
-        self._record(self.plan.submissions, self.recorded, None)
-        self.handover.record(self.pool, self.resources)
-
-    def _record(self, submissions, list recorded, TimestampQueries queries):
-        """Records submissions into command buffers.
-
-        Args:
-            recorded: takes (command buffer, host step or None) for each.
-            queries: takes the times before (2 i) and after (2 i + 1) every step i on the device; a
-                kernel of the host is a step, too.
-        """
-        cdef CommandBuffer commands
-        cdef uint32_t dispatches = 0
-        cdef uint32_t step = 0
-        for submission in submissions:
-            commands = CommandBuffer(self.pool)
-            # Closed with the others, whatever happens while it is recorded.
-            recorded.append((commands, None))
-            commands.begin(False)
-            if queries is not None and step == 0:
-                reset_timestamps(&commands.core, &queries.core)
-            dispatches += record_commands(commands, submission.commands, self.kernels, self.sets,
-                                          dispatches, self.resources, queries, step)
-            commands.end()
-            host_step = None
-            if submission.host is not None:
-                host_step = HostStep(submission.host, self.resources)
-            recorded[-1] = (commands, host_step)
-            step += submission.steps
+        return bool(core.is_on_device(&self.core))
 
     def write_input(self, int index, array):
         """Copies a contiguous array of the staging dtype to an input's memory."""
-        place = self.plan.inputs[index]
-        if place is not None:
-            self.resources.copy_in(place.range, array)
+        cdef Py_buffer data
+        cdef Error error
+        cdef int status
+        cdef const HostArrayRow* place = self._array(&self.rows.execution.inputs, index)
+        if place == NULL:
+            return
+        PyObject_GetBuffer(array, &data, PyBUF_SIMPLE)
+        try:
+            self._check_size(place, data.len)
+            with nogil:
+                status = copy_to_range(&self.core.handles, &place.range, data.buf, data.len,
+                                       &error)
+            check_status(status, &error)
+        finally:
+            PyBuffer_Release(&data)
 
     def read_output(self, int index, array):
         """Copies an output's memory to a contiguous, writable array of the staging dtype."""
-        self.resources.copy_out(self.plan.outputs[index].range, array)
+        cdef Py_buffer data
+        cdef Error error
+        cdef int status
+        cdef const HostArrayRow* place = self._array(&self.rows.execution.outputs, index)
+        PyObject_GetBuffer(array, &data, PyBUF_WRITABLE)
+        try:
+            self._check_size(place, data.len)
+            with nogil:
+                status = copy_from_range(&self.core.handles, &place.range, data.buf, data.len,
+                                         &error)
+            check_status(status, &error)
+        finally:
+            PyBuffer_Release(&data)
+
+    cdef const HostArrayRow* _array(self, const Span* arrays, int index) except? NULL:
+        if not self.bound or not 0 <= index < arrays.count:
+            raise IndexError(f"{index}: expected one of {arrays.count} arrays of a bound graph")
+        row = self.rows.records.maybe_host_array + arrays.first + index
+        return &row.value if row.is_there else NULL
+
+    cdef int _check_size(self, const HostArrayRow* place, Py_ssize_t nbytes) except -1:
+        if nbytes > place.range.nbytes:
+            raise ValueError(f"{nbytes} bytes for a range of {place.range.nbytes}")
+        return 0
 
     def run(self, run_kernel, waits=(), signals=()):
         """Runs every submission once; `run_kernel(name, args, outs)` runs the host kernels.
@@ -254,16 +274,14 @@ cdef class ComputeGraph:
         """
         cdef SemaphoreList before = self._semaphores(waits)
         cdef SemaphoreList after = self._semaphores(signals)
-        try:
-            self.handover.begin(before)
-            self._run(self.recorded, run_kernel, self.plan.skips_branches)
-            if after is not None or self.handover.copy_out is not None:
-                self._hand_back(after)
-                after = None
-                self.submission.settle()
-        except BaseException:
-            self._leave(after, self.handover.copy_in is not None)
-            raise
+        cdef const CoreSemaphoreList* first = _core_of(before)
+        cdef const CoreSemaphoreList* last = _core_of(after)
+        cdef Host host = self._host(run_kernel)
+        cdef Error error
+        cdef int status
+        with nogil:
+            status = core.run_execution(&self.core, &host, first, last, &error)
+        self._check_run(status, &error)
 
     def start(self, waits, signals):
         """Submits a run of which everything is on the device, and returns: `settle` waits for it.
@@ -272,81 +290,50 @@ cdef class ComputeGraph:
         """
         cdef SemaphoreList before = self._semaphores(waits)
         cdef SemaphoreList after = self._semaphores(signals)
-        cdef CommandBuffer commands
-        try:
-            self.handover.begin(before)
-            for commands, _ in self.recorded:
-                with nogil:
-                    submit_batch(self.device, commands, None, None, None)
-            self._hand_back(after)
-            after = None
-            self._keep()
-        except BaseException:
-            self._leave(after, True)
-            raise
+        cdef const CoreSemaphoreList* first = _core_of(before)
+        cdef const CoreSemaphoreList* last = _core_of(after)
+        cdef Error error
+        cdef int status
+        with nogil:
+            status = core.start_execution(&self.core, first, last, &error)
+        self._check_run(status, &error)
+
+    def copy_in(self):
+        """Copies what the device copies of lent inputs, and waits for that."""
+        cdef Host host = self._host(None)
+        cdef Error error
+        cdef int status
+        with nogil:
+            status = core.copy_external_inputs(&self.core, &host, &error)
+        self._check_run(status, &error)
 
     cdef SemaphoreList _semaphores(self, semaphores):
         """Those of a run; None for none, as in most runs."""
         return SemaphoreList(self.device, semaphores) if semaphores else None
 
-    cdef int _hand_back(self, SemaphoreList signals) except -1:
-        """Submits what comes behind a run."""
-        self.handover.end(signals, self.submission.fence)
-        self.submission.pending = True
-        return 0
+    cdef Host _host(self, run_kernel) except *:
+        """What a run asks of Python."""
+        cdef Host host
+        memset(&host, 0, sizeof(host))
+        host.poll = poll_interruption
+        self.calls.run_kernel = run_kernel
+        host.run_kernel, host.kernel_data = run_host_call, <void*>self.calls
+        return host
 
-    cdef int _leave(self, SemaphoreList signals, bint has_no_fence) except -1:
-        """Leaves a run that has failed or was interrupted to the device.
-
-        Args:
-            signals: those that are not submitted yet, if any: nobody is to wait for them in vain.
-            has_no_fence: whether something may have been submitted with none behind it.
-        """
-        cdef Fence fence = None if self.submission.pending else self.submission.fence
-        if signals is not None or has_no_fence and fence is not None:
-            try:
-                with nogil:
-                    submit_batch(self.device, None, None, signals, fence)
-                self.submission.pending = True
-            except DeviceLostError:
-                pass  # which is at work on nothing
-            except VulkanError as error:
-                if has_no_fence and fence is not None:
-                    self.device.give_up(error)
-        return self._keep()
-
-    def copy_in(self):
-        """Copies what the device copies of lent inputs, and waits for that."""
-        if self.handover.copy_in is not None:
-            self.submission.run(self.handover.copy_in)
-
-    def _run(self, recorded, run_kernel, bint skips):
-        """Args:
-            skips: whether the device skips branches that are not taken.
-        """
-        cdef bint skipping = False
-        if self.streamer is not None:
-            self.streamer.run(recorded, run_kernel)
-            return
-        for commands, host_step in recorded:
-            if not (skipping and skips):
-                self.submission.run(commands)
-            if host_step is not None:
-                skipping = (<HostStep>host_step).run(run_kernel, skipping)
-
-    cdef bint _is_at_work(self):
-        """Whether the device may be, on a run that is over for the host."""
-        if self.device.inherited:
-            return False
-        if self.streamer is not None and self.streamer.broken:
-            return True
-        return self.submission is not None and self.submission.pending
-
-    cdef int _keep(self) except -1:
-        """Holds everything that the device may still be at work on."""
-        if self._is_at_work():
+    cdef int _check_run(self, int status, const Error* error) except -1:
+        """Holds everything that the device may still be at work on, and raises what went wrong."""
+        if core.is_at_work(&self.core):
             self.unfinished = True
             keep(self)
+        self._note_states(status, error)
+        if status != VKRT_OK and self.streamer is not None:
+            self.streamer.check(status, error)
+        return check_status(status, error)
+
+    cdef int _note_states(self, int status, const Error* error) except -1:
+        """A run that fails in the middle of changing its state says so there."""
+        if status != VKRT_OK and self.state is not None and leaves_states(&self.core, error):
+            self.state.core.inconsistent = True
         return 0
 
     def profile(self, plan, write_inputs, run_kernel, bint on_device, int repeat):
@@ -369,40 +356,63 @@ cdef class ComputeGraph:
             UnsupportedError: the queue has no timestamps, or steps cannot be submitted one by one
                 because weights are streamed.
         """
-        cdef TimestampQueries queries = None
-        cdef HostClock clock = HostClock(run_kernel)
-        cdef list recorded = []
+        cdef Timing timing = Timing(plan)
+        cdef HostCalls calls = self.calls
         cdef list runs = []
-        if not on_device and self.streamer is not None:
-            raise UnsupportedError("steps cannot be submitted one by one for the host's clock "
-                                   "while weights are streamed; profile without a memory budget")
-        on_host = []
-        for submission in plan.submissions:
-            on_host += [False] * (submission.steps - (submission.host is not None))
-            on_host += [True] * (submission.host is not None)
+        cdef Error error
         try:
-            if on_device:
-                queries = TimestampQueries(self.device, max(2 * len(on_host), 1))
-            self._record(plan.submissions, recorded, queries)
+            check_status(open_profile(&timing.core, &self.core, &timing.rows.records,
+                                      timing.rows.execution, on_device, &error), &error)
+            self.calls = calls_of(plan, &timing.core.handles)
             for _ in range(repeat):
-                clock.calls.clear()
                 write_inputs()
-                start = perf_counter()
-                if on_device:
-                    # Every step has its timestamps, also those nobody needs.
-                    self._run(recorded, clock, False)
-                    end = perf_counter()
-                    times = on_one_line(start, clock.calls,
-                                        device_times(self.device, queries, on_host))
-                else:
-                    times = clock.submit_each(self.submission, recorded)
-                    end = perf_counter()
-                runs.append((start, end, times))
+                runs.append(self._time_run(timing, run_kernel))
         finally:
-            self._keep()
-            self.leftovers = [commands for commands, _ in recorded]
-            if queries is not None:
-                self.leftovers.append(queries)
-            if not self.unfinished:
-                self._close_leftovers()
+            self.calls = calls
+            if self.unfinished:
+                self.timing = timing
+            else:
+                timing.close()
         return runs
+
+    cdef tuple _time_run(self, Timing timing, run_kernel):
+        cdef Host host = self._host(run_kernel)
+        cdef StepTime run
+        cdef StepTime* steps = <StepTime*>calloc(<size_t>timing.core.count + 1, sizeof(StepTime))
+        cdef Error error
+        cdef int status
+        if steps == NULL:
+            raise MemoryError()
+        try:
+            with nogil:
+                status = run_profile(&timing.core, &host, &run, steps, &error)
+            self._check_run(status, &error)
+            return (run.start, run.start + run.seconds,
+                    [(steps[i].start, steps[i].seconds) for i in range(timing.core.count)])
+        finally:
+            free(steps)
+
+
+@cython.no_gc_clear
+cdef class Timing:
+    """A profile's recording.
+
+    Args:
+        plan: an `ExecutionPlan`.
+    """
+
+    cdef Profile core
+    cdef Rows rows
+
+    def __cinit__(self, plan):
+        self.rows = Rows(execution=plan)
+
+    def close(self):
+        close_profile(&self.core)
+
+    def __dealloc__(self):
+        close_profile(&self.core)
+
+
+cdef const CoreSemaphoreList* _core_of(SemaphoreList semaphores):
+    return NULL if semaphores is None else &semaphores.core

@@ -7,6 +7,7 @@ the blocks become the device's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of
@@ -15,8 +16,7 @@ from vkrt.executable.fit import fit
 from vkrt.executable.flat import File
 from vkrt.executable.memory import Block
 from vkrt.executable.program import CompiledMethod
-from vkrt.hints import Any
-from vkrt.runtime.resources import requirements_of
+from vkrt.runtime.handles import requirements_of
 
 
 def fitted(file: File, target: int, number: int, method: CompiledMethod,

@@ -1,53 +1,48 @@
 # cython: language_level=3
-"""Host steps: a kernel outside of the delegates, on arrays that lie in the operands' memory."""
+"""Host calls: kernels outside of the delegates, on arrays that lie in the operands' memory."""
 
 from cpython.buffer cimport PyBUF_WRITE
+from cpython.exc cimport PyErr_SetObject
 from cpython.memoryview cimport PyMemoryView_FromMemory
 
-from vkrt.late import numpy as np
-from vkrt.work.records import CHOICE, SKIPPED, ReadArgument
+from vkrt.work.records import CHOICE, ReadArgument
 
-from vkrt.runtime.resources cimport Resources
+from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_ERROR_INTERNAL, VKRT_OK, fail
+from vkrt.core.handles cimport host_address
+from vkrt.core.records cimport RangeRow
 
 
-cdef class HostStep:
-    """A `vkrt.executable.records.HostKernel` with its arrays bound."""
+cdef class HostCalls:
+    """The kernels of a plan that run on the host, with their arrays bound; made by `calls_of`."""
 
-    def __cinit__(self, record, Resources resources):
-        self.record = record
-        self.resources = resources
-        self.padding = []
-        self.is_choice = record.name == CHOICE
-        reads = [_array(resources, array) for array in record.reads]
-        self.args = tuple(_bind(arg, reads) for arg in record.args)
-        self.outs = tuple(_array(resources, array) for array in record.writes)
-        for place, array in zip(record.writes, self.outs):
-            rest = place.range.nbytes - array.nbytes
-            if rest:
-                self.padding.append(_bytes_at(resources, place.range, array.nbytes, rest))
+    def __cinit__(self):
+        self.calls = {}
 
-    cdef bint run(self, run_kernel, bint skipping) except? True:
-        """Runs the kernel, or makes the choice.
 
-        Args:
-            skipping: whether what stands here is in a branch that is not taken.
+cdef HostCalls calls_of(plan, const Handles* handles):
+    cdef HostCalls made = HostCalls()
+    for number, submission in enumerate(plan.submissions):
+        kernel = submission.host
+        if kernel is not None and kernel.name != CHOICE:
+            reads = [_array(handles, array) for array in kernel.reads]
+            made.calls[number] = (kernel.name, tuple([_bind(arg, reads) for arg in kernel.args]),
+                                  tuple([_array(handles, array) for array in kernel.writes]))
+    return made
 
-        Returns:
-            The same for what is behind it.
-        """
-        if skipping and not self.is_choice:
-            run_kernel(SKIPPED, (), ())
-            return True
-        for array in (*self.record.reads, *self.record.writes):
-            self.resources.invalidate(array.range)
-        goes_on = run_kernel(self.record.name, self.args, self.outs)
-        # The rest of the last texel is padding, which kernels take to be zero; other tenants of
-        # the arena may have written there.
-        for padding in self.padding:
-            padding[:] = bytes(len(padding))
-        for array in self.record.writes:
-            self.resources.flush(array.range)
-        return not goes_on
+
+cdef int run_host_call(void* data, int64_t submission, bint skipped,
+                       Error* error) noexcept with gil:
+    cdef HostCalls calls = <HostCalls>data
+    if skipped:
+        return VKRT_OK
+    try:
+        calls.run_kernel(*calls.calls[submission])
+        return VKRT_OK
+    except BaseException as raised:
+        PyErr_SetObject(type(raised), raised)
+        # An interruption leaves the run to the device; what has failed is begun anew.
+        return fail(error, VKRT_ERROR_INTERNAL if isinstance(raised, Exception)
+                    else VKRT_ERROR_CANCELLED, b"a kernel of the host has raised an exception")
 
 
 def _bind(arg, reads):
@@ -59,16 +54,13 @@ def _bind(arg, reads):
     return arg
 
 
-cdef _array(Resources resources, place):
-    """A numpy array over the memory of a `HostArray`, valid as long as the resources are bound."""
+cdef _array(const Handles* handles, place):
+    """A numpy array over the memory of a `HostArray`, valid as long as that is bound."""
+    import numpy as np  # few programs have kernels on the host
+
+    cdef RangeRow part = RangeRow(place.range.storage, place.range.offset, place.range.nbytes)
     cdef size_t nbytes = place.nbytes
     if not nbytes:
         return np.empty(place.sizes, place.dtype)
-    return np.frombuffer(_bytes_at(resources, place.range, 0, nbytes),
-                         place.dtype).reshape(place.sizes)
-
-
-cdef _bytes_at(Resources resources, part, size_t offset, size_t nbytes):
-    """A memoryview of a part of a storage, from an offset in it on."""
-    return PyMemoryView_FromMemory(<char*>resources.host_address(part) + offset, nbytes,
-                                   PyBUF_WRITE)
+    memory = PyMemoryView_FromMemory(host_address(handles, &part), nbytes, PyBUF_WRITE)
+    return np.frombuffer(memory, place.dtype).reshape(place.sizes)

@@ -13,12 +13,12 @@ import tempfile
 import threading
 from array import array
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.formats import BUFFER_USAGE, DESCRIPTOR_TYPES, TEXEL_FORMATS
-from vkrt.hints import Any
 from vkrt.memory.source import Source
-from vkrt.runtime.submission import UNFINISHED
+from vkrt.runtime.unfinished import UNFINISHED
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file
 from vkrt.vk.command import CommandBuffer, CommandPool, Fence
@@ -107,7 +107,7 @@ def _read(device: Device, source: Source, content: array[int], alignment: int) -
 
 
 class _Unanswered:
-    """A trial that the device may still be at work on, for `vkrt.runtime.submission`.
+    """A trial that the device may still be at work on, for `vkrt.runtime.unfinished`.
 
     Closing it would wait for the device without an end: it is closed when the device is done, or
     left alone at the end of the process if it is not done soon.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from mmap import PAGESIZE
+from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
-from vkrt.hints import Any
 from vkrt.vk.imported import HostImport, import_alignment, is_importable
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight

@@ -1,5 +1,6 @@
 # cython: language_level=3
 
+from vkrt.core.kernels cimport Kernel
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline_batch cimport PipelineBatch
 
@@ -8,6 +9,9 @@ cdef class Shared:
     cdef object pipelines
     cdef object layouts
     cdef object lock
+
+
+cdef class KernelTable
 
 
 cdef class Pipelines:
@@ -20,4 +24,11 @@ cdef class Pipelines:
     cdef PipelineBatch batch
     cdef list kernels
 
-    cdef list get_all(self, kernels)
+    cdef KernelTable get_all(self, kernels)
+
+
+cdef class KernelTable:
+    cdef list pipelines  # that are in it
+    cdef Kernel* items
+
+    cdef Kernel* take(self)

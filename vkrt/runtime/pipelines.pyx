@@ -18,6 +18,8 @@ from vkrt.vk.pipeline import DescriptorLayout, Pipeline, ShaderModule
 from vkrt.vk.pipeline_batch import PipelineBatch
 from vkrt.vk.pipeline_cache import save
 
+from libc.stdlib cimport calloc, free
+
 from vkrt.core.vulkan cimport VK_ERROR_VALIDATION_FAILED_EXT
 from vkrt.vk.device cimport Device
 from vkrt.vk.pipeline cimport Pipeline
@@ -149,14 +151,14 @@ cdef class Pipelines:
         """Lets the driver's cache of compiled pipelines outlive the process."""
         save(self.device)
 
-    cdef list get_all(self, kernels):
+    cdef KernelTable get_all(self, kernels):
         """The pipelines of kernels, in their order.
 
         Raises:
             PipelineError, VulkanError: as `finish`.
         """
         self.finish()
-        return [self._get(kernel) for kernel in kernels]
+        return KernelTable([self._get(kernel) for kernel in kernels])
 
     def _get(self, kernel):
         pipeline = self._find(kernel)
@@ -230,3 +232,28 @@ cdef class Pipelines:
         self.drop_modules()
         self.pipelines = {}
         self.layouts = {}
+
+
+cdef class KernelTable:
+    """Pipelines as the core records them, by their numbers.
+
+    Args:
+        pipelines: held as long as this object.
+    """
+
+    def __cinit__(self, list pipelines not None):
+        cdef Pipeline pipeline
+        self.items = <Kernel*>calloc(len(pipelines) + 1, sizeof(Kernel))
+        if self.items == NULL:
+            raise MemoryError()
+        self.pipelines = pipelines
+        for number, pipeline in enumerate(pipelines):
+            self.items[<size_t>number] = Kernel(pipeline.core.handle, &pipeline.layout.core)
+
+    cdef Kernel* take(self):
+        """The array, which becomes the caller's; the pipelines stay this object's."""
+        items, self.items = self.items, NULL
+        return items
+
+    def __dealloc__(self):
+        free(self.items)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from vkrt.digest import sha256
 from vkrt.errors import PipelineError
-from vkrt.hints import Any
+from vkrt.memory.sha256 import sha256
 from vkrt.shader import catalog
 from vkrt.vk import verdict_file
 from vkrt.vk.cache_file import cache_folder
@@ -82,7 +82,8 @@ def _place(device: Device) -> tuple[Any, ...]:
 
 def _key(device: Device) -> bytes:
     """What a file holds for: the driver and its version, the system's, and the compiled shaders."""
-    return sha256(verdict_file.key_of(device.info) + repr(catalog().stamp).encode())
+    key = verdict_file.key_of(device.info) + repr(catalog().stamp).encode()
+    return sha256(key)
 
 
 def _path(device: Device) -> str | None:

@@ -1,19 +1,23 @@
 # cython: language_level=3
 
-from vkrt.runtime.resources cimport Resources
+from libc.stdint cimport int64_t
+
+from vkrt.core.once cimport Once
+from vkrt.core.states cimport States
+from vkrt.executable.rows cimport Rows
+from vkrt.runtime.handles cimport Handles
 from vkrt.vk.device cimport Device
-from vkrt.vk.memory cimport Allocator, Block
+from vkrt.vk.memory cimport Allocator
 
 
 cdef class StateMemory:
     cdef Device device
     cdef Allocator allocator
     cdef object plan
-    cdef list blocks
-    cdef readonly Resources resources
-    cdef readonly tuple storages
-    # Whether a run that failed has left it half changed
-    cdef public bint torn
+    cdef Rows rows
+    cdef readonly Handles handles
+    cdef States core
     cdef readonly bint closed
 
-    cdef int _write(self, part, const char* data, size_t nbytes) except -1
+    cdef bytearray _read(self, reader, state)
+    cdef int _write(self, int64_t number, Once* once, value) except -1

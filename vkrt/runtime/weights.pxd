@@ -1,7 +1,11 @@
 # cython: language_level=3
 
+from vkrt.core.weights cimport Weights as CoreWeights
+from vkrt.executable.rows cimport Rows
+from vkrt.memory.reader cimport Reader
+from vkrt.runtime.handles cimport Handles
 from vkrt.runtime.pipelines cimport Pipelines
-from vkrt.runtime.resources cimport Resources
+from vkrt.runtime.streaming cimport Streamer
 from vkrt.vk.device cimport Device
 from vkrt.vk.memory cimport Allocator
 
@@ -10,15 +14,17 @@ cdef class Weights:
     cdef Device device
     cdef Allocator allocator
     cdef Pipelines pipelines
-    cdef readonly Resources resources
-    cdef readonly tuple storages
-    cdef object plan
+    cdef Rows rows
+    cdef readonly Handles handles
+    cdef CoreWeights core
+    # What packs them; None when that is done
+    cdef object prepack
+    # Holds the imports of those that are mapped
     cdef object mapper
-    cdef list blocks
-    # Of the file, that `prepack` reads
+    # Of the file, that are copied from there
     cdef readonly object copied_bytes
-    # Runs the sections of a plan with streamed weights; None where none are
-    cdef readonly object streamer
+    # Runs the submissions of a plan with streamed weights; None where none are
+    cdef readonly Streamer streamer
     # Methods that use them
     cdef int users
     cdef readonly bint closed

@@ -6,13 +6,13 @@ import io
 import json
 import math
 from collections.abc import Generator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from vkrt.hints import Any
 from vkrt.method.arguments import TensorInfo
 from vkrt.program import Program
 from vkrt.serve.service import Limits, Refused, Service, object_of, taken

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 from starlette.requests import Request
@@ -15,7 +16,6 @@ from starlette.routing import Route
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import VkrtError
-from vkrt.hints import Any
 from vkrt.serve.conversations import Conversations
 from vkrt.serve.service import (
     EventStream,

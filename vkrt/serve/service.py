@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -23,7 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import CancelledError, InputError, UnsupportedError, VkrtError
-from vkrt.hints import Any
 from vkrt.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns
 

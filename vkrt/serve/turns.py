@@ -6,9 +6,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from time import monotonic
+from typing import Any
 
 from vkrt.errors import CancelledError, DeviceLostError
-from vkrt.hints import Any
 
 # What is delivered behind the last item of a job
 END = object()

@@ -1,14 +1,14 @@
 """The shaders that were compiled with the package."""
 
 import functools
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
-from vkrt.hints import TYPE_CHECKING, Any
-from vkrt.jsontext import loads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +112,7 @@ class Catalog:
     def __init__(self, index: str | os.PathLike[str], modules: str | os.PathLike[str]) -> None:
         self._index, self._modules = _File(index), _File(modules)
         text = self._index.line()
-        head = loads(text)
+        head = json.loads(text)
         # Offset and size of the line that describes a file of shaders
         self._lines: dict[str, list[int]] = head["files"]
         # Where the first of these lines begins
@@ -153,7 +153,7 @@ class Catalog:
             offset, nbytes = self._lines[name.partition(".")[0]]
         except KeyError:
             return {"variants": {}, "interfaces": []}
-        found: dict[str, Any] = loads(self._index.read(self._start + offset, nbytes))
+        found: dict[str, Any] = json.loads(self._index.read(self._start + offset, nbytes))
         return found
 
     def _make(self, name: str) -> Shader:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from vkrt.errors import InputError, missing_package
-from vkrt.hints import Any
 from vkrt.text.generate import Choice
 from vkrt.text.model import LanguageModel
 from vkrt.text.tokenizer import Tokenizer

@@ -9,11 +9,11 @@ know ("get_max_seq_len").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError
-from vkrt.hints import Any
 from vkrt.method.states import State
 from vkrt.program import Program
 

@@ -6,11 +6,11 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from vkrt.errors import InputError
-from vkrt.hints import Any
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.text.model import Session
 

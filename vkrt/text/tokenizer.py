@@ -12,10 +12,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 from vkrt.errors import InputError, UnsupportedError, VkrtError, missing_package
-from vkrt.hints import Any, NoReturn
 
 # Names of tokens that end a text or a turn, where no file beside the tokenizer says it
 ENDS = ("</s>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>",

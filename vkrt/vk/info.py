@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from vkrt.dataclass import dataclass, field
-from vkrt.hints import Any
 
 
 def usable_cores() -> int:

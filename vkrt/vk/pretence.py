@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Any
 
 from vkrt.dataclass import dataclass, field, replace
-from vkrt.hints import Any
 from vkrt.vk.info import DeviceInfo
 
 

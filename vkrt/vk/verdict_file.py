@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from vkrt.digest import sha256
+from vkrt.memory.sha256 import sha256
 from vkrt.vk import private_file
 from vkrt.vk.cache_file import cache_folder
 from vkrt.vk.info import DeviceInfo

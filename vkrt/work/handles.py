@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from vkrt.errors import InputError
-from vkrt.hints import Any
 
 
 def address_of(handle: Any, name: str) -> int:

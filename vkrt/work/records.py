@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 from vkrt.dataclass import dataclass, field
-from vkrt.hints import Any
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage
 from vkrt.work.weights import Weight, catalog_of
@@ -89,11 +89,9 @@ class ReadArgument:
     read: int
 
 
-# Kernels of host calls that are no kernels of a program. A choice reads conditions: (array, what it
-# has to be). If one of them is not so, everything up to the next choice is skipped; a host call
-# there is run as `SKIPPED`, so that clocks hear of it.
+# A host call that is no kernel of a program. It reads conditions: (array, what it has to be). If
+# one of them is not so, everything up to the next choice is skipped.
 CHOICE = "vkrt::choice"
-SKIPPED = "vkrt::skipped"
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ static int parts, lines;
 
 static int progress(const char *what, void *data) {
     parts++;
-    return *(int *)data && strcmp(what, "plan memory") == 0;
+    return *(int *)data && strcmp(what, "pipelines") == 0;
 }
 
 static void hear(int level, const char *line, void *data) {
@@ -176,7 +176,7 @@ static void test_callbacks(const char *path) {
     options.progress = progress;
     options.progress_data = &stop;
     EXPECT(vkrt_set_log(1, hear, &lines) == VKRT_OK);
-    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK && parts >= 8 && lines > 0);
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK && parts >= 6 && lines > 0);
     EXPECT(vkrt_set_log(0, NULL, NULL) == VKRT_OK);
     EXPECT(vkrt_close(program) == VKRT_OK);
     lines = 0;
@@ -190,6 +190,28 @@ static void refused(const char *path, const vkrt_options *options, const char *w
     vkrt_program program;
     EXPECT(vkrt_load(path, options, &program) == VKRT_ERROR_INPUT && program == NULL);
     EXPECT(strstr(vkrt_last_error_text(), word) != NULL);
+}
+
+/* Options that a compiled program leaves open, and one that it does not */
+static void test_options_of_compiled(const char *path) {
+    vkrt_options options = {0};
+    vkrt_program program;
+    int number = 1;
+    options.size = sizeof options;
+    options.storage = "buffer";
+    refused(path, &options, "storage");
+    options.storage = "auto";
+    options.prefetch = "later";
+    refused(path, &options, "prefetch");
+    options.prefetch = "pread";
+    options.pipeline_cache = path;
+    refused(path, &options, "pipeline_cache");
+    options.pipeline_cache = "off";
+    options.keep_cached = &number;
+    EXPECT(vkrt_load(path, &options, &program) == VKRT_OK);
+    run_once(program, NULL);
+    EXPECT(vkrt_close(program) == VKRT_OK);
+    printf("options\n");
 }
 
 static void test_options(const char *path) {
@@ -208,6 +230,9 @@ static void test_options(const char *path) {
     options.plan_cache = "";
     refused(path, &options, "plan_cache");
     options.plan_cache = "off";
+    options.packed = "auto";
+    refused(path, &options, "vkrt compile");
+    options.packed = NULL;
     options.chunk = 1 << 16;
     options.keep_cached = &number;
     options.weights = "stream";
@@ -261,7 +286,10 @@ int main(int count, char **words) {
     test_dynamic(words[1]);
     test_states(words[2]);
     test_callbacks(words[1]);
-    test_options(words[2]);
+    if (strstr(words[2], ".vkx") != NULL)
+        test_options_of_compiled(words[2]);
+    else
+        test_options(words[2]);
     test_threads(words[2]);
     EXPECT(vkrt_live_objects(&live) == VKRT_OK && live == 0);
     return failures != 0;

@@ -5,20 +5,21 @@ A negative index counts from the end; one outside of its dimension is an IndexEr
 
 from __future__ import annotations
 
-from vkrt.hints import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
+
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes
 
 if TYPE_CHECKING:
     import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 
 @host_kernel("aten::index_put.out", "self:T indices:[T.int32?] values:T accumulate:b?",
              sizes=index_put_sizes, dtypes=ANY)
 def index_put(x, indices, values, accumulate=False):
+    import numpy as np
+
     result = x.copy()
     # Where the indices are apart torch puts their dimensions in front, as numpy does.
     place: Any = tuple(slice(None) if index is None else index for index in indices)
@@ -31,6 +32,8 @@ def index_put(x, indices, values, accumulate=False):
 
 def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
     """Places for every element of `index`, which names them in dimension `dim`."""
+    import numpy as np
+
     places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
     places[dim] = index
     return tuple(places)
@@ -38,11 +41,15 @@ def _along(dim: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def _lines(*arrays):
     """To torch 0-d tensors have one dimension."""
+    import numpy as np
+
     return [array.reshape(1) if isinstance(array, np.ndarray) and array.ndim == 0 else array
             for array in arrays]
 
 
 def _scattered(x, dim, index, source, add: bool):
+    import numpy as np
+
     result, index, source = _lines(x.copy(), index, source)
     place = _along(int(dim), index)
     if isinstance(source, np.ndarray):

@@ -5,7 +5,8 @@ Floats are summed in float64, as torch does on the CPU. NaN is greater than ever
 
 from __future__ import annotations
 
-from vkrt.hints import TYPE_CHECKING
+from typing import TYPE_CHECKING
+
 from vkrt.ops.dtypes import ANY
 from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
@@ -14,12 +15,12 @@ from vkrt.ops.sizes import need_rank
 
 if TYPE_CHECKING:
     import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 
 def _wide(x: np.ndarray) -> type:
     """The dtype in which sums and products of an array are kept."""
+    import numpy as np
+
     return np.float64 if x.dtype.kind == "f" else np.int64
 
 
@@ -30,16 +31,22 @@ def _line(x: np.ndarray) -> np.ndarray:
 
 @host_kernel("aten::cumsum.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_sum(x, dim, _dtype=None):
+    import numpy as np
+
     return np.cumsum(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
 @host_kernel("aten::cumprod.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_product(x, dim, _dtype=None):
+    import numpy as np
+
     return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
 def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     """Indices that sort; equal elements stay in their order."""
+    import numpy as np
+
     if not descending:
         return np.argsort(x, dim, kind="stable")
     turned = np.argsort(np.flip(x, dim), dim, kind="stable")
@@ -48,6 +55,8 @@ def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
 
 @host_kernel("aten::sort.values", "self:T dim:i? descending:b?", sizes=sort_sizes, dtypes=ANY)
 def sort(x, dim=-1, descending=False):
+    import numpy as np
+
     line = _line(x)
     order = _order(line, int(dim), bool(descending))
     return np.take_along_axis(line, order, int(dim)).reshape(x.shape), order.reshape(x.shape)
@@ -62,6 +71,8 @@ def sort_stable(x, _stable=None, dim=-1, descending=False):
 @host_kernel("aten::topk.values", "self:T k:i dim:i? largest:b? sorted:b?",
              sizes=topk_sizes, dtypes=ANY)
 def topk(x, k, dim=-1, largest=True, _sorted=True):
+    import numpy as np
+
     line, dim = _line(x), int(dim)
     order = np.take(_order(line, dim, bool(largest)), range(int(k)), dim)
     values = np.take_along_axis(line, order, dim)
@@ -71,6 +82,8 @@ def topk(x, k, dim=-1, largest=True, _sorted=True):
 @host_kernel("aten::logcumsumexp.out", "self:T dim:i", sizes=running_sizes, dtypes=ANY)
 def running_log_sum(x, dim):
     """log of the running sum of exponentials."""
+    import numpy as np
+
     return np.logaddexp.accumulate(_line(x).astype(np.float64), int(dim)).reshape(x.shape)
 
 
@@ -83,4 +96,6 @@ def bucket_sizes(x, boundaries, *_how):
              sizes=bucket_sizes, dtypes=ANY)
 def bucketize(x, boundaries, _out_int32=False, right=False):
     """How many boundaries, in ascending order, lie before each element."""
+    import numpy as np
+
     return np.searchsorted(boundaries, x, "right" if right else "left")

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from vkrt.errors import FormatError, InputError, UnsupportedError
-from vkrt.hints import TYPE_CHECKING, Any
 from vkrt.ops.registry import operator
-from vkrt.work.records import CHOICE, SKIPPED
 
 if TYPE_CHECKING:
     import numpy as np
-else:
-    from vkrt.late import numpy as np
 
 
-def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> bool:
-    """Runs a kernel, or makes a choice.
+def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -> None:
+    """Runs a kernel.
 
     Args:
         args: the positional arguments of the program, arrays in the place of tensors, without the
             out tensors. Sizes have been checked; what only the data can tell is checked here.
         outs: arrays of the results' sizes and dtypes, to be written.
 
-    Returns:
-        Whether what is behind it runs: True but for a choice.
-
     Raises:
         UnsupportedError: if there is none of this name.
         InputError: an index in the data is outside of what it indexes.
         FormatError: arguments that do not fit together.
     """
-    if name == CHOICE:
-        return all(bool(condition.all()) == wanted for condition, wanted in args)
-    if name == SKIPPED:
-        return True
+    import numpy as np
+
     found = operator(name)
     if found is None or not found.is_host:
         raise UnsupportedError(f"vkrt has no host kernel {name}")
@@ -43,7 +36,6 @@ def run_kernel(name: str, args: tuple[Any, ...], outs: tuple[np.ndarray, ...]) -
             for out, result in zip(outs, results):
                 # Into the dtype of the program's tensor, which is 32 bits wide where that is 64.
                 out[...] = result
-        return True
     except IndexError as error:
         raise InputError(f"{name}: {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from vkrt.dataclass import dataclass, field, replace
 from vkrt.errors import InputError
-from vkrt.hints import Any
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
 from vkrt.work.records import HostCall, Move, WorkList
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up

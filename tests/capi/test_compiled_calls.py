@@ -1,0 +1,329 @@
+"""Compiled programs through libvkrt, on the core alone: the same bits, bytes and words as through
+Python."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_hosts import CC, build, needs_compiler, run
+from compiled_programs import (
+    CODE_OF,
+    Failure,
+    check,
+    inputs_of,
+    library,
+    live,
+    opened,
+    runs,
+    tensor_of,
+)
+from hostile_device import environment_of
+from support import MODELS, STORAGES, same_bits
+
+import vkrt
+from vkrt.capi import saving
+
+HERE = Path(__file__).parent
+# States, halves, 8 and 4 bits, shapes of every kind; no dynamic shapes and nothing on the host
+NAMES = ("mlp", "elementwise", "quantized_mlp", "kept_attention", "unet_small", "mlp-fp16", "kept",
+         "conv_mix", "quantized_pictures", "lstm_cell", "superres_small", "llama_static")
+
+pytestmark = pytest.mark.driver
+
+
+def compiled(tmp_path, name, **options):
+    out = tmp_path / f"{name}.vkx"
+    vkrt.compile(MODELS / f"{name}.pte", out, **options)
+    return out
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_and_bytes(name, storage, tmp_path):
+    out = compiled(tmp_path, name, storage=storage)
+    inputs, expected = runs(out)
+    with opened(out) as program:
+        for outputs in expected:
+            same_bits(program.run(*inputs), outputs)
+        memory = program.memory()
+    assert memory["planned_peak"] == memory["measured_peak"]
+    with vkrt.load(out) as through_python:
+        report = through_python.memory
+        assert memory == {name: getattr(report, name) for name in memory} | {
+            "measured_peak": memory["measured_peak"]}
+        assert report.planned_peak == memory["planned_peak"]
+
+
+@pytest.mark.parametrize("options", [{"device": "generic"}, {"weights": "copy"},
+                                     {"weights": "direct"}, {"order": "eager"}], ids=str)
+def test_weights_that_come_in_other_ways(options, tmp_path):
+    """Through a staging buffer, or written by the host."""
+    out = compiled(tmp_path, "unet_small", **options)
+    inputs, expected = runs(out)
+    with opened(out) as program:
+        for outputs in expected:
+            same_bits(program.run(*inputs), outputs)
+        memory = program.memory()
+    assert memory["planned_peak"] == memory["measured_peak"]
+
+
+def test_what_a_program_says_of_itself(tmp_path):
+    """Names, dtypes and sizes, dynamic ones too, as Python's face has them."""
+    path = MODELS / "conv-dyn.pte"
+    out = tmp_path / "net.vkx"
+    vkrt.compile(path, out, shapes=[[(1, 3, 30, 40)], [(1, 3, 16, 20)]])
+    for file in (out, compiled(tmp_path, "llama_static")):
+        with opened(file) as program, vkrt.load(file) as expected:
+            names = expected.method_names
+            assert [name for name, *_ in program.methods()] == list(names)
+            for name in names:
+                for what in ("input", "output"):
+                    wanted = getattr(expected.metadata(name), f"{what}s")
+                    assert [info[:4] for info in program.infos(what, name)] == [
+                        (info.name, info.dtype, info.sizes, info.dynamic_dims) for info in wanted]
+
+
+def test_further_shapes(tmp_path):
+    """In any order, over one set of weights, in the memory of the largest."""
+    path, out = MODELS / "conv-dyn.pte", tmp_path / "net.vkx"
+    chance = np.random.default_rng(2)
+    shapes = [(1, 3, 30, 40), (1, 3, 16, 20)]
+    inputs = [chance.standard_normal(sizes).astype("float32") for sizes in shapes]
+    vkrt.compile(path, out, shapes=[[sizes] for sizes in shapes])
+    with vkrt.load(out) as program:
+        expected = [program.run(x) for x in inputs]
+    with opened(out) as program:
+        for number in (0, 1, 1, 0):
+            same_bits(program.run(inputs[number]), expected[number])
+        with pytest.raises(Failure, match="it is not compiled for inputs of sizes "
+                           r"\[1,3,15,20\]; it is for \[1,3,30,40\], \[1,3,16,20\]") as caught:
+            program.run(np.zeros((1, 3, 15, 20), "float32"))
+        assert caught.value.code == CODE_OF["InputError"]
+        memory = program.memory()
+        assert memory["planned_peak"] == memory["measured_peak"]
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (np.zeros((3, 30), "float64"), "expected float32[3,30], got float64[3,30]"),
+    (np.zeros((3, 31), "float32"), "got float32[3,31]; dimension 1 has to be 30, not 31"),
+    (np.zeros(90, "float32"), "got float32[90]")])
+def test_inputs_that_do_not_fit(wrong, words, tmp_path):
+    out = compiled(tmp_path, "mlp")
+    with opened(out) as program, vkrt.load(out) as expected:
+        for call, kind in ((program, Failure), (expected, vkrt.InputError)):
+            with pytest.raises(kind) as caught:
+                call.run(wrong)
+            assert words in str(caught.value)
+        with pytest.raises(Failure, match=r"1 inputs \('input_0' float32\[3,30\]\), got 2"):
+            program.run(wrong, wrong)
+        with pytest.raises(Failure, match="output 0 has 120 bytes, its memory 7") as caught:
+            program.run(np.zeros((3, 30), "float32"), room=7)
+        assert caught.value.code == CODE_OF["CapacityError"]
+
+
+def test_integers_that_do_not_fit(tmp_path):
+    """In 32 bits, or into a table; neither runs anything."""
+    out = compiled(tmp_path, "llama_static")
+    inputs, (expected, _) = runs(out)
+    assert inputs[0].dtype == np.int64
+    with opened(out) as program:
+        for value, words in ((1 << 40, "input 0: it holds 1099511627776; integers have 32 bits"),
+                             (1 << 20, "input 0: expected numbers from ")):
+            wrong = inputs[0].copy()
+            wrong.flat[-1] = value
+            with pytest.raises(Failure) as caught:
+                program.run(wrong, *inputs[1:])
+            assert words in caught.value.text and caught.value.code == CODE_OF["InputError"]
+        same_bits(program.run(*inputs), expected)
+
+
+def test_states(tmp_path):
+    """Several of a method, in any order; their saved bytes are those that Python writes."""
+    out = compiled(tmp_path, "buffers")
+    inputs, expected = runs(out, 3)
+    with vkrt.load(out) as through_python, opened(out) as program:
+        method = through_python.load_method("forward")
+
+        def saved_by_python():
+            memory = bytearray(saving.saved_bytes(method))
+            saving.save(method, None, memoryview(memory))
+            return bytes(memory)
+
+        initial = program.save()
+        assert initial == saved_by_python()
+        other = program.new_state()
+        kept = program.memory()["state"]
+        for step in range(3):
+            same_bits(program.run(*inputs), expected[step])
+            through_python.run(*inputs)
+            assert program.save() == saved_by_python() != initial
+        for step in range(2):
+            same_bits(program.run(*inputs, state=other), expected[step])
+        middle = program.save(other)
+        saving.load(method, None, middle)
+        same_bits(through_python.run(*inputs), expected[2])
+        program.restore(middle)
+        same_bits(program.run(*inputs), expected[2])
+        same_bits(program.run(*inputs, state=other), expected[2])
+        check(library().vkrt_state_reset(program.handle, b"forward", other))
+        same_bits(program.run(*inputs, state=other), expected[0])
+        for wrong in (b"", b"nonsense" * 9, middle[:-1], middle.replace(b"float32", b"float16")):
+            with pytest.raises(Failure):
+                program.restore(wrong)
+        check(library().vkrt_state_close(other))
+        assert program.memory()["state"] < kept
+        with pytest.raises(Failure) as caught:
+            program.run(*inputs, state=other)
+        assert caught.value.code == CODE_OF["ClosedError"]
+
+
+def test_states_of_a_device_with_hidden_memory(tmp_path, monkeypatch):
+    """Saved and loaded through the device."""
+    for name, value in environment_of("amd").items():
+        monkeypatch.setenv(name, value)
+    out = compiled(tmp_path, "buffers", device="generic")
+    inputs, expected = runs(out, 2)
+    with opened(out) as program:
+        same_bits(program.run(*inputs), expected[0])
+        saved = program.save()
+        same_bits(program.run(*inputs), expected[1])
+        program.restore(saved)
+        same_bits(program.run(*inputs), expected[1])
+
+
+def test_several_methods(tmp_path):
+    """Loaded when they are first run; the planned peak is that of what is loaded."""
+    out = compiled(tmp_path, "coder")
+    with vkrt.load(out) as through_python, opened(out) as program:
+        for name in through_python.method_names:
+            inputs = inputs_of(through_python, name)
+            same_bits(program.run(*inputs, method=name),
+                      list(map(np.asarray, through_python.run(*inputs, method=name))))
+            memory = program.memory()
+            assert memory["planned_peak"] == memory["measured_peak"]
+            assert memory["planned_peak"] == through_python.memory.planned_peak
+        with pytest.raises(Failure, match="no method 'backward' in .*; it has ") as caught:
+            program.save(method="backward")
+        assert caught.value.code == CODE_OF["InputError"]
+
+
+def test_methods_that_only_return_numbers(tmp_path):
+    out = compiled(tmp_path, "llama", shapes=[[(1, 1), (1,)]])
+    with vkrt.load(out) as through_python, opened(out) as program:
+        assert "get_vocab_size" in through_python.constants
+        for name, values in through_python.constants.items():
+            assert [x.item() for x in program.run(method=name)] == list(values)
+        with pytest.raises(Failure, match="keeps nothing"):
+            program.save(method="get_bos_id")
+
+
+def test_damaged_files(tmp_path):
+    """Are refused by name, and leave nothing."""
+    whole = compiled(tmp_path, "mlp").read_bytes()
+    before = live()
+    for damaged, words in ((whole[:-8], "is it cut off"), (whole[:20], "expected 32 bytes or more"),
+                           (whole[:-64] + bytes(64), ""), (whole[:8] + b"\7" + whole[9:],
+                                                           "expected format version")):
+        path = tmp_path / "damaged.vkx"
+        path.write_bytes(damaged)
+        with pytest.raises(Failure) as caught, opened(path):
+            pass
+        assert caught.value.code == CODE_OF["FormatError"] and words in caught.value.text
+        assert "damaged.vkx" in caught.value.text
+    assert live() == before
+
+
+def test_cancelling(tmp_path):
+    """A run ends early, or just before it is cancelled; the next one is right."""
+    out = compiled(tmp_path, "unet_small")
+    inputs, (expected, _) = runs(out)
+    with opened(out) as program:
+        for _ in range(10):
+            codes = []
+
+            def call(codes=codes):
+                try:
+                    same_bits(program.run(*inputs), expected)
+                except Failure as error:
+                    codes.append(error.code)
+
+            thread = threading.Thread(target=call)
+            thread.start()
+            while thread.is_alive():
+                check(library().vkrt_cancel(program.handle, b"forward"))
+            thread.join()
+            assert set(codes) <= {CODE_OF["CancelledError"]}
+            same_bits(program.run(*inputs), expected)
+
+
+def test_a_wrong_count_of_outputs(tmp_path):
+    out = compiled(tmp_path, "mlp")
+    x = np.zeros((3, 30), "float32")
+    with opened(out) as program:
+        given = tensor_of(x)
+        assert library().vkrt_run(program.handle, None, None, ctypes.byref(given),
+                                  ctypes.c_size_t(1), None, ctypes.c_size_t(0)) == 3
+        assert b"expected 1 outputs ('output_0' float32[3,10]), got 0" \
+            in library().vkrt_last_error_text()
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["mlp", "kept_attention", "llama_static"])
+def test_a_process_without_python(name, tmp_path):
+    host = build(HERE / "hosts" / "files.c", tmp_path / "host")
+    out = compiled(tmp_path, name)
+    inputs, expected = runs(out)
+    (tmp_path / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
+    said = run(host, out, tmp_path / "in", tmp_path / "out", VKRT_HOME="/nowhere").split()
+    planned, measured, python = map(int, said)
+    assert planned == measured and not python
+    assert (tmp_path / "out").read_bytes() == b"".join(
+        x.tobytes() for outputs in expected for x in outputs)
+
+
+@needs_compiler
+@pytest.mark.parametrize("profile, verdict", [("intel", b"yes "), ("losing", b"no  ")])
+def test_a_driver_of_which_nothing_is_known(profile, verdict, tmp_path):
+    """Whether it reads the pages of files is tried once, in a device of its own."""
+    host = build(HERE / "hosts" / "files.c", tmp_path / "host")
+    around = {"XDG_CACHE_HOME": str(tmp_path), "VKRT_HOME": "/nowhere"}
+    out = tmp_path / "net.vkx"
+    subprocess.run([sys.executable, "-c", "import sys, vkrt; vkrt.compile(*sys.argv[1:])",
+                    MODELS / "mlp.pte", out], check=True,
+                   env={**os.environ, **environment_of("intel"), **around})
+    (tmp_path / "in").write_bytes(bytes(360))
+    for _ in range(2):
+        done = subprocess.run([host, out, tmp_path / "in", tmp_path / "out"], text=True,
+                              capture_output=True,
+                              env={**os.environ, **environment_of(profile), **around})
+        assert (done.returncode == 0) == (verdict == b"yes "), done.stdout
+        assert (verdict == b"yes ") != ("a trial did not show" in done.stdout)
+        kept, = (tmp_path / "vkrt").glob("*.vkrtcopied")
+        assert kept.read_bytes()[40:44] == verdict
+    with vkrt.load(MODELS / "mlp.pte") as program:
+        expected, = program.run(np.zeros((3, 30), "float32"))
+    if verdict == b"yes ":
+        same_bits([np.frombuffer((tmp_path / "out").read_bytes()[:120], "float32").reshape(3, 10)],
+                  [np.asarray(expected)])
+
+
+@needs_compiler
+def test_a_host_that_links_the_archive(tmp_path):
+    """Statically, and with no shared object of vkrt."""
+    out = compiled(tmp_path, "mlp")
+    host = tmp_path / "host"
+    words = subprocess.run([sys.executable, "-m", "vkrt.capi.config", "--cflags", "--static"],
+                           text=True, capture_output=True, check=True).stdout.split()
+    subprocess.run([CC, HERE / "hosts" / "files.c", "-o", host, *words], check=True)
+    inputs, expected = runs(out)
+    (tmp_path / "in").write_bytes(b"".join(x.tobytes() for x in inputs))
+    run(host, out, tmp_path / "in", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"".join(
+        x.tobytes() for outputs in expected for x in outputs)

@@ -1,0 +1,88 @@
+"""Compiled programs in hosts in C, under AddressSanitizer, LeakSanitizer and
+UndefinedBehaviorSanitizer: the library's C, all that Cython made of the core, and the hosts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from c_hosts import CC, environment, needs_compiler
+from support import MODELS, QUICK
+
+import vkrt
+from vkrt.capi.config import folder
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent.parent / "vkrt"
+CAPI = PACKAGE / "capi"
+BUILT = folder()
+GENERATED = [*sorted((BUILT / "libvkrt_compiled.a.p").glob("*.pyx.c")),
+             *sorted((BUILT.parent / "core" / "libvkrt_core.a.p").glob("*.pyx.c"))]
+OPTIONS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
+           "-fno-omit-frame-pointer", "-g1", "-O1"]
+pytestmark = [pytest.mark.driver, needs_compiler, pytest.mark.skipif(
+    not GENERATED or QUICK, reason="the sources were not built here, or a short run is wanted")]
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """The library's objects with sanitizers."""
+    made = tmp_path_factory.mktemp("objects")
+    words = [*OPTIONS, "-DPyMODINIT_FUNC=static PyObject*", "-D_GNU_SOURCE", "-ffunction-sections",
+             f'-DVKRT_VERSION="{vkrt.__version__}"',
+             f'-DVKRT_PYTHON="{sys.version_info.major}.{sys.version_info.minor}"', f"-I{CAPI}",
+             f"-I{PACKAGE / 'core'}", f"-I{sysconfig.get_paths()['include']}"]
+    sources = [*(CAPI / name for name in ("calls.c", "home.c", "python.c")), *GENERATED]
+
+    def compiled(source):
+        target = made / f"{source.parent.name}-{source.name}.o"
+        done = subprocess.run([CC, "-c", source, "-o", target, *words], capture_output=True,
+                              text=True)
+        return target if done.returncode == 0 else done.stderr
+
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(compiled, sources))
+    if isinstance(found[0], str) and "fsanitize" in found[0]:
+        pytest.skip("no sanitizers")
+    assert [text for text in found if isinstance(text, str)] == []
+    return found
+
+
+def check(objects, tmp_path, source, *words, more=()):
+    """Runs a host; what a sanitizer finds fails the test, with its report."""
+    host = tmp_path / source.stem
+    vma = BUILT.parent / "core" / "libvkrt_core.a.p" / "vma.cpp.o"
+    subprocess.run([CC, source, HERE / "hosts" / "keep.c", *objects, vma, "-o", host, *OPTIONS,
+                    "-D_GNU_SOURCE", f"-I{CAPI}", "-Wl,--gc-sections", "-rdynamic", "-ldl",
+                    "-lpthread", *more], check=True)
+    settings = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=23",
+                "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.txt'}:print_suppressions=0"}
+    done = subprocess.run([host, *map(str, words)], text=True, capture_output=True,
+                          env=environment(**settings))
+    if "LeakSanitizer has encountered a fatal error" in done.stderr:
+        settings["ASAN_OPTIONS"] = "detect_leaks=0:exitcode=23"
+        done = subprocess.run([host, *map(str, words)], text=True, capture_output=True,
+                              env=environment(**settings))
+    assert done.returncode == 0, done.stdout + done.stderr[-6000:]
+
+
+def test_hosts(objects, tmp_path):
+    """Sources, errors, states, shapes, threads, callbacks."""
+    paths = [tmp_path / f"{name}.vkx" for name in ("mlp", "conv-dyn", "buffers")]
+    vkrt.compile(MODELS / "mlp.pte", paths[0], weights="copy")
+    vkrt.compile(MODELS / "conv-dyn.pte", paths[1], shapes=[[(1, 3, 30, 40)], [(1, 3, 16, 20)]])
+    vkrt.compile(MODELS / "buffers.pte", paths[2])
+    check(objects, tmp_path, HERE / "hosts" / "sources.c", paths[0])
+    check(objects, tmp_path, HERE / "hosts" / "calls.c", *paths[1:])
+    check(objects, tmp_path, HERE.parent.parent / "tools" / "hosts" / "repeat.c", paths[2], 3)
+
+
+def test_damaged_programs(objects, tmp_path):
+    """Files of which single words were changed, with right checksums: an error, or a run."""
+    path = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "buffers.pte", path)
+    check(objects, tmp_path, HERE / "hosts" / "damaged.c", path, 150)

@@ -1,0 +1,58 @@
+# cython: language_level=3
+"""What a method of a compiled program takes and returns, as callers see it."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from vkrt.capi.table cimport vkrt_failure, vkrt_tensor_info
+from vkrt.core.loaded_program cimport ProgramMethod
+from vkrt.core.records cimport Member, Records, Rows
+
+
+# An input or output
+cdef struct Value:
+    const Records* records
+    const Member* member
+    # Of the host (DTYPE_..), -1 for what has none: None, texts
+    int64_t dtype
+    # VKRT_..; 0: vkrt.h has none for it
+    int32_t number
+    # Upper bounds, and the sizes at the largest shape; NULL for what is no tensor
+    const Rows* bounds
+    const Rows* dynamic_dims
+    int64_t rank
+
+
+# Inputs and outputs of a method; () where it has none
+cdef extern int64_t input_count "vkrt_input_count"(const ProgramMethod* method) noexcept nogil
+cdef extern int64_t output_count "vkrt_output_count"(const ProgramMethod* method) noexcept nogil
+cdef extern Value input_value "vkrt_input_value"(
+    const ProgramMethod* method, int64_t number) noexcept nogil
+cdef extern Value output_value "vkrt_output_value"(
+    const ProgramMethod* method, int64_t number) noexcept nogil
+cdef extern Value value_of "vkrt_value_of"(
+    const Records* records, const Member* member) noexcept nogil
+cdef extern bint is_dynamic "vkrt_is_dynamic"(const Value* value, int64_t dim) noexcept nogil
+cdef extern int64_t bound_of "vkrt_bound_of"(const Value* value, int64_t dim) noexcept nogil
+
+cdef extern int fill_input_info "vkrt_fill_input_info"(
+    vkrt_failure* failure, const ProgramMethod* method, size_t number,
+    vkrt_tensor_info* info) noexcept nogil
+cdef extern int fill_output_info "vkrt_fill_output_info"(
+    vkrt_failure* failure, const ProgramMethod* method, size_t number,
+    vkrt_tensor_info* info) noexcept nogil
+
+# Texts for messages, cut to what there is room for; each returns `text`.
+cdef extern const char* name_input "vkrt_name_input"(
+    const ProgramMethod* method, int64_t number, char* text, size_t size) noexcept nogil
+cdef extern const char* describe_value "vkrt_describe_value"(
+    const Value* value, char* text, size_t size) noexcept nogil
+cdef extern const char* describe_inputs "vkrt_describe_inputs"(
+    const ProgramMethod* method, char* text, size_t size) noexcept nogil
+cdef extern const char* describe_outputs "vkrt_describe_outputs"(
+    const ProgramMethod* method, char* text, size_t size) noexcept nogil
+cdef extern const char* dtype_name "vkrt_dtype_name"(int64_t dtype) noexcept nogil
+# The dtype (DTYPE_..) of a number of vkrt.h; -1 for none
+cdef extern int64_t dtype_of "vkrt_dtype_of"(int32_t number) noexcept nogil
+# Copies a text with its zero, cut between characters where it is too long.
+cdef extern void put_text "vkrt_put_text"(
+    char* place, size_t size, const char* text, size_t nbytes) noexcept nogil

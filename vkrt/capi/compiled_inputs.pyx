@@ -1,0 +1,320 @@
+# cython: language_level=3
+# cython: cdivision=True
+
+from libc.stdint cimport int8_t, int16_t, int32_t, uint64_t
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
+
+from vkrt.capi.compiled_info cimport (
+    Value, bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count,
+    input_value, is_dynamic, name_input,
+)
+from vkrt.capi.failure cimport refuse
+from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK
+from vkrt.core.checked cimport multiply_overflows
+from vkrt.core.dtypes cimport itemsize_of
+from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED
+from vkrt.core.records cimport (
+    ANY_FLAG, ANY_INTEGER, ANY_TENSOR, DTYPE_BOOL, DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_INT8,
+    DTYPE_INT16, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8, DTYPE_UINT16, DTYPE_UINT32, DTYPE_UINT64,
+    Member, Rows,
+)
+
+cdef enum:
+    LABEL_BYTES = 140
+    SIZES_BYTES = 400
+    TEXT_BYTES = 1200
+
+
+# Sizes and dtype that a tensor of the caller's has, also where it is as the method declares
+cdef struct Given:
+    int64_t dtype
+    int32_t rank
+    int64_t[VKRT_MAX_RANK] sizes
+
+
+# Texts
+
+cdef size_t put_sizes(const int64_t* sizes, int64_t rank, char* text, size_t size) noexcept nogil:
+    """Sizes as "[1,2]"; how many bytes were wanted, or all that there are."""
+    cdef size_t used = snprintf(text, size, b"[")
+    cdef int64_t i
+    for i in range(rank):
+        if used < size:
+            used += snprintf(text + used, size - used, b"%s%lld", b"," if i else b"",
+                             <long long>sizes[i])
+    if used < size:
+        used += snprintf(text + used, size - used, b"]")
+    return min(used, size - 1)
+
+
+cdef const char* label_of(const Call* call, size_t number, char* text) noexcept nogil:
+    cdef char[100] name
+    snprintf(text, LABEL_BYTES, b"input %zu '%s'", number,
+             name_input(call.method, <int64_t>number, name, sizeof(name)))
+    return text
+
+
+cdef const char* wrong_dimension(const Value* value, const Given* given, char* text,
+                                 size_t size) noexcept nogil:
+    """Which dimension does not fit; nothing where all do."""
+    cdef int64_t dim, bound
+    text[0] = 0
+    for dim in range(value.rank):
+        bound = bound_of(value, dim)
+        if is_dynamic(value, dim):
+            if not 1 <= given.sizes[dim] <= bound:
+                snprintf(text, size, b"; dimension %lld has to be 1 to %lld, not %lld",
+                         <long long>dim, <long long>bound, <long long>given.sizes[dim])
+                return text
+        elif given.sizes[dim] != bound:
+            snprintf(text, size, b"; dimension %lld has to be %lld, not %lld", <long long>dim,
+                     <long long>bound, <long long>given.sizes[dim])
+            return text
+    return text
+
+
+# What the caller gives
+
+cdef int take_declared(const Call* call, size_t number, const Value* value,
+                       Given* given) noexcept nogil:
+    cdef char[LABEL_BYTES] label
+    cdef char[SIZES_BYTES] text
+    cdef int64_t dim
+    for dim in range(value.rank):
+        if is_dynamic(value, dim):
+            return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: its sizes are dynamic (%s), so "
+                          b"dtype, rank and sizes have to be given",
+                          label_of(call, number, label), describe_value(value, text, sizeof(text)))
+        if dim < VKRT_MAX_RANK:
+            given.sizes[dim] = bound_of(value, dim)
+    if value.rank > VKRT_MAX_RANK:
+        return refuse(call.failure, VKRT_ERROR_UNSUPPORTED, b"%s: %lld dimensions, expected %d at "
+                      b"most", label_of(call, number, label), <long long>value.rank,
+                      VKRT_MAX_RANK)
+    given.dtype, given.rank = value.dtype, <int32_t>value.rank
+    return VKRT_OK
+
+
+cdef int take_given(const Call* call, size_t number, const Value* value,
+                    Given* given) noexcept nogil:
+    """Dtype and sizes of an input."""
+    cdef const vkrt_tensor* tensor = &call.inputs[number]
+    cdef int64_t dtype = dtype_of(tensor.dtype)
+    cdef int32_t dim
+    if tensor.dtype == 0:
+        return take_declared(call, number, value, given)
+    if dtype < 0:
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"input %zu: dtype %d is none of vkrt.h",
+                      number, <int>tensor.dtype)
+    if not 0 <= tensor.rank <= VKRT_MAX_RANK:
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"input %zu: rank %d is not 0 to %d", number,
+                      <int>tensor.rank, VKRT_MAX_RANK)
+    given.dtype, given.rank = dtype, tensor.rank
+    for dim in range(tensor.rank):
+        given.sizes[dim] = tensor.sizes[dim]
+    return VKRT_OK
+
+
+cdef int check_bytes(const Call* call, size_t number, const Given* given) noexcept nogil:
+    """Makes sure that the memory is as large as the tensor."""
+    cdef const vkrt_tensor* tensor = &call.inputs[number]
+    cdef size_t nbytes = tensor.nbytes if tensor.data != NULL else 0
+    cdef int64_t wanted = itemsize_of(given.dtype)
+    cdef char[SIZES_BYTES] text
+    cdef bint overflows = False
+    cdef int32_t dim
+    put_sizes(given.sizes, given.rank, text, sizeof(text))
+    for dim in range(given.rank):
+        if given.sizes[dim] < 0:
+            return refuse(call.failure, VKRT_ERROR_INPUT, b"input %zu: sizes %s are negative",
+                          number, text)
+        overflows = overflows or multiply_overflows(wanted, given.sizes[dim], &wanted)
+    if overflows or <size_t>wanted != nbytes:
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"input %zu: %s%s has %lld bytes, and %zu "
+                      b"are given", number, dtype_name(given.dtype), text, <long long>wanted,
+                      nbytes)
+    return VKRT_OK
+
+
+cdef double number_at(const void* data, int64_t dtype) noexcept nogil:
+    """The only element of a tensor."""
+    cdef int64_t integer = 0
+    cdef double number = 0
+    cdef float single
+    memcpy(&integer, data, <size_t>itemsize_of(dtype))  # little-endian, as everything here is
+    if dtype == DTYPE_FLOAT64:
+        memcpy(&number, data, 8)
+        return number
+    if dtype == DTYPE_FLOAT32:
+        memcpy(&single, data, 4)
+        return single
+    if dtype == DTYPE_INT8:
+        return <int8_t>integer
+    if dtype == DTYPE_INT16:
+        return <int16_t>integer
+    if dtype == DTYPE_INT32:
+        return <int32_t>integer
+    return <double><uint64_t>integer if dtype == DTYPE_UINT64 else <double>integer
+
+
+cdef double fixed_number(const Value* value) noexcept nogil:
+    cdef int64_t row = value.member.row
+    if value.member.which == ANY_FLAG:
+        return <double>value.records.flag[row]
+    if value.member.which == ANY_INTEGER:
+        return <double>value.records.integer[row]
+    return value.records.number[row]
+
+
+cdef bint may_be(int64_t dtype, int64_t given) noexcept nogil:
+    """Whether a number of a dtype may be passed in place of one of another."""
+    if dtype == DTYPE_BOOL:
+        return given == DTYPE_BOOL
+    if given in (DTYPE_INT8, DTYPE_INT16, DTYPE_INT32, DTYPE_INT64, DTYPE_UINT8, DTYPE_UINT16,
+                 DTYPE_UINT32, DTYPE_UINT64):
+        return True
+    return dtype == DTYPE_FLOAT64 and given in (DTYPE_FLOAT32, DTYPE_FLOAT64)
+
+
+cdef int check_number(const Call* call, size_t number, const Value* value,
+                      const Given* given) noexcept nogil:
+    """An input that was a number when the program was exported, and takes nothing else."""
+    cdef const vkrt_tensor* tensor = &call.inputs[number]
+    cdef char[LABEL_BYTES] label
+    cdef char[SIZES_BYTES] text
+    cdef int status = VKRT_OK
+    if value.dtype < 0:  # None, which has no bytes
+        if tensor.data != NULL and tensor.nbytes > 0:
+            return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected none, got %zu bytes",
+                          label_of(call, number, label), tensor.nbytes)
+        return VKRT_OK
+    status = check_bytes(call, number, given)
+    if status != VKRT_OK:
+        return status
+    describe_value(value, text, sizeof(text))
+    if given.rank > 0 or not may_be(value.dtype, given.dtype):
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got %s of rank %d",
+                      label_of(call, number, label), text, dtype_name(given.dtype),
+                      <int>given.rank)
+    if number_at(tensor.data, given.dtype) != fixed_number(value):
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got %.17g",
+                      label_of(call, number, label), text, number_at(tensor.data, given.dtype))
+    return VKRT_OK
+
+
+cdef int check_input(const Call* call, size_t number) noexcept nogil:
+    cdef Value value = input_value(call.method, <int64_t>number)
+    cdef char[LABEL_BYTES] label
+    cdef char[SIZES_BYTES] text
+    cdef char[SIZES_BYTES] sizes
+    cdef char[120] wrong
+    cdef Given given
+    cdef int status = VKRT_OK
+    if value.member.which == ANY_TENSOR or value.dtype >= 0:
+        status = take_given(call, number, &value, &given)
+    if status == VKRT_OK and value.member.which != ANY_TENSOR:
+        return check_number(call, number, &value, &given)
+    if status == VKRT_OK:
+        status = check_bytes(call, number, &given)
+    if status != VKRT_OK:
+        return status
+    wrong[0] = 0
+    if given.dtype == value.dtype and given.rank == value.rank:
+        if wrong_dimension(&value, &given, wrong, sizeof(wrong))[0] == 0:
+            return VKRT_OK
+    put_sizes(given.sizes, given.rank, sizes, sizeof(sizes))
+    return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got %s%s%s",
+                  label_of(call, number, label), describe_value(&value, text, sizeof(text)),
+                  dtype_name(given.dtype), sizes, wrong)
+
+
+cdef int check_inputs(const Call* call) noexcept nogil:
+    cdef const Records* records = call.records
+    cdef char[TEXT_BYTES] text
+    cdef size_t number
+    cdef int status
+    if call.input_count != <size_t>input_count(call.method):
+        return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': expected %lld inputs (%s), "
+                      b"got %zu", <int>min(call.method.name.count, <int64_t>100),
+                      records.texts + call.method.name.first,
+                      <long long>input_count(call.method),
+                      describe_inputs(call.method, text, sizeof(text)), call.input_count)
+    for number in range(call.input_count):
+        status = check_input(call, number)
+        if status != VKRT_OK:
+            return status
+    return VKRT_OK
+
+
+# Shapes
+
+cdef const Rows* input_sizes(const Call* call, int64_t shape, size_t number) noexcept nogil:
+    """Sizes of an input at a shape; NULL for what is no tensor."""
+    cdef const Member* member = (call.records.any + call.method.row.largest.inputs.first + number)
+    if member.which != ANY_TENSOR:
+        return NULL
+    if shape == 0:
+        return &call.records.tensor[member.row].sizes
+    return (call.records.integer_rows + call.records.compiled_shape[
+        call.method.row.others.first + shape - 1].inputs.first + number)
+
+
+cdef bint is_shape(const Call* call, int64_t shape) noexcept nogil:
+    cdef const Rows* sizes
+    cdef const vkrt_tensor* tensor
+    cdef size_t number
+    cdef int64_t dim
+    for number in range(call.input_count):
+        sizes = input_sizes(call, shape, number)
+        tensor = &call.inputs[number]
+        if sizes == NULL or tensor.dtype == 0:  # which has sizes that are not dynamic
+            continue
+        if sizes.count != tensor.rank:
+            return False
+        for dim in range(sizes.count):
+            if call.records.integer[sizes.first + dim] != tensor.sizes[dim]:
+                return False
+    return True
+
+
+cdef size_t describe_shape(const Call* call, int64_t shape, char* text,
+                           size_t size) noexcept nogil:
+    """The sizes of all inputs at a shape, or where that is less than 0 as they are given."""
+    cdef const Rows* sizes
+    cdef size_t used = 0
+    cdef size_t number
+    text[0] = 0
+    for number in range(call.input_count):
+        sizes = input_sizes(call, max(shape, <int64_t>0), number)
+        if sizes == NULL or used + 2 >= size:
+            continue
+        if used:
+            text[used] = c' '
+            used += 1
+        if shape < 0 and call.inputs[number].dtype != 0:
+            used += put_sizes(call.inputs[number].sizes, call.inputs[number].rank, text + used,
+                              size - used)
+        else:
+            used += put_sizes(call.records.integer + sizes.first, sizes.count, text + used,
+                              size - used)
+    return used
+
+
+cdef int find_shape(Call* call) noexcept nogil:
+    """The shape of the inputs, which are checked."""
+    cdef char[SIZES_BYTES] given
+    cdef char[TEXT_BYTES] known
+    cdef size_t used = 0
+    cdef int64_t count = call.method.row.others.count + 1
+    for call.shape in range(count):
+        if is_shape(call, call.shape):
+            return VKRT_OK
+    describe_shape(call, -1, given, sizeof(given))
+    for call.shape in range(count):
+        if used + 3 < sizeof(known):
+            used += snprintf(known + used, sizeof(known) - used, b"%s", b", " if used else b"")
+            used += describe_shape(call, call.shape, known + used, sizeof(known) - used)
+    return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': it is not compiled for inputs "
+                  b"of sizes %s; it is for %s", <int>min(call.method.name.count, <int64_t>100),
+                  call.records.texts + call.method.name.first, given, known)

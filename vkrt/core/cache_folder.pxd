@@ -1,0 +1,11 @@
+# cython: language_level=3
+"""vkrt's folder among the user's caches, as `vkrt.vk.cache_file` has it."""
+
+
+# The path of a file there, in memory that the caller frees; NULL where there is no such folder, or
+# no memory.
+cdef extern char* cache_path "vkrt_cache_path"(const char* name) noexcept nogil
+# Removes the files of a kind in a file's folder that were written longest ago, but for the file,
+# until so many bytes are left.
+cdef extern void prune_beside "vkrt_prune_beside"(
+    char* path, const char* suffix, unsigned long long most) noexcept nogil

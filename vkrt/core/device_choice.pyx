@@ -1,0 +1,136 @@
+# cython: language_level=3
+
+from libc.stdio cimport snprintf
+from libc.stdlib cimport strtol
+from libc.string cimport memset, strcmp, strlen
+
+from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_LOADER, VKRT_OK, fail
+from vkrt.core.instance cimport say_no_driver
+from vkrt.core.physical cimport MAX_DEVICES, free_physical, read_physical, usable_devices
+from vkrt.core.vulkan cimport (
+    VK_PHYSICAL_DEVICE_TYPE_CPU, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
+    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,
+)
+
+cdef enum:
+    NAMES_BYTES = 300
+
+
+cdef const char* device_type_name(const Physical* physical) noexcept nogil:
+    cdef int type = physical.properties.properties.deviceType
+    if type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return b"discrete"
+    if type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return b"integrated"
+    if type == VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return b"virtual"
+    return b"cpu" if type == VK_PHYSICAL_DEVICE_TYPE_CPU else b"other"
+
+
+cdef int preference_of(const Physical* physical) noexcept nogil:
+    """The least number is that of the best type."""
+    cdef const char* name = device_type_name(physical)
+    return (0 if strcmp(name, b"discrete") == 0 else 1 if strcmp(name, b"integrated") == 0
+            else 2 if strcmp(name, b"virtual") == 0 else 3 if strcmp(name, b"cpu") == 0 else 4)
+
+
+cdef char lower(char letter) noexcept nogil:
+    return letter + 32 if c'A' <= letter <= c'Z' else letter
+
+
+cdef bint begins_with(const char* text, const char* start) noexcept nogil:
+    cdef size_t i
+    for i in range(strlen(start)):
+        if lower(text[i]) != lower(start[i]):
+            return False
+    return True
+
+
+cdef bint has_part(const char* text, const char* part) noexcept nogil:
+    """Whether a text is in another one, whatever the case of letters is."""
+    while True:
+        if begins_with(text, part):
+            return True
+        if text[0] == 0:
+            return False
+        text += 1
+
+
+cdef int number_in(const char* name, int* number, Error* error) noexcept nogil:
+    """The number behind a "#"."""
+    cdef size_t i
+    for i in range(1, strlen(name)):
+        if not c'0' <= name[i] <= c'9' or i > 6:
+            break
+    else:
+        if name[1] != 0:
+            number[0] = <int>strtol(name + 1, NULL, 10)
+            return VKRT_OK
+    return fail(error, VKRT_ERROR_INPUT, b"device '%.100s': expected a number after the #", name)
+
+
+cdef int list_devices(Instance* instance, VkPhysicalDevice* found, int* count,
+                      Error* error) noexcept nogil:
+    cdef char[300] advice
+    if usable_devices(instance, found, count, error):
+        return error.status
+    if count[0] == 0:
+        return fail(error, VKRT_ERROR_LOADER, b"there is no Vulkan device with a compute queue: "
+                    b"%s", say_no_driver(advice, sizeof(advice)))
+    return VKRT_OK
+
+
+cdef int rank_of(const Physical* physical, int at, const char* name, int number) noexcept nogil:
+    """How well a device is what is meant, less is better; -1: it is not."""
+    if number >= 0:
+        return 0 if number == at else -1
+    if name == NULL:
+        return preference_of(physical)
+    if strlen(name) == strlen(device_type_name(physical)) and begins_with(
+            device_type_name(physical), name):
+        return 0
+    return 1 if has_part(physical.properties.properties.deviceName, name) else -1
+
+
+cdef int find_device(Instance* instance, const VkPhysicalDevice* devices, int count,
+                     const char* name, int number, int* found, Error* error) noexcept nogil:
+    cdef Physical physical
+    cdef char[NAMES_BYTES] names
+    cdef size_t used = 0
+    cdef int best = -1
+    cdef int i, rank, status
+    found[0] = -1
+    names[0] = 0
+    for i in range(count):
+        memset(&physical, 0, sizeof(physical))
+        status = read_physical(instance, devices[i], &physical, error)
+        if status == VKRT_OK:
+            rank = rank_of(&physical, i, name, number)
+            if rank >= 0 and (best < 0 or rank < best):
+                best, found[0] = rank, i
+            if used < NAMES_BYTES - 1:
+                used += snprintf(names + used, NAMES_BYTES - used, b"%s%d is %.80s (%s)",
+                                 b"; " if i else b"", i,
+                                 physical.properties.properties.deviceName,
+                                 device_type_name(&physical))
+        free_physical(&physical)
+        if status != VKRT_OK:
+            return status
+    if found[0] < 0:
+        return fail(error, VKRT_ERROR_INPUT, b"no Vulkan device is '%.60s': %s; name one by its "
+                    b"number (#0), a part of its name, or cpu, integrated or discrete", name, names)
+    return VKRT_OK
+
+
+cdef int choose_device(Instance* instance, const char* name, Physical* physical,
+                       Error* error) noexcept nogil:
+    cdef VkPhysicalDevice[MAX_DEVICES] devices
+    cdef int number = -1
+    cdef int count, found
+    memset(physical, 0, sizeof(physical[0]))
+    if name != NULL and name[0] == c'#' and number_in(name, &number, error):
+        return error.status
+    if (list_devices(instance, devices, &count, error)
+            or find_device(instance, devices, count, name, number, &found, error)):
+        return error.status
+    return read_physical(instance, devices[found], physical, error)

@@ -1,0 +1,54 @@
+# cython: language_level=3
+
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t
+from libc.string cimport memcpy
+
+from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_OK, fail
+from vkrt.core.records cimport DTYPE_FLOAT64, DTYPE_INT64
+
+
+cdef bint is_narrowed(int64_t dtype) noexcept nogil:
+    return dtype == DTYPE_INT64 or dtype == DTYPE_FLOAT64
+
+
+cdef int narrow_integers(const char* source, int32_t* target, size_t count, int64_t number,
+                         Error* error) noexcept nogil:
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef int64_t value
+    cdef size_t i
+    for i in range(count):
+        memcpy(&value, source + 8 * i, 8)
+        low, high = min(low, value), max(high, value)
+        target[i] = <int32_t>value
+    if low < INT32_MIN or high > INT32_MAX:
+        return fail(error, VKRT_ERROR_INPUT, b"input %lld: it holds %lld; integers have 32 bits on "
+                    b"the device, -2147483648 to 2147483647", <long long>number,
+                    <long long>(high if high > INT32_MAX else low))
+    return VKRT_OK
+
+
+cdef int narrow_elements(int64_t dtype, const void* source, void* target, size_t count,
+                         int64_t number, Error* error) noexcept nogil:
+    cdef double value
+    cdef size_t i
+    if dtype == DTYPE_INT64:
+        return narrow_integers(<const char*>source, <int32_t*>target, count, number, error)
+    for i in range(count):
+        memcpy(&value, <const char*>source + 8 * i, 8)
+        (<float*>target)[i] = <float>value
+    return VKRT_OK
+
+
+cdef void widen_elements(int64_t dtype, const void* source, void* target,
+                         size_t count) noexcept nogil:
+    cdef int64_t integer
+    cdef double value
+    cdef size_t i
+    for i in range(count):
+        if dtype == DTYPE_INT64:
+            integer = (<const int32_t*>source)[i]
+            memcpy(<char*>target + 8 * i, &integer, 8)
+        else:
+            value = (<const float*>source)[i]
+            memcpy(<char*>target + 8 * i, &value, 8)

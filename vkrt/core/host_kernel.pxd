@@ -1,0 +1,53 @@
+# cython: language_level=3
+"""What a run asks of its host: whether to go on, and kernels that run on the host.
+
+A branch is no kernel: the core reads its conditions itself.
+"""
+
+from libc.stdint cimport int64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.fence cimport Poll
+from vkrt.core.handles cimport Handles
+from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records
+
+# Runs the kernel behind a submission, whose number is that in the plan; its arrays lie at
+# `host_address` of their ranges, and nobody else uses them meanwhile. Where it is `skipped` it
+# stands in a branch that is not taken: it is told, and not run. Any other status than VKRT_OK ends
+# the run, with the error filled: VKRT_ERROR_CANCELLED leaves what the device is at work on, as a
+# `Poll` that says no does.
+ctypedef int (*RunHostKernel)(void* data, int64_t submission, bint skipped,
+                              Error* error) noexcept nogil
+
+
+# Seconds on the clock of the system that only goes forward (CLOCK_MONOTONIC)
+cdef struct StepTime:
+    double start
+    double seconds
+
+
+# Notes when the kernels and branches of a run took how long, those that are skipped included.
+cdef struct HostClock:
+    StepTime* times
+    int64_t count
+    int64_t room
+
+
+# All zeros: a host that is asked nothing
+cdef struct Host:
+    Poll poll
+    void* poll_data
+    RunHostKernel run_kernel
+    void* kernel_data
+    HostClock* clock
+
+
+# Runs the kernel behind submission `number`, or reads the conditions of a branch. `skipping` is
+# whether the kernel stands in a branch that is not taken, and becomes the same for what is behind.
+cdef extern int run_host_kernel "vkrt_run_host_kernel"(
+    const Host* host, const Handles* handles, const HostKernelRow* kernel, int64_t number,
+    bint* skipping, Error* error) noexcept nogil
+# VKRT_ERROR_UNSUPPORTED, with the name, where a plan has a kernel of the host.
+cdef extern int refuse_host_kernels "vkrt_refuse_host_kernels"(
+    const Records* records, const ExecutionPlanRow* plan, Error* error) noexcept nogil
+cdef extern double seconds_now "vkrt_seconds_now"() noexcept nogil

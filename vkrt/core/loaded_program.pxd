@@ -1,0 +1,102 @@
+# cython: language_level=3
+"""A compiled program on a device, for hosts without Python: its methods, loaded when they are first
+asked for, and run by one thread at a time each."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.execution cimport Execution
+from vkrt.core.file cimport File
+from vkrt.core.handles cimport Handles
+from vkrt.core.method cimport Method, OnPart, Session
+from vkrt.core.program cimport ProgramFile
+from vkrt.core.program_device cimport HostDevice, ProgramDevice
+from vkrt.core.program_figures cimport ProgramFigures
+from vkrt.core.reader cimport ReaderOptions
+from vkrt.core.records cimport CompiledMethodRow, ConstantMethodRow, ExecutableRow, Text
+from vkrt.core.states cimport States
+from vkrt.core.threads cimport pthread_mutex_t
+
+
+# One value of what a method keeps from run to run; see `vkrt.core.method_state`
+cdef struct MethodState:
+    ProgramMethod* method
+    # Those of the method, or `own`
+    States* states
+    # Over these states, at each shape; of a further state they are made when they are first run
+    Execution* executions
+    # Of a further state
+    Handles handles
+    States own
+    MethodState* next
+
+
+cdef struct ProgramMethod:
+    LoadedProgram* program
+    const Text* name
+    # Of a method that only returns numbers
+    const ConstantMethodRow* constants
+    # Of any target, for what all of them say alike; then of the one that was loaded
+    const CompiledMethodRow* row
+    # Written under the program's lock; the method's lock guards what follows.
+    int is_loaded
+    pthread_mutex_t lock
+    Method method
+    MethodState first
+    MethodState* further
+    # The execution that a cancelled run has left the device at work on
+    Execution* unfinished
+    # Whether it runs, and whether that run is to end
+    int phase
+
+
+cdef struct LoadedProgram:
+    File file
+    ProgramFile program
+    ProgramDevice* device
+    int64_t* type_bits
+    Session session
+    # Guards loads, and what methods share: the session, the figures. A method's lock comes before.
+    pthread_mutex_t lock
+    ProgramMethod* methods
+    int64_t method_count
+    ProgramFigures figures
+
+
+cdef struct LoadOptions:
+    const char* device  # see `choose_device`
+    const HostDevice* host_device  # in its place, or NULL
+    const char* pipeline_cache  # see `open_pipeline_file`
+    const char* version  # vkrt's
+    ReaderOptions reading
+    OnPart on_part  # NULL: nobody is told
+    void* data
+
+
+# Loads a program from an open file, which becomes the program's also where this fails, and the
+# method "forward" or the only one.
+cdef extern int open_loaded "vkrt_open_loaded"(
+    File* file, const LoadOptions* options, LoadedProgram** program, Error* error) noexcept nogil
+# No other thread may use it any more.
+cdef extern void close_loaded "vkrt_close_loaded"(LoadedProgram* program) noexcept nogil
+# A method by its name, which need not be loaded
+cdef extern int find_method "vkrt_find_method"(
+    LoadedProgram* program, const char* name, ProgramMethod** method, Error* error) noexcept nogil
+# Loads it, unless it is loaded.
+#   options: for whoever is told; may be NULL
+cdef extern int need_method "vkrt_need_method"(
+    ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil
+# The figures at this moment, and the most device memory that there was
+cdef extern uint64_t read_figures "vkrt_read_figures"(
+    LoadedProgram* program, ProgramFigures* figures) noexcept nogil
+# Waits for the run that was cancelled, which may still use the method's memory.
+cdef extern int settle_run "vkrt_settle_run"(
+    ProgramMethod* method, Error* error) noexcept nogil
+# Runs a method once, over a state and at a shape that are ready (`use_state`).
+cdef extern int run_loaded "vkrt_run_loaded"(
+    ProgramMethod* method, MethodState* state, Error* error) noexcept nogil
+# Ends the run that another thread is at, if there is one.
+cdef extern void cancel_method "vkrt_cancel_method"(ProgramMethod* method) noexcept nogil
+# The executable that was loaded, or NULL
+cdef extern const ExecutableRow* executable_of "vkrt_executable_of"(
+    const ProgramMethod* method) noexcept nogil

@@ -1,0 +1,33 @@
+# cython: language_level=3
+"""What a load reads weights with, and whom it tells of them."""
+
+from libc.stdint cimport uint64_t
+
+from vkrt.core.error cimport Error
+from vkrt.core.pieces cimport Job
+from vkrt.core.read_batch cimport Poll
+from vkrt.core.reader cimport Reader
+
+# Hears how many bytes have been read so far; any value but 0 ends the load.
+ctypedef int (*Progress)(void* data, uint64_t done) noexcept nogil
+
+
+cdef struct Loading:
+    Reader* reader
+    # Either may be NULL
+    Poll poll
+    Progress progress
+    # Of both
+    void* data
+    # Bytes that the weights have taken from their files
+    uint64_t done
+    # The job that an error of reading is about, and the number of the system's error
+    Job failed
+    int number
+
+
+cdef extern int read_jobs "vkrt_read_jobs"(
+    Loading* loading, const Job* jobs, size_t count, Error* error) noexcept nogil
+# So many bytes more are where they belong.
+cdef extern int count_bytes "vkrt_count_bytes"(
+    Loading* loading, uint64_t nbytes, Error* error) noexcept nogil

@@ -1,0 +1,150 @@
+# cython: language_level=3
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_STATE, VKRT_OK, fail
+from vkrt.core.execution cimport Execution, close_execution
+from vkrt.core.file cimport check_unchanged
+from vkrt.core.handles cimport close_handles, open_handles
+from vkrt.core.loaded_program cimport LoadedProgram, settle_run
+from vkrt.core.method cimport bind_shape, open_shape, plan_at, use_shape
+from vkrt.core.records cimport Records, StatePlanRow
+from vkrt.core.state_values cimport load_states, save_states
+from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
+from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
+
+
+cdef const StatePlanRow* plan_of(const ProgramMethod* method) noexcept nogil:
+    return &method.row.largest.executable.states
+
+
+cdef uint64_t nbytes_of(const ProgramMethod* method) noexcept nogil:
+    """Bytes of device memory."""
+    cdef const Records* records = method.method.session.records
+    cdef const StatePlanRow* plan = plan_of(method)
+    cdef uint64_t nbytes = 0
+    cdef int64_t i
+    for i in range(plan.blocks.first, plan.blocks.first + plan.blocks.count):
+        nbytes += <uint64_t>records.block[i].nbytes
+    return nbytes
+
+
+cdef void add_figure(ProgramMethod* method, uint64_t nbytes) noexcept nogil:
+    """Takes that the program's states have so many bytes more; less than 0 as it is unsigned."""
+    pthread_mutex_lock(&method.program.lock)
+    method.program.figures.state += nbytes
+    pthread_mutex_unlock(&method.program.lock)
+
+
+cdef int open_new(MethodState* state, Error* error) noexcept nogil:
+    cdef ProgramMethod* method = state.method
+    cdef LoadedProgram* program = method.program
+    cdef const Records* records = &program.program.records
+    state.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
+    if state.executions == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"a state: the host is out of memory")
+    if (open_handles(&state.handles, &program.device.device, records,
+                     &plan_at(records, method.row, 0).storages, program.session.odd, error)
+            or open_states(&state.own, &program.session.allocator, records, plan_of(method),
+                           &state.handles, program.type_bits, error)
+            or allocate_states(&state.own, error)):
+        return error.status
+    return reset_state(state, error)
+
+
+cdef int new_state(ProgramMethod* method, MethodState** state, Error* error) noexcept nogil:
+    cdef MethodState* made = <MethodState*>calloc(1, sizeof(MethodState))
+    state[0] = NULL
+    if made == NULL:
+        return fail(error, VKRT_ERROR_MEMORY, b"a state: the host is out of memory")
+    made.method, made.states, made.next = method, &made.own, method.further
+    method.further = made
+    add_figure(method, nbytes_of(method))
+    if settle_run(method, error) or open_new(made, error):
+        close_state(made)
+        return error.status
+    state[0] = made
+    return VKRT_OK
+
+
+cdef void close_state(MethodState* state) noexcept nogil:
+    cdef ProgramMethod* method = state.method
+    cdef MethodState** place = &method.further
+    cdef Error error
+    cdef int64_t i
+    settle_run(method, &error)
+    while place[0] != state:
+        place = &place[0].next
+    place[0] = state.next
+    if state.executions != NULL:
+        for i in range(method.row.others.count + 1):
+            close_execution(&state.executions[i])
+    if method.method.executions == state.executions:
+        method.method.executions = method.first.executions
+    free(state.executions)
+    close_handles(&state.handles)
+    close_states(&state.own)
+    free(state)
+    add_figure(method, -nbytes_of(method))
+
+
+cdef int make_execution(MethodState* state, int64_t shape, Error* error) noexcept nogil:
+    """The commands of a shape over a further state."""
+    cdef ProgramMethod* method = state.method
+    cdef Execution* execution = &state.executions[shape]
+    cdef LoadedProgram* program = method.program
+    cdef int status
+    pthread_mutex_lock(&program.lock)
+    status = open_shape(&method.method, shape, execution, error)
+    pthread_mutex_unlock(&program.lock)
+    if status == VKRT_OK:
+        status = bind_shape(&method.method, execution, &state.handles, NULL, error)
+    if status != VKRT_OK:
+        close_execution(execution)
+    return status
+
+
+cdef int use_state(ProgramMethod* method, MethodState* state, int64_t shape,
+                   Error* error) noexcept nogil:
+    if settle_run(method, error):
+        return error.status
+    if state.states.inconsistent:
+        return fail(error, VKRT_ERROR_STATE, b"a run that failed has left what the method keeps "
+                    b"from run to run half changed; call vkrt_state_reset or vkrt_state_load")
+    if state.executions[shape].plan == NULL and make_execution(state, shape, error):
+        return error.status
+    method.method.executions = state.executions
+    return use_shape(&method.method, shape, error)
+
+
+cdef int reset_state(MethodState* state, Error* error) noexcept nogil:
+    cdef LoadedProgram* program = state.method.program
+    cdef int status
+    if settle_run(state.method, error) or check_unchanged(&program.file, error):
+        return error.status
+    pthread_mutex_lock(&program.lock)
+    status = reset_states(state.states, &program.session.reader, error)
+    pthread_mutex_unlock(&program.lock)
+    return status
+
+
+# Values
+
+cdef int64_t state_tensors(const ProgramMethod* method,
+                           const StateTensorRow** tensors) noexcept nogil:
+    cdef const StatePlanRow* plan = plan_of(method)
+    tensors[0] = method.program.program.records.state_tensor + plan.tensors.first
+    return plan.tensors.count
+
+
+cdef int save_values(MethodState* state, char* values, Error* error) noexcept nogil:
+    if settle_run(state.method, error):
+        return error.status
+    return save_states(state.states, values, error)
+
+
+cdef int load_values(MethodState* state, const char* values, Error* error) noexcept nogil:
+    if settle_run(state.method, error):
+        return error.status
+    return load_states(state.states, values, error)

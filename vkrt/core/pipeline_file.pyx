@@ -1,0 +1,128 @@
+# cython: language_level=3
+
+from libc.stdio cimport FILE, fclose, fopen, fread, snprintf
+from libc.stdlib cimport free, getenv, malloc
+from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr
+
+from vkrt.core.cache_file cimport (
+    CACHE_MAGIC, CACHE_MAGIC_BYTES, UUID_BYTES, has_pipelines, read_cache_file, write_cache_file,
+)
+from vkrt.core.cache_folder cimport cache_path, prune_beside
+from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
+from vkrt.core.sha256 cimport sha256
+
+cdef extern from * nogil:
+    """
+    #define VKRT_PIPELINES_SUFFIX ".vkpipelines"
+    """
+    const char* SUFFIX "VKRT_PIPELINES_SUFFIX"
+
+cdef enum:
+    # Beyond this older files of the user's cache folder go.
+    MAX_FOLDER_BYTES = 256 << 20
+
+
+cdef char* default_path(const CacheOwner* owner, const char* version) noexcept nogil:
+    """NULL where there is no folder for it: a cache that is not there."""
+    cdef char[200] name
+    cdef size_t used = 0
+    cdef int i
+    for i in range(UUID_BYTES):
+        used += snprintf(name + used, sizeof(name) - used, b"%02x", <int>owner.uuid[i])
+    snprintf(name + used, sizeof(name) - used, b"-%x-%.60s%s", <unsigned>owner.driver_version,
+             version, SUFFIX)
+    return cache_path(name)
+
+
+cdef bint is_other_file(const char* path) noexcept nogil:
+    """Whether a file is there that is no cache of pipelines."""
+    cdef char[CACHE_MAGIC_BYTES] start
+    cdef FILE* file = fopen(path, b"re")
+    cdef size_t nbytes
+    if file == NULL:
+        return False
+    nbytes = fread(start, 1, sizeof(start), file)
+    fclose(file)
+    return nbytes > 0 and (nbytes < sizeof(start) or memcmp(start, CACHE_MAGIC, nbytes) != 0)
+
+
+cdef int check_named(const char* path, Error* error) noexcept nogil:
+    cdef size_t nbytes = strlen(path)
+    cdef const char* name
+    if nbytes > 0 and path[nbytes - 1] != c'/':
+        name = strrchr(path, c'/')
+        name = path if name == NULL else name + 1
+        if strcmp(name, b".") == 0:
+            nbytes = 0
+    if nbytes == 0 or path[nbytes - 1] == c'/':
+        return fail(error, VKRT_ERROR_INPUT, b"pipeline_cache='%.200s': expected 'auto', 'off' or "
+                    b"a path", path)
+    if is_other_file(path):
+        return fail(error, VKRT_ERROR_INPUT, b"pipeline_cache='%.200s': a file is there that is "
+                    b"not a pipeline cache of vkrt, and is not written over; name another file, or "
+                    b"remove this one", path)
+    return VKRT_OK
+
+
+cdef void note_saved(PipelineFile* file, const char* data, size_t nbytes) noexcept nogil:
+    file.saved_bytes = nbytes
+    sha256(data, nbytes, file.saved)
+
+
+cdef int open_pipeline_file(PipelineFile* file, Device* device, const Physical* physical,
+                            const char* option, const char* version,
+                            Error* error) noexcept nogil:
+    cdef char* data
+    cdef size_t nbytes = 0
+    memset(file, 0, sizeof(file[0]))
+    if option == NULL or strcmp(option, b"auto") == 0:
+        option = getenv(b"VKRT_PIPELINE_CACHE")
+        if option == NULL or option[0] == 0:
+            option = b"auto"
+    if strcmp(option, b"off") == 0:
+        return VKRT_OK
+    file.owner.vendor = physical.properties.properties.vendorID
+    file.owner.device = physical.properties.properties.deviceID
+    file.owner.driver_version = physical.properties.properties.driverVersion
+    memcpy(file.owner.uuid, physical.properties.properties.pipelineCacheUUID, UUID_BYTES)
+    file.named = strcmp(option, b"auto") != 0
+    if file.named:
+        if check_named(option, error):
+            return error.status
+        file.path = <char*>malloc(strlen(option) + 1)
+        if file.path == NULL:
+            return fail(error, VKRT_ERROR_MEMORY, b"the name of a file: the host is out of memory")
+        memcpy(file.path, option, strlen(option) + 1)
+    else:
+        file.path = default_path(&file.owner, version)
+    data = read_cache_file(file.path, &file.owner, &nbytes) if file.path != NULL else NULL
+    if make_pipeline_cache(device, data, nbytes) and data != NULL:
+        note_saved(file, data, nbytes)
+    free(data)
+    return VKRT_OK
+
+
+cdef bint is_saved(const PipelineFile* file, const char* data, size_t nbytes) noexcept nogil:
+    cdef unsigned char[SHA256_BYTES] digest
+    sha256(data, nbytes, digest)
+    return nbytes == file.saved_bytes and memcmp(digest, file.saved, SHA256_BYTES) == 0
+
+
+cdef void save_pipelines(PipelineFile* file, const Device* device) noexcept nogil:
+    cdef Error error
+    cdef char* data
+    cdef size_t nbytes
+    if file.path == NULL or save_pipeline_cache(device, &data, &nbytes, &error):
+        return
+    if nbytes > 0 and (file.named or has_pipelines(nbytes)) and not is_saved(file, data, nbytes):
+        note_saved(file, data, nbytes)
+        if (write_cache_file(file.path, &file.owner, data, nbytes, file.named)
+                and not file.named):
+            prune_beside(file.path, SUFFIX, MAX_FOLDER_BYTES)
+    free(data)
+
+
+cdef void close_pipeline_file(PipelineFile* file) noexcept nogil:
+    free(file.path)
+    memset(file, 0, sizeof(file[0]))

@@ -1,0 +1,16 @@
+# cython: language_level=3
+
+from vkrt.core.handles cimport Handles as CoreHandles
+from vkrt.executable.rows cimport Rows
+from vkrt.vk.device cimport Device
+
+
+cdef class Handles:
+    cdef Device device
+    cdef Rows rows
+    cdef CoreHandles core
+    # Those that some of them are taken from
+    cdef list owners
+
+    cdef int share(self, Handles other) except -1
+    cdef int share_one(self, int storage, Handles other, int there) except -1

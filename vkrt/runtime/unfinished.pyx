@@ -1,0 +1,54 @@
+# cython: language_level=3
+"""Runs that are over for the host and not for the device.
+
+The device cannot be interrupted. What it works on must then neither be changed nor released until
+it is done, and so somebody has to wait before: whoever uses it next, or the exit of the process.
+"""
+
+import atexit
+import threading
+from contextlib import suppress
+
+from cpython.ref cimport Py_INCREF
+
+from vkrt.errors import VulkanError
+
+# What `keep` holds: things with `settle` and `settle_if_done`
+UNFINISHED = set()
+SWEEPING = threading.Lock()
+
+
+def keep(graph):
+    """Holds a graph of which the device is at work on a run."""
+    UNFINISHED.add(graph)
+
+
+def release(graph):
+    """Lets go of it: the device is done."""
+    UNFINISHED.discard(graph)
+
+
+def sweep():
+    """Lets go of what the device is done with: its owner may have dropped it without closing it.
+    One thread at a time; whoever comes meanwhile leaves it to that one."""
+    if not SWEEPING.acquire(blocking=False):
+        return
+    try:
+        for graph in tuple(UNFINISHED):
+            with suppress(VulkanError):  # which is its owner's to hear
+                graph.settle_if_done()
+    finally:
+        SWEEPING.release()
+
+
+def settle_all():
+    """Waits for everything that the device is still at work on."""
+    with suppress(BaseException):  # interrupted again, the process ends without waiting
+        for graph in tuple(UNFINISHED):
+            graph.settle()
+    # What the device is not done with may not be released.
+    for graph in UNFINISHED:
+        Py_INCREF(graph)
+
+
+atexit.register(settle_all)
