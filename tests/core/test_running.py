@@ -214,7 +214,7 @@ def test_what_is_known_of_the_driver(core):
 
 @pytest.mark.parametrize("arguments, words", [
     (("/nothing.vkx", 0, "forward"), "/nothing.vkx: No such file"),
-    ((None, 99, "forward"), "device 99: expected one of "),
+    ((None, 99, "forward"), "no Vulkan device is '#99': 0 is "),
     ((None, 0, "backward"), "there is no method 'backward'")])
 def test_what_does_not_load(core, arguments, words, tmp_path):
     path, device, method = arguments

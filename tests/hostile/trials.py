@@ -167,7 +167,7 @@ def begun(stack: ExitStack) -> Any:
     return program
 
 
-class Interrupt(Exception):
+class Interrupt(BaseException):
     """What a signal's handler raises."""
 
 

@@ -154,6 +154,9 @@ cdef class Weights:
         core.close_weights(&self.core)
 
     def __dealloc__(self):
+        # The thread that streams writes to what goes here.
+        if self.streamer is not None:
+            self.streamer.close()
         if self.handles is not None:
             self.handles.close()
         core.close_weights(&self.core)
