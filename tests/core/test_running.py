@@ -30,7 +30,7 @@ class Workarounds(ctypes.Structure):
     """As vkrt/core/workarounds.pxd has it."""
 
     _fields_ = [("odd_sizes", ctypes.c_int), ("loop_limit", ctypes.c_int64),
-                ("max_texels", ctypes.c_int64)]
+                ("max_texels", ctypes.c_int64), ("maps_files", ctypes.c_int)]
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,14 @@ def runs(path):
         return inputs, [list(map(np.asarray, program.run(*inputs))) for _ in range(2)]
 
 
+def check_runs(core, program, inputs, expected):
+    """Runs one after the other have these results, and the peak is the planned one."""
+    for outputs in expected:
+        found = run_once(core, program, as_on_device(inputs), as_on_device(outputs))
+        same_bits(as_told(found, outputs), outputs)
+    assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
+
+
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_and_bytes(core, name, storage, tmp_path):
@@ -111,10 +119,7 @@ def test_the_same_bits_and_bytes(core, name, storage, tmp_path):
     vkrt.compile(MODELS / f"{name}.pte", out, storage=storage)
     inputs, expected = runs(out)
     with opened(core, out) as program:
-        for outputs in expected:
-            found = run_once(core, program, as_on_device(inputs), as_on_device(outputs))
-            same_bits(as_told(found, outputs), outputs)
-        assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
+        check_runs(core, program, inputs, expected)
 
 
 @pytest.mark.parametrize("options", [{"device": "generic"}, {"weights": "copy"},
@@ -125,9 +130,7 @@ def test_weights_that_come_in_other_ways(core, options, tmp_path):
     vkrt.compile(MODELS / "unet_small.pte", out, **options)
     inputs, expected = runs(out)
     with opened(core, out) as program:
-        for outputs in expected:
-            same_bits(run_once(core, program, inputs, outputs), outputs)
-        assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
+        check_runs(core, program, inputs, expected)
 
 
 @pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "smallest"},
@@ -139,10 +142,7 @@ def test_streamed_weights(core, name, options, tmp_path):
     vkrt.compile(MODELS / f"{name}.pte", out, **options)
     inputs, expected = runs(out)
     with opened(core, out) as program:
-        for outputs in expected:
-            found = run_once(core, program, as_on_device(inputs), as_on_device(outputs))
-            same_bits(as_told(found, outputs), outputs)
-        assert core.vkrt_planned_peak(program[0]) == core.vkrt_measured_peak(program[0])
+        check_runs(core, program, inputs, expected)
 
 
 def test_further_shapes(core, tmp_path):
@@ -208,8 +208,9 @@ def test_what_is_known_of_the_driver(core):
         policy = policy_of(device.info)
     known = Workarounds()
     assert core.vkrt_known_of_device(0, ctypes.byref(known), ctypes.byref(Error())) == 0
-    assert (bool(known.odd_sizes), known.loop_limit or None, known.max_texels or None) == (
-        policy.odd_sizes, policy.loop_limit, policy.max_texels)
+    assert (bool(known.odd_sizes), known.loop_limit or None, known.max_texels or None,
+            bool(known.maps_files)) == (
+        policy.odd_sizes, policy.loop_limit, policy.max_texels, policy.maps_files)
 
 
 @pytest.mark.parametrize("arguments, words", [

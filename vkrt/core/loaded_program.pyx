@@ -11,9 +11,9 @@ from vkrt.core.error cimport (
 from vkrt.core.execution cimport is_at_work, settle_execution
 from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, tail_of
 from vkrt.core.flat cimport equal_texts
-from vkrt.core.host_kernel cimport Host, refuse_host_kernels
+from vkrt.core.host_kernel cimport Host
 from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, plan_at, run_method,
+    close_method, close_session, load_method, open_session, refuse_kernels, run_method,
 )
 from vkrt.core.method_state cimport close_state
 from vkrt.core.pipeline_file cimport save_pipelines
@@ -196,16 +196,6 @@ cdef int on_part(void* data, const char* part) noexcept nogil:
     return loading.options.on_part(loading.options.data, part)
 
 
-cdef int refuse_kernels(ProgramMethod* method, Error* error) noexcept nogil:
-    """Refuses a method with kernels of the host: there are none here."""
-    cdef const Records* records = &method.program.program.records
-    cdef int64_t i
-    for i in range(method.row.others.count + 1):
-        if refuse_host_kernels(records, plan_at(records, method.row, i), error):
-            return error.status
-    return VKRT_OK
-
-
 cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil:
     cdef LoadedProgram* program = method.program
     cdef Loading loading = Loading(program, options)
@@ -213,7 +203,7 @@ cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* erro
             or find_fitting(&program.program.records, method.name, &program.device.device,
                             &program.device.physical, &program.device.workarounds,
                             &program.file, program.type_bits, &method.row, error)
-            or refuse_kernels(method, error)
+            or refuse_kernels(&program.program.records, method.row, error)
             or told(options, b"read the plan", error)):
         return error.status
     add_figures(&program.figures, &program.program.records, &method.row.largest.executable)

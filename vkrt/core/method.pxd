@@ -86,6 +86,9 @@ cdef extern int bind_shape "vkrt_bind_shape"(
 # The plan of one of its shapes, by its number
 cdef extern const ExecutionPlanRow* plan_at "vkrt_plan_at"(
     const Records* records, const CompiledMethodRow* row, int64_t shape) noexcept nogil
+# Refuses a method with kernels of the host, at any shape: by their names.
+cdef extern int refuse_kernels "vkrt_refuse_kernels"(
+    const Records* records, const CompiledMethodRow* row, Error* error) noexcept nogil
 # Inputs and outputs of the shape at hand; NULL where nothing reads an input, or it is no tensor.
 cdef extern const HostArrayRow* input_at "vkrt_input_at"(
     const Method* method, int64_t number) noexcept nogil

@@ -18,6 +18,7 @@ from vkrt.core.execution cimport (
     unbind_execution,
 )
 from vkrt.core.handles cimport close_handles, copy_from_range, copy_to_range, open_handles
+from vkrt.core.host_kernel cimport refuse_host_kernels
 from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
 from vkrt.core.loading cimport Loading
 from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
@@ -61,6 +62,15 @@ cdef const ExecutionPlanRow* plan_at(const Records* records, const CompiledMetho
     if shape == 0:
         return &row.largest.executable.execution
     return &records.compiled_shape[row.others.first + shape - 1].execution
+
+
+cdef int refuse_kernels(const Records* records, const CompiledMethodRow* row,
+                        Error* error) noexcept nogil:
+    cdef int64_t i
+    for i in range(row.others.count + 1):
+        if refuse_host_kernels(records, plan_at(records, row, i), error):
+            return error.status
+    return VKRT_OK
 
 
 cdef const ExecutionPlanRow* plan_of(const Method* method) noexcept nogil:

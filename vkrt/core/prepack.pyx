@@ -19,6 +19,7 @@ from vkrt.core.recording cimport make_sets, record_commands
 from vkrt.core.resource cimport (
     COMPUTE_ONLY, Buffer, bind_buffer, destroy_buffer, make_buffer,
 )
+from vkrt.core.weight_jobs cimport plain_job
 
 
 # What a prepack has while it runs
@@ -65,10 +66,8 @@ cdef int read_slices(Prepack* prepack, const PrepackBatchRow* batch, Job* jobs,
         read = &reads[i]
         if read.staging_offset + read.nbytes + read.zeros > prepack.plan.staging_bytes:
             return fail(error, VKRT_ERROR_INTERNAL, b"a slice reaches beyond the staging buffer")
-        jobs[i].source, jobs[i].offset = <size_t>read.source, <size_t>read.offset
-        jobs[i].nbytes, jobs[i].target = <size_t>read.nbytes, base + read.staging_offset
-        jobs[i].name = prepack.records.texts + read.name.first
-        jobs[i].name_bytes = <size_t>read.name.count
+        jobs[i] = plain_job(prepack.records, read.source, read.offset, read.nbytes, &read.name,
+                            base + read.staging_offset)
     if read_jobs(prepack.loading, jobs, <size_t>batch.reads.count, error):
         return error.status
     for i in range(batch.reads.count):

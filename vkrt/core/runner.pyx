@@ -7,10 +7,9 @@ from libc.string cimport memcmp, memset, strlen
 from vkrt.core.allocator cimport Statistics, read_statistics
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.file cimport close_file, open_file
-from vkrt.core.host_kernel cimport refuse_host_kernels
 from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, plan_at, read_output, run_method,
-    use_shape, write_input,
+    close_method, close_session, load_method, open_session, read_output, refuse_kernels,
+    run_method, use_shape, write_input,
 )
 from vkrt.core.program cimport close_program, open_program
 from vkrt.core.program_device cimport close_program_device, open_program_device
@@ -51,18 +50,6 @@ cdef int find_method(Runner* runner, const char* name, Error* error) noexcept no
     return fail(error, VKRT_ERROR_INPUT, b"there is no method '%s'", name)
 
 
-cdef int refuse_kernels(Runner* runner, Error* error) noexcept nogil:
-    """Refuses kernels of a host that has none."""
-    cdef const Records* records = &runner.program.records
-    cdef int64_t i
-    if runner.host.run_kernel != NULL:
-        return VKRT_OK
-    for i in range(runner.row.others.count + 1):
-        if refuse_host_kernels(records, plan_at(records, runner.row, i), error):
-            return error.status
-    return VKRT_OK
-
-
 cdef int open_parts(Runner* runner, const char* path, int device, const char* method,
                     Error* error) noexcept nogil:
     cdef ReaderOptions reading
@@ -76,7 +63,8 @@ cdef int open_parts(Runner* runner, const char* path, int device, const char* me
     if runner.type_bits == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"types of memory: the host is out of memory")
     if (find_method(runner, method, error)
-            or refuse_kernels(runner, error)
+            or runner.host.run_kernel == NULL
+            and refuse_kernels(&runner.program.records, runner.row, error)
             or open_session(&runner.session, &runner.device.device, &runner.program.records,
                             &runner.file, runner.device.workarounds.odd_sizes, runner.type_bits,
                             &reading, error)):

@@ -19,6 +19,8 @@ from vkrt.core.vulkan cimport (
     VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
     VK_PIPELINE_STAGE_TRANSFER_BIT,
 )
+from vkrt.core.weight_jobs cimport plain_job
+
 
 cdef enum:
     # The most that one vkCmdUpdateBuffer takes
@@ -116,11 +118,7 @@ cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Re
     value = <char*>malloc(<size_t>state.nbytes)
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
-    memset(&job, 0, sizeof(job))
-    job.source, job.offset = <size_t>state.source, <size_t>state.offset
-    job.nbytes, job.target = <size_t>state.nbytes, value
-    job.name = states.records.texts + state.name.first
-    job.name_bytes = <size_t>state.name.count
+    job = plain_job(states.records, state.source, state.offset, state.nbytes, &state.name, value)
     status = read_job(reader, &job, &failed, error)
     if status == VKRT_OK:
         status = write_state(states, state, once, value, <size_t>state.nbytes, error)

@@ -28,7 +28,8 @@ from vkrt.core.strided_copy cimport StridedCopy
 cdef struct Upload:
     const WeightReadRow* read
     Buffer* target
-    StridedCopy copy
+    StridedCopy room
+    const StridedCopy* copy  # in `room`, or NULL
     # Where the host writes the pool
     Job job
     # Else which of all pieces are its own

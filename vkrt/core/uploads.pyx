@@ -9,65 +9,43 @@ from vkrt.core.command cimport (
     begin_commands, close_command_buffer, close_command_pool, copy_buffer, end_commands,
     make_command_buffer, make_command_pool,
 )
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.memory_types cimport MEMORY_STAGING
-from vkrt.core.pieces cimport make_job, make_job_of_rows
+from vkrt.core.pieces cimport make_job_of_rows
 from vkrt.core.reader cimport read_job, start_ahead
 from vkrt.core.records cimport StreamedWeightRow, UploadPieceRow
 from vkrt.core.resource cimport SHARED, bind_buffer, check_range, destroy_buffer, make_buffer
 from vkrt.core.semaphore cimport (
     close_timeline, finish_value, make_timeline, submit_in_order,
 )
-from vkrt.core.strided_copy cimport make_strided_copy
-
-
-cdef Job plain_job(const Records* records, const WeightReadRow* read, char* target) noexcept nogil:
-    cdef Job job
-    memset(&job, 0, sizeof(job))
-    job.source, job.offset = <size_t>read.source, <size_t>read.offset
-    job.nbytes, job.target = <size_t>read.nbytes, target
-    job.name = records.texts + read.name.first
-    job.name_bytes = <size_t>read.name.count
-    return job
+from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job, plain_job
 
 
 cdef int plan_upload(Uploader* uploader, Upload* item, const Records* records,
                      const StreamedWeightRow* row, Handles* handles,
                      Error* error) noexcept nogil:
-    cdef Job plain
-    cdef Block* block
     item.read = &row.read
     item.target = handles.items[row.read.storage].buffer
-    block = item.target.memory.block
-    if row.read.copy.is_there and make_strided_copy(
-            records.integer + row.read.copy.value.params.first,
-            <size_t>row.read.copy.value.params.count, row.read.copy.value.itemsize,
-            row.read.copy.value.rows, &item.copy, error):
+    if copy_of_weight(records, item.read, &item.room, &item.copy, error):
         return error.status
     if not uploader.host_signaled:
         return VKRT_OK
-    if block == NULL or block.mapped == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"the pool of streamed weights is not host-visible")
-    plain = plain_job(records, &row.read, <char*>block.mapped + item.target.memory.offset)
-    return make_job(&plain, <size_t>item.target.size,
-                    &item.copy if row.read.copy.is_there else NULL, 0, row.read.copy.value.rows,
-                    &item.job, error)
+    return make_weight_job(records, item.read, item.target, item.copy, &item.job, error)
 
 
 cdef int plan_piece(Uploader* uploader, Piece* piece, const Upload* item, const Records* records,
                     const UploadPieceRow* row, int slot, Error* error) noexcept nogil:
     cdef uint64_t start = slot * uploader.slot_bytes
-    cdef Job plain = plain_job(records, item.read, <char*>uploader.block.mapped + start)
-    plain.offset, plain.nbytes = <size_t>row.offset, <size_t>row.nbytes
+    cdef Job plain = plain_job(records, item.read.source, row.offset, row.nbytes, &item.read.name,
+                               <char*>uploader.block.mapped + start)
     piece.slot = slot
     piece.to, piece.nbytes = <uint64_t>row.target, <uint64_t>row.target_bytes
     if (check_range(item.target, piece.to, piece.nbytes, error)
             or check_range(&uploader.staging, start, piece.nbytes, error)):
         return error.status
-    return make_job_of_rows(&plain, <size_t>row.target_bytes, <size_t>row.target,
-                            &item.copy if item.read.copy.is_there else NULL, row.first_row,
-                            row.rows, &piece.job, error)
+    return make_job_of_rows(&plain, <size_t>row.target_bytes, <size_t>row.target, item.copy,
+                            row.first_row, row.rows, &piece.job, error)
 
 
 cdef int open_staging(Uploader* uploader, Allocator* allocator, Error* error) noexcept nogil:

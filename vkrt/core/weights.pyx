@@ -7,18 +7,19 @@ from libc.string cimport memset
 
 from vkrt.core.block cimport flush_block
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.handles cimport (
     allow_uploads, bind_handles, has_handle, make_handle, place_handle,
 )
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
-from vkrt.core.pieces cimport Job, make_job
+from vkrt.core.pieces cimport Job
 from vkrt.core.prepack cimport run_prepack
-from vkrt.core.records cimport Rows, StridedCopyRow, WeightReadRow
+from vkrt.core.records cimport Rows, WeightReadRow
 from vkrt.core.resource cimport Buffer
-from vkrt.core.strided_copy cimport StridedCopy, make_strided_copy
+from vkrt.core.strided_copy cimport StridedCopy
+from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job
 
 
 cdef int open_weights(Weights* weights, Allocator* allocator, const Records* records,
@@ -117,49 +118,25 @@ cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef bint has_storage(const Weights* weights, int64_t number, int64_t storage) noexcept nogil:
-    """Whether a block has a place for a storage."""
+cdef bint is_written(const Weights* weights, int64_t number) noexcept nogil:
+    """Whether a block has a place for a weight that the host writes."""
+    cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
     cdef const Rows* places = &weights.records.block[weights.plan.blocks.first + number].places
-    cdef int64_t i
+    cdef int64_t i, k
     for i in range(places.first, places.first + places.count):
-        if weights.records.place[i].storage == storage:
-            return True
+        for k in range(weights.plan.written.count):
+            if weights.records.place[i].storage == written[k].storage:
+                return True
     return False
 
 
 cdef int allocate_written(Weights* weights, Error* error) noexcept nogil:
     """The blocks of weights that the host writes."""
-    cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
-    cdef int64_t i, k
+    cdef int64_t i
     for i in range(weights.plan.blocks.count):
-        for k in range(weights.plan.written.count):
-            if has_storage(weights, i, written[k].storage) and allocate(weights, i, error):
-                return error.status
+        if is_written(weights, i) and allocate(weights, i, error):
+            return error.status
     return VKRT_OK
-
-
-cdef int plan_write(Weights* weights, const WeightReadRow* read, StridedCopy* copy, Job* job,
-                    Error* error) noexcept nogil:
-    """What is read, and packed, straight into the memory of a weight."""
-    cdef Buffer* buffer = weights.handles.items[read.storage].buffer
-    cdef const StridedCopyRow* row = &read.copy.value
-    cdef Job plain
-    memset(&plain, 0, sizeof(plain))
-    plain.source = <size_t>read.source
-    plain.offset = <size_t>read.offset
-    plain.nbytes = <size_t>read.nbytes
-    plain.target = <char*>buffer.memory.block.mapped + buffer.memory.offset
-    plain.name = weights.records.texts + read.name.first
-    plain.name_bytes = <size_t>read.name.count
-    if buffer.memory.block.mapped == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"storage %lld is not host-visible",
-                    <long long>read.storage)
-    if read.copy.is_there and make_strided_copy(
-            weights.records.integer + row.params.first, <size_t>row.params.count, row.itemsize,
-            row.rows, copy, error):
-        return error.status
-    return make_job(&plain, <size_t>buffer.size, copy if read.copy.is_there else NULL, 0, row.rows,
-                    job, error)
 
 
 cdef int run_writes(Loading* loading, const Job* jobs, int64_t count, uint64_t at_once,
@@ -182,10 +159,13 @@ cdef int write_all(Weights* weights, StridedCopy* copies, Job* jobs, Loading* lo
                    uint64_t at_once, Error* error) noexcept nogil:
     cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
     cdef int64_t count = weights.plan.written.count
+    cdef const StridedCopy* copy
     cdef Buffer* buffer
     cdef int64_t i
     for i in range(count):
-        if plan_write(weights, &written[i], &copies[i], &jobs[i], error):
+        buffer = weights.handles.items[written[i].storage].buffer
+        if (copy_of_weight(weights.records, &written[i], &copies[i], &copy, error)
+                or make_weight_job(weights.records, &written[i], buffer, copy, &jobs[i], error)):
             return error.status
     if run_writes(loading, jobs, count, at_once, error):
         return error.status

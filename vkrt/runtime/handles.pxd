@@ -12,5 +12,4 @@ cdef class Handles:
     # Those that some of them are taken from
     cdef list owners
 
-    cdef int share(self, Handles other) except -1
     cdef int share_one(self, int storage, Handles other, int there) except -1

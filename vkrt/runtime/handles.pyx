@@ -53,12 +53,6 @@ cdef class Handles:
         check_status(core.open_handles(&self.core, &device.core, &rows.records, &rows.storages,
                                        policy_of(device.info).odd_sizes, &error), &error)
 
-    cdef int share(self, Handles other) except -1:
-        """Takes the handles that others have, as far as this plan has the same storages."""
-        core.share_handles(&self.core, &other.core)
-        self.owners.append(other)
-        return 0
-
     cdef int share_one(self, int storage, Handles other, int there) except -1:
         """Makes a storage the one of others that has the same bytes."""
         core.share_handle(&self.core, storage, &other.core, there)
