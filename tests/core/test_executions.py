@@ -96,9 +96,11 @@ def test_devices_that_no_driver_is_like(executions, profile, tmp_path):
     run_python(HOSTILE, str(Path(__file__).parent), str(tmp_path), **found)
     command = [executions, *(tmp_path / "net.vkx", "forward", tmp_path / "in", tmp_path / "out")]
     assert "broken streams" in tried(command, **found)
-    # Lost at one submission after the other, or while that is waited for: the run says so.
+    # Lost at one submission after the other, or while that is waited for: the run says so. The
+    # validation layer sees nothing in it, and takes ten times as long.
+    numbers = (5, 90) if "VKRT_VALIDATION" in os.environ else (1, 2, 3, 5, 9, 17, 40, 90)
     for late in ("0", "1"):
-        for number in (1, 2, 3, 5, 9, 17, 40, 90):
+        for number in numbers:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={
                 **os.environ, **found, "VKRT_HOSTILE_LOSE_AT": str(number),
                 "VKRT_HOSTILE_LOSE_LATE": late})
