@@ -89,6 +89,18 @@ def ready_device() -> Iterator[Any]:
         yield device
 
 
+def need_imports(device: Any) -> None:
+    """A skip where the driver says that it imports no host memory for buffers.
+
+    SwiftShader says so, and does: nothing is tried there.
+    """
+    from vkrt.executable.formats import BUFFER_USAGE
+    from vkrt.vk.imported import import_alignment, is_importable
+
+    if not import_alignment(device) or not is_importable(device, BUFFER_USAGE):
+        pytest.skip("the driver says that it imports no host memory for buffers")
+
+
 @contextmanager
 def sorting_on_host() -> Iterator[None]:
     """Sorts and running sums of any size are done by numpy, in methods that are loaded within."""

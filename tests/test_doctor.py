@@ -108,7 +108,7 @@ def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, capsys):
     for line in (f"kernel    Linux {platform.release()} {platform.machine()}",
                  f"python    CPython {platform.python_version()}",
                  f"package   numpy {numpy.__version__}", "variable  MESA_DEBUG=silent",
-                 f"driver    {device.info.driver_name} {device.info.driver_info}"):
+                 f"driver    {device.info.driver_name} {device.info.driver_info}".rstrip()):
         assert f"\n{line}\n" in report
     assert note == "vkrt: wrote vkrt-report.txt; read it before you show it to others\n"
     # Another report is written over, with the figures for programs beside it, another file is not.

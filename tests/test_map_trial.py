@@ -14,14 +14,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, need_imports
 
 import vkrt
-from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.runtime import map_trial
 from vkrt.vk import verdict_file
 from vkrt.vk.device import Device
-from vkrt.vk.imported import HostImport, import_alignment, is_importable
+from vkrt.vk.imported import HostImport, import_alignment
 from vkrt.vk.memory import fail_allocation_after
 from vkrt.vk.pretence import pretend
 
@@ -45,7 +44,7 @@ def unknown():
     with pretend(driver_id=UNKNOWN), Device.open() as device:
         if not device.unified or import_alignment(device) > mmap.PAGESIZE:
             pytest.skip("the device does not read the host's memory")
-        _need_imports(device)
+        need_imports(device)
         yield device
 
 
@@ -53,14 +52,8 @@ def unknown():
 def losing():
     """A device that imports whatever it is given, and is lost with the next submission."""
     with pretend(driver_id=UNKNOWN, loses_imports=True), Device.open() as device:
-        _need_imports(device)
+        need_imports(device)
         yield device
-
-
-def _need_imports(device):
-    # SwiftShader says that it imports none for buffers, and does: nothing is tried there.
-    if not import_alignment(device) or not is_importable(device, BUFFER_USAGE):
-        pytest.skip("the driver says that it imports no host memory for buffers")
 
 
 def run(device, **options):

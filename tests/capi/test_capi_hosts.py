@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from c_hosts import CC, build, environment, needs_compiler, run
 from hostile_device import environment_of
-from support import MODELS, QUICK, run_python
+from support import MODELS, QUICK, need_imports, run_python
 
 import vkrt
 from vkrt.capi.codes import CODES, INTERNAL
@@ -107,10 +107,11 @@ def whole(path):
     return cache_data.read(path, identity) != b""
 
 
-def test_a_host_that_is_killed_leaves_whole_files(tmp_path):
+def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
     """Kept plans, verdicts on imports, and compiled pipelines of a device whose driver gives them:
     a file is there whole or not at all, whenever the host is killed. Writing is slow there, and
     every second moment is one shortly after a file appears."""
+    need_imports(device)
     made = build(REPEAT, tmp_path / "repeat", str(HOSTS / "slow.c"), "-D_GNU_SOURCE", "-rdynamic")
     caches = tmp_path / "vkrt"
     words = (MODELS / "mlp.pte", 1)

@@ -25,7 +25,7 @@ from compiled_programs import (
     tensor_of,
 )
 from hostile_device import environment_of
-from support import MODELS, STORAGES, same_bits
+from support import MODELS, STORAGES, need_imports, same_bits
 
 import vkrt
 from vkrt.capi import saving
@@ -292,8 +292,9 @@ def test_a_process_without_python(name, tmp_path):
 
 @needs_compiler
 @pytest.mark.parametrize("profile, verdict", [("intel", b"yes "), ("losing", b"no  ")])
-def test_a_driver_of_which_nothing_is_known(profile, verdict, tmp_path):
+def test_a_driver_of_which_nothing_is_known(profile, verdict, device, tmp_path):
     """Whether it reads the pages of files is tried once, in a device of its own."""
+    need_imports(device)
     host = build(HERE / "hosts" / "files.c", tmp_path / "host")
     around = {"XDG_CACHE_HOME": str(tmp_path), "VKRT_HOME": "/nowhere"}
     out = tmp_path / "net.vkx"
