@@ -17,7 +17,8 @@ VKRT_TEST_DEPTH: "full" takes everything and is the default; "all" and "quick" a
 * In both the newer lavapipe takes a part of the other one's tests marked `driver` away from it, all
   of them tests that run on that under validation, too.
 
-A test marked `dealt` deals out its parameters itself.
+A test marked `dealt` deals out its parameters itself. One marked `once` (what sanitizers say of the
+host's code) runs on one of the lavapipes only.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def _taken(name: str, of: dict[str, Any]) -> list[Any]:
     first = order[0] if order else of[""]
     if "driver" not in first.keywords:
         return [first]
+    if "once" in first.keywords and RUN not in LAVAPIPES:
+        return []
     if order and RUN == "swiftshader":
         return order[1:]
     if RUN in LAVAPIPES:

@@ -10,6 +10,7 @@ from functools import cache
 from plan_samples import exact_requirements
 from support import MODELS
 
+from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable import flat
@@ -106,3 +107,14 @@ def with_checksum(data: bytes) -> bytes:
     """A flat file with the checksum that it should have."""
     body = data[flat.HEADER_BYTES:]
     return data[:flat.HEADER_BYTES - 8] + struct.pack("<Q", flat.checksum(body)) + body
+
+
+def changed(record, way: str, value):
+    """A record with one part of it changed; `way` leads there, e.g. "weights.mapped.0.offset"."""
+    name, _, rest = way.partition(".")
+    if isinstance(record, tuple):
+        index = int(name)
+        new = changed(record[index], rest, value) if rest else value
+        return (*record[:index], new, *record[index + 1:])
+    new = changed(getattr(record, name), rest, value) if rest else value
+    return replace(record, **{name: new})

@@ -38,7 +38,7 @@ int main(void) {
     return 0;
 }
 """
-pytestmark = [pytest.mark.driver, needs_compiler]
+pytestmark = [pytest.mark.driver, pytest.mark.once, needs_compiler]
 
 
 def options(leaks):

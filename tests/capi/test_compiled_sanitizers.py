@@ -24,7 +24,7 @@ GENERATED = [*sorted((BUILT / "libvkrt_compiled.a.p").glob("*.pyx.c")),
              *sorted((BUILT.parent / "core" / "libvkrt_core.a.p").glob("*.pyx.c"))]
 OPTIONS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined",
            "-fno-omit-frame-pointer", "-g1", "-O1"]
-pytestmark = [pytest.mark.driver, needs_compiler, pytest.mark.skipif(
+pytestmark = [pytest.mark.driver, pytest.mark.once, needs_compiler, pytest.mark.skipif(
     not GENERATED or QUICK, reason="the sources were not built here, or a short run is wanted")]
 
 

@@ -9,8 +9,16 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from program_samples import program_of
-from support import MODELS, STORAGES, inputs_of, need_model, run_python, same_bits
+from program_samples import changed, program_of
+from support import (
+    MODELS,
+    STORAGES,
+    inputs_of,
+    need_imports,
+    need_model,
+    run_python,
+    same_bits,
+)
 
 import vkrt
 from vkrt.cli.main import main
@@ -373,6 +381,26 @@ def test_shaders_of_another_build(tmp_path):
 
 
 # Damage
+
+
+def test_a_condition_that_the_host_does_not_see(device, tmp_path):
+    """A file may say that a branch reads a weight, which is mapped for the device alone."""
+    need_imports(device)
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "branches.pte", out)
+
+    def elsewhere(compiled: Compiled) -> Compiled:
+        executable = compiled.targets[0].methods[0].largest.executable
+        submission = executable.execution.submissions[0]
+        array, = submission.host.reads
+        read = replace(array, range=replace(
+            array.range, storage=executable.weights.mapped[0].storage))
+        way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"
+        return changed(compiled, way, (read,))
+
+    rewritten(out, elsewhere)
+    with vkrt.load(out) as program, pytest.raises(FormatError, match="memory that it does not see"):
+        program.run(*inputs_of(program))
 
 
 @pytest.mark.parametrize("change, words", [

@@ -21,6 +21,7 @@ def test_reading(kinds, tmp_path, tmp_path_factory):
 
 
 @pytest.mark.driver
+@pytest.mark.once
 @needs_build
 @pytest.mark.parametrize("kinds", ["address,undefined", "thread"])
 def test_executions(kinds, tmp_path, tmp_path_factory):

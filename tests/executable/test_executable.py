@@ -9,6 +9,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 from program_samples import (
+    changed,
     executable_of,
     graphs,
     modules_of,
@@ -20,7 +21,6 @@ from program_samples import (
 )
 from support import model_folders
 
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.executable import executable as executables
 from vkrt.executable import flat, rows
@@ -92,17 +92,6 @@ def test_every_record_is_known():
     known = {cls.__name__ for cls in (Executable, *RECORDS)}
     assert known == {name for name, thing in vars(executables).items()
                      if isinstance(thing, type) and hasattr(thing, "_fields")}
-
-
-def changed(record, way: str, value):
-    """A record with one part of it changed; `way` leads there, e.g. "weights.mapped.0.offset"."""
-    name, _, rest = way.partition(".")
-    if isinstance(record, tuple):
-        index = int(name)
-        new = changed(record[index], rest, value) if rest else value
-        return (*record[:index], new, *record[index + 1:])
-    new = changed(getattr(record, name), rest, value) if rest else value
-    return replace(record, **{name: new})
 
 
 def with_dispatch(sample: Executable) -> str:
@@ -199,6 +188,36 @@ def test_what_cannot_be(way, value, words):
         data = rows.to_bytes(program_of(bad, modules_of(sample)))
         with pytest.raises(FormatError, match=words):
             flat.File(data, 1, 0).read()
+    assert tried
+
+
+def test_weights_that_are_not_listed():
+    """What lies in a block is made before it; only the listed weights are."""
+    tried = 0
+    for sample in samples():
+        listed = sample.weights.weights
+        placed = {place.storage for block in sample.weights.blocks for place in block.places}
+        if len(listed) > 1 and listed[1] in placed:
+            bad = changed(sample, "weights.weights.1", listed[0])
+            data = rows.to_bytes(program_of(bad, modules_of(sample)))
+            with pytest.raises(FormatError, match="every weight that has memory"):
+                flat.File(data, 1, 0)
+            tried += 1
+    assert tried
+
+
+def test_batches_write_what_is_allocated():
+    """The blocks for a batch, and those with weights that the host writes, are there; no others."""
+    tried = 0
+    for sample in samples():
+        weights = sample.weights
+        if not weights.prepack.batches or weights.written:
+            continue
+        bad = changed(sample, "weights.prepack.batches.0.blocks", ())
+        data = rows.to_bytes(program_of(bad, modules_of(sample)))
+        with pytest.raises(FormatError, match="that has memory"):
+            flat.File(data, 1, 0).read()
+        tried += 1
     assert tried
 
 

@@ -47,6 +47,17 @@ def test_all_takes_everything(monkeypatch):
         name for name in driven if any(storage in name for storage in STORAGES)}
 
 
+def test_one_driver_is_enough(monkeypatch):
+    once = [item(number, None, ("driver", "once")) for number in range(20)]
+    monkeypatch.setattr(dealing, "DEPTH", "all")
+    counts = {}
+    for run in DRIVERS:
+        monkeypatch.setattr(dealing, "RUN", run)
+        counts[run] = len(dealing.dealt(once))
+    assert counts["lavapipe"] + counts["newer"] == 20
+    assert counts["swiftshader"] == counts["validation"] == 0
+
+
 def test_quick_takes_no_more_where_there_are_two_lavapipes(monkeypatch):
     runs = {run: taken(monkeypatch, "quick", run) for run in DRIVERS}
     assert not runs["lavapipe"] & runs["newer"]

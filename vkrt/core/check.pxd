@@ -30,6 +30,7 @@ cdef struct Check:
     const StorageRow* storages  # at the shape at hand ..
     int64_t count  # .. and how many
     char* placed  # for each of them 1 + the kind of block in which it lies, 0 while in none
+    char* listed  # and whether it is one of the method's weights
     int64_t staging_bytes
 
 

@@ -60,11 +60,12 @@ cdef int check_method(const Records* records, const CompiledMethodRow* method, i
         most = max(most, shapes[k].execution.storages.count)
     memset(&c, 0, sizeof(c))
     c.records, c.error, c.sources, c.source_bytes = records, error, sources, source_bytes
-    # Where storages lie, at the shape at hand and at every one
-    c.placed = <char*>calloc(2, <size_t>most + 1)
+    # Where storages lie, at the shape at hand and at every one, and which of them are weights
+    c.placed = <char*>calloc(3, <size_t>most + 1)
     if c.placed == NULL:
         return fail(error, VKRT_ERROR_MEMORY, "no memory for a check of %lld storages",
                     <long long>most)
+    c.listed = c.placed + 2 * most
     status = check_shapes(&c, method, c.placed + most, <size_t>most)
     free(c.placed)
     return status

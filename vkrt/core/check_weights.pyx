@@ -12,8 +12,10 @@ from vkrt.core.records cimport (
     BLOCK_KIND_POOL,
     BLOCK_KIND_WEIGHT,
     ROLE_WEIGHT,
+    BlockRow,
     ExecutableRow,
     PrepackBatchRow,
+    Records,
     ReloadPlanRow,
     ReloadRow,
     StagedReadRow,
@@ -38,6 +40,15 @@ cdef int check_weights(Check* c, const ExecutableRow* executable) noexcept nogil
     for k in range(weights.weights.first, weights.weights.first + weights.weights.count):
         if status == VKRT_OK:
             status = check_weight(c, c.records.integer + k)
+        if status == VKRT_OK:
+            c.listed[c.records.integer[k]] = True
+    # Only those that are listed are made before their blocks are.
+    for k in range(c.count):
+        if status == VKRT_OK and c.placed[k] and c.storages[k].role == ROLE_WEIGHT \
+                and not c.listed[k]:
+            return wrong(c, &weights.weights.count, fail(
+                c.error, VKRT_ERROR_FORMAT, "every weight that has memory, and not that of "
+                "storage %lld alone", <long long>k))
     for k in range(weights.mapped.count):
         read = c.records.weight_read + weights.mapped.first + k
         if status == VKRT_OK:
@@ -113,6 +124,7 @@ cdef int make_copy(Check* c, const StridedCopyRow* row, StridedCopy* copy) noexc
 cdef int check_prepack(Check* c, const WeightPlanRow* weights) noexcept nogil:
     """What passes the staging buffer once."""
     cdef const PrepackBatchRow* batch = c.records.prepack_batch + weights.prepack.batches.first
+    cdef const BlockRow* blocks = c.records.block + weights.blocks.first
     cdef const int64_t* block
     cdef int64_t k, n
     cdef int status = check_kernels(c, &weights.prepack.kernels)
@@ -120,18 +132,43 @@ cdef int check_prepack(Check* c, const WeightPlanRow* weights) noexcept nogil:
     if (c.staging_bytes > 0) != (weights.prepack.batches.count > 0):
         return wrong(c, &weights.prepack.staging_bytes, fail(
             c.error, VKRT_ERROR_FORMAT, "bytes of staging where something passes it"))
+    # A batch writes blocks that are allocated for it, or were before. Those with a weight that the
+    # host writes are the first.
+    for n in range(weights.blocks.count):
+        if not has_written(c.records, weights, blocks + n):
+            place_all(c, blocks + n, 0)
     for k in range(weights.prepack.batches.count):
         block = c.records.integer + batch[k].blocks.first
         for n in range(batch[k].blocks.count):
             if not 0 <= block[n] < weights.blocks.count:
                 return wrong(c, block + n, fail(c.error, VKRT_ERROR_FORMAT,
                                                 "the number of a block of weights"))
+            place_all(c, blocks + block[n], <char>(blocks[block[n]].kind + 1))
         for n in range(batch[k].reads.count):
             if status == VKRT_OK:
                 status = check_staged(c, c.records.staged_read + batch[k].reads.first + n)
         if status == VKRT_OK:
             status = check_commands(c, &batch[k].commands, &weights.prepack.kernels)
+    for n in range(weights.blocks.count):
+        place_all(c, blocks + n, <char>(blocks[n].kind + 1))
     return status
+
+
+cdef bint has_written(const Records* records, const WeightPlanRow* weights,
+                      const BlockRow* block) noexcept nogil:
+    cdef const WeightReadRow* written = records.weight_read + weights.written.first
+    cdef int64_t p, k
+    for p in range(block.places.first, block.places.first + block.places.count):
+        for k in range(weights.written.count):
+            if records.place[p].storage == written[k].storage:
+                return True
+    return False
+
+
+cdef void place_all(Check* c, const BlockRow* block, char place) noexcept nogil:
+    cdef int64_t p
+    for p in range(block.places.first, block.places.first + block.places.count):
+        c.placed[c.records.place[p].storage] = place
 
 
 cdef int check_staged(Check* c, const StagedReadRow* read) noexcept nogil:

@@ -6,7 +6,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from vkrt.core.block cimport flush_block, invalidate_block
 from vkrt.core.check cimport STAGING
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE, IMAGE_USAGE, texel_format
 from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
@@ -250,25 +250,37 @@ cdef char* host_address(const Handles* handles, const RangeRow* part) noexcept n
     return <char*>block.mapped + offset
 
 
+cdef int need_host_address(const Handles* handles, const RangeRow* part,
+                           Error* error) noexcept nogil:
+    """An error where the host does not see a range; a file can say that it reads one all the same."""
+    if host_address(handles, part) != NULL:
+        return VKRT_OK
+    return fail(error, VKRT_ERROR_FORMAT, b"storage %d is read or written by the host, and lies in "
+                b"memory that it does not see", <int>part.storage)
+
+
 cdef int invalidate_range(const Handles* handles, const RangeRow* part,
                           Error* error) noexcept nogil:
     cdef uint64_t offset
     cdef Block* block = block_of(handles, part, &offset)
+    if need_host_address(handles, part, error):
+        return error.status
     return invalidate_block(block, offset, part.nbytes, error)
 
 
 cdef int flush_range(const Handles* handles, const RangeRow* part, Error* error) noexcept nogil:
     cdef uint64_t offset
     cdef Block* block = block_of(handles, part, &offset)
+    if need_host_address(handles, part, error):
+        return error.status
     return flush_block(block, offset, part.nbytes, error)
 
 
 cdef int copy_to_range(const Handles* handles, const RangeRow* part, const void* data,
                        size_t nbytes, Error* error) noexcept nogil:
     cdef char* target = host_address(handles, part)
-    if target == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"storage %d is not host-visible",
-                    <int>part.storage)
+    if need_host_address(handles, part, error):
+        return error.status
     if nbytes == 0:
         return VKRT_OK
     # Nothing that the device has written is alive in this memory between two runs.
@@ -280,9 +292,8 @@ cdef int copy_to_range(const Handles* handles, const RangeRow* part, const void*
 cdef int copy_from_range(const Handles* handles, const RangeRow* part, void* data, size_t nbytes,
                          Error* error) noexcept nogil:
     cdef const char* source = host_address(handles, part)
-    if source == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"storage %d is not host-visible",
-                    <int>part.storage)
+    if need_host_address(handles, part, error):
+        return error.status
     if nbytes == 0:
         return VKRT_OK
     if invalidate_range(handles, part, error):

@@ -5,7 +5,7 @@ from libc.string cimport memset
 from vkrt.core.check cimport product_of
 from vkrt.core.check_commands cimport is_branch
 from vkrt.core.dtypes cimport itemsize_of
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
 from vkrt.core.handles cimport flush_range, host_address, invalidate_range
 from vkrt.core.records cimport DTYPE_FLOAT16, DTYPE_FLOAT32, HostArrayRow, Member, Rows
 from vkrt.core.system cimport now
@@ -43,37 +43,31 @@ cdef bint is_nonzero(const unsigned char* element, int64_t itemsize,
     return False
 
 
-cdef int read_condition(const Handles* handles, const HostArrayRow* array, bint* holds,
-                        Error* error) noexcept nogil:
-    """Whether no element of an array is zero."""
+cdef bint read_condition(const Handles* handles, const HostArrayRow* array) noexcept nogil:
+    """Whether no element of an array, which the host sees, is zero."""
     cdef const unsigned char* data = <const unsigned char*>host_address(handles, &array.range)
     cdef int64_t itemsize = itemsize_of(array.dtype)
     cdef bint is_float = array.dtype in (DTYPE_FLOAT16, DTYPE_FLOAT32)
     cdef int64_t i
-    holds[0] = True
-    if data == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"storage %d is not host-visible",
-                    <int>array.range.storage)
     for i in range(product_of(handles.records, &array.sizes)):
-        holds[0] = holds[0] and is_nonzero(data + i * itemsize, itemsize, is_float)
-    return VKRT_OK
+        if not is_nonzero(data + i * itemsize, itemsize, is_float):
+            return False
+    return True
 
 
-cdef int read_branch(const Handles* handles, const HostKernelRow* kernel, bint* skipping,
-                     Error* error) noexcept nogil:
+cdef bint is_skipping(const Handles* handles, const HostKernelRow* kernel) noexcept nogil:
     """Pairs of an array and what it has to be: one that is not so skips what is behind."""
     cdef const Member* args = handles.records.any + kernel.args.first
     cdef const Member* pair
     cdef bint holds
     cdef int64_t i
-    skipping[0] = False
     for i in range(kernel.args.count):
         pair = handles.records.any + handles.records.any_rows[args[i].row].first
-        if read_condition(handles, handles.records.host_array + kernel.reads.first
-                          + handles.records.read_argument[pair[0].row].read, &holds, error):
-            return error.status
-        skipping[0] = skipping[0] or holds != (handles.records.flag[pair[1].row] != 0)
-    return VKRT_OK
+        holds = read_condition(handles, handles.records.host_array + kernel.reads.first
+                               + handles.records.read_argument[pair[0].row].read)
+        if holds != (handles.records.flag[pair[1].row] != 0):
+            return True
+    return False
 
 
 cdef int invalidate_arrays(const Handles* handles, const Rows* arrays,
@@ -122,7 +116,8 @@ cdef int run_or_skip(const Host* host, const Handles* handles, const HostKernelR
             or invalidate_arrays(handles, &kernel.writes, error)):
         return error.status
     if branch:
-        return read_branch(handles, kernel, skipping, error)
+        skipping[0] = is_skipping(handles, kernel)
+        return VKRT_OK
     if call_host(host, handles.records, kernel, number, False, error):
         return error.status
     return flush_arrays(handles, &kernel.writes, error)

@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from vkrt.core.error cimport VKRT_ERROR_INTERNAL, VKRT_OK, fail
+from vkrt.core.error cimport VKRT_ERROR_FORMAT, VKRT_OK, fail
 from vkrt.core.pieces cimport make_job
 from vkrt.core.records cimport StridedCopyRow
 from vkrt.core.strided_copy cimport make_strided_copy
@@ -33,8 +33,8 @@ cdef int make_weight_job(const Records* records, const WeightReadRow* read, cons
                          const StridedCopy* copy, Job* job, Error* error) noexcept nogil:
     cdef Job plain
     if buffer.memory.block == NULL or buffer.memory.block.mapped == NULL:
-        return fail(error, VKRT_ERROR_INTERNAL, b"storage %lld is not host-visible",
-                    <long long>read.storage)
+        return fail(error, VKRT_ERROR_FORMAT, b"storage %lld is a weight that the host writes, and "
+                    b"lies in memory that it does not see", <long long>read.storage)
     plain = plain_job(records, read.source, read.offset, read.nbytes, &read.name,
                       <char*>buffer.memory.block.mapped + buffer.memory.offset)
     return make_job(&plain, <size_t>buffer.size, copy, 0, read.copy.value.rows, job, error)

@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from vkrt.core.block cimport flush_block
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
+from vkrt.core.check_weights cimport has_written
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.handles cimport (
@@ -16,7 +17,7 @@ from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
 from vkrt.core.pieces cimport Job
 from vkrt.core.prepack cimport run_prepack
-from vkrt.core.records cimport Rows, WeightReadRow
+from vkrt.core.records cimport BlockRow, WeightReadRow
 from vkrt.core.resource cimport Buffer
 from vkrt.core.strided_copy cimport StridedCopy
 from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job
@@ -118,23 +119,12 @@ cdef int allocate_weights(Weights* weights, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef bint is_written(const Weights* weights, int64_t number) noexcept nogil:
-    """Whether a block has a place for a weight that the host writes."""
-    cdef const WeightReadRow* written = weights.records.weight_read + weights.plan.written.first
-    cdef const Rows* places = &weights.records.block[weights.plan.blocks.first + number].places
-    cdef int64_t i, k
-    for i in range(places.first, places.first + places.count):
-        for k in range(weights.plan.written.count):
-            if weights.records.place[i].storage == written[k].storage:
-                return True
-    return False
-
-
 cdef int allocate_written(Weights* weights, Error* error) noexcept nogil:
     """The blocks of weights that the host writes."""
+    cdef const BlockRow* block = weights.records.block + weights.plan.blocks.first
     cdef int64_t i
     for i in range(weights.plan.blocks.count):
-        if is_written(weights, i) and allocate(weights, i, error):
+        if has_written(weights.records, weights.plan, block + i) and allocate(weights, i, error):
             return error.status
     return VKRT_OK
 
