@@ -15,6 +15,7 @@ from closing import (  # noqa: F401  hooks of pytest
     pytest_terminal_summary,
 )
 from dealing import dealt
+from host_device import LAYER_BUGS
 from hostile_device import environment_of
 from properties import header_of, load_profile
 from support import ready_device, sorting_on_host
@@ -37,12 +38,6 @@ if PROFILE is not None:
 # A shell ignores interrupts for what it starts in the background, and processes inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Layers before 1.3.261 hold a lock of their synchronization validation while they wait for what a
-# thread in vkSignalSemaphore would tell them if it got that lock, give up after ten seconds and
-# say that it is most likely their own bug; it is (KhronosGroup/Vulkan-ValidationLayers, issue 4968,
-# mended by 6138). Streamed runs signal in one thread and wait in another.
-LAYER_BUGS = ("UNASSIGNED-VkSemaphore-state-timeout", "UNASSIGNED-VkFence-state-timeout")
 
 
 def pytest_sessionstart(session):

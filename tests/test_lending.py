@@ -22,8 +22,8 @@ from vkrt.ops.host import run as host_kernels
 from vkrt.ops.lowering import lower
 from vkrt.plan.commands import execution_plan
 from vkrt.plan.kernels import Specialization
-from vkrt.plan.lending import lend
 from vkrt.plan.plan import plan
+from vkrt.runtime.external import ExternalBinding
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 from vkrt.work.target import Target
@@ -99,12 +99,16 @@ def superres():
     description.close()
 
 
+def uses(execution, alignment, inputs, outputs):
+    """How buffers are used, by the numbers of inputs and outputs: see `ExternalBinding.uses`."""
+    return ExternalBinding(execution, alignment, inputs.items(), outputs.items()).uses
+
+
 def places(execution, **changes):
     """How one buffer for the input and one for the output are used."""
     x = DeviceBuffer(1, **{"nbytes": 1 << 20, **changes})
     y = DeviceBuffer(2, **{"nbytes": 1 << 20, **changes})
-    found = lend(execution, ALIGNMENT, {0: x}, {0: y})
-    return len(found.in_place), len(found.copies_in), len(found.copies_out)
+    return tuple(map(len, uses(execution, ALIGNMENT, {0: x}, {0: y})))
 
 
 def test_whole_storages_at_an_alignment_are_used_in_place(superres):
@@ -118,8 +122,8 @@ def test_padding_of_the_hosts_is_not_taken_for_zeros():
     execution = commands(lower(description.graph("forward"), Target()))
     description.close()
     # 360 bytes end in the middle of a texel.
-    found = lend(execution, ALIGNMENT, {0: DeviceBuffer(1, 368)}, {})
-    assert [copy.nbytes for copy in found.copies_in] == [360]
+    _, copies_in, _ = uses(execution, ALIGNMENT, {0: DeviceBuffer(1, 368)}, {})
+    assert [nbytes for *_, nbytes in copies_in] == [360]
 
 
 def test_an_input_that_is_written_over_is_copied():
@@ -129,9 +133,9 @@ def test_an_input_that_is_written_over_is_copied():
     description.close()
     written = {number for numbers, _ in execution.accesses for number in numbers}
     inputs = {number: DeviceBuffer(number + 1, 1 << 20) for number in range(len(execution.inputs))}
-    found = lend(execution, ALIGNMENT, inputs, {})
-    assert any(copy.range.storage in written for copy in found.copies_in)
-    assert not any(storage in written for storage, _ in found.in_place)
+    in_place, copies_in, _ = uses(execution, ALIGNMENT, inputs, {})
+    assert any(storage in written for storage, *_ in copies_in)
+    assert not any(storage in written for storage, *_ in in_place)
 
 
 def test_a_buffer_has_room_for_its_tensor(superres):
@@ -144,14 +148,14 @@ def test_an_input_that_shares_bytes_with_an_output_is_copied(superres, first, sh
     """The input has 4,752 bytes at 0, the output begins at `first` of the same buffer."""
     assert superres.inputs[0].range.nbytes == 4752
     x, y = DeviceBuffer(1, 1 << 20), DeviceBuffer(1, 1 << 20, first)
-    found = lend(superres, ALIGNMENT, {0: x}, {0: y})
-    assert [copy.buffer for copy in found.copies_in] == [x] * shared
-    assert [buffer for _, buffer in found.in_place] == [y] if shared else [y, x]
+    in_place, copies_in, _ = uses(superres, ALIGNMENT, {0: x}, {0: y})
+    assert [copy[1:3] for copy in copies_in] == [(1, 0)] * shared
+    assert [place[1:] for place in in_place] == [(1, first)] + [(1, 0)] * (not shared)
     # Copied at the end, an output still writes over what another one's kernels read in place.
     odd = DeviceBuffer(1, 1 << 20, first + 4)
-    found = lend(superres, ALIGNMENT, {0: x}, {0: odd})
-    assert [copy.buffer for copy in found.copies_in] == [x] * shared
-    assert [copy.buffer for copy in found.copies_out] == [odd]
+    _, copies_in, copies_out = uses(superres, ALIGNMENT, {0: x}, {0: odd})
+    assert [copy[1:3] for copy in copies_in] == [(1, 0)] * shared
+    assert [copy[1:3] for copy in copies_out] == [(1, first + 4)]
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +173,9 @@ def test_outputs_that_share_bytes_are_refused(many):
     outputs = {0: DeviceBuffer(1, room), 1: DeviceBuffer(1, room, sizes[0] - 4)}
     with pytest.raises(InputError, match=rf"out 1: .*at {sizes[0] - 4:,} and the {sizes[0]:,} of "
                                          "out 0 at 0 of the same VkBuffer overlap"):
-        lend(many, ALIGNMENT, {}, outputs)
-    lend(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(2, room, sizes[0] - 4)})
-    lend(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(1, room, sizes[0])})
+        uses(many, ALIGNMENT, {}, outputs)
+    uses(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(2, room, sizes[0] - 4)})
+    uses(many, ALIGNMENT, {}, {0: outputs[0], 1: DeviceBuffer(1, room, sizes[0])})
 
 
 def test_the_padding_of_an_output_leaves_the_next_one_alone():
@@ -185,11 +189,11 @@ def test_the_padding_of_an_output_leaves_the_next_one_alone():
     first, second = numbers[:2]
     nbytes = execution.outputs[first].nbytes
     assert nbytes < execution.outputs[first].range.nbytes
-    found = lend(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20)})
-    assert len(found.in_place) == 1
-    found = lend(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20),
-                                    second: DeviceBuffer(1, 1 << 20, nbytes)})
-    assert [copy.buffer.offset for copy in found.copies_out] == [0]
+    in_place, _, _ = uses(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20)})
+    assert len(in_place) == 1
+    _, _, copies_out = uses(execution, 4, {}, {first: DeviceBuffer(1, 1 << 20),
+                                               second: DeviceBuffer(1, 1 << 20, nbytes)})
+    assert [offset for _, _, offset, _ in copies_out] == [0]
 
 
 # On a device

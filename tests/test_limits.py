@@ -11,7 +11,6 @@ from vkrt.executable.formats import check_descriptors
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import pretend
-from vkrt.vk.resource import either
 
 # What every device of Vulkan 1.1 has
 LEAST = {"maxPerStageDescriptorStorageBuffers": 4, "maxPerStageDescriptorSampledImages": 16,
@@ -97,9 +96,3 @@ def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(d
     assert elsewhere.planned_peak == memory.planned_peak
     assert any("bytes lie in the host's memory" in note for note in elsewhere.notes)
     assert not any("bytes lie in the host's memory" in note for note in memory.notes)
-
-
-def test_what_may_be_streamed_suits_both_queues():
-    """Buffers of two queues may need more than those of one: weights are planned for both. The
-    profile of an AMD device has such buffers."""
-    assert either((64, 256, 0b110), (80, 16, 0b011)) == (80, 256, 0b010)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support import MODELS, damaged
-from vkrt.vk.pipeline_cache import save
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
-from vkrt.vk import cache_data, live_objects
+from vkrt.vk import live_objects
+from vkrt.vk.pipeline_cache import save
 
 pytestmark = pytest.mark.driver
 MLP = MODELS / "mlp.pte"
@@ -153,17 +153,9 @@ def test_loading_in_many_threads(device):
     assert pipelines() == none
 
 
-def test_programs_that_load_at_once_make_one_cache(tmp_path, monkeypatch):
-    """All of them are at the file when the first one makes the device's VkPipelineCache."""
+def test_programs_that_load_at_once_make_one_cache(tmp_path):
+    """All of them read the file without the GIL, and one makes the device's VkPipelineCache."""
     none = live_objects()
-    at_once = threading.Barrier(3)
-    read = cache_data.read
-
-    def read_together(*arguments):
-        at_once.wait(60)
-        return read(*arguments)
-
-    monkeypatch.setattr(cache_data, "read", read_together)
     with vkrt.Device.open(pipeline_cache=tmp_path / "pipelines") as own:
         programs = []
         threads = [threading.Thread(target=lambda: programs.append(vkrt.load(MLP, own)))

@@ -8,7 +8,6 @@ from support import MODELS, STORAGES, need_model
 
 import vkrt
 from vkrt.description import Description
-from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.memory.reader import fail_read_after
@@ -16,11 +15,11 @@ from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops.lowering import lower
 from vkrt.plan.plan import plan
+from vkrt.runtime.handles import requirements_of
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete
-from vkrt.vk.resource import buffer_requirements
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor, round_up
+from vkrt.work.tensor import Constant, Storage, Tensor, round_up
 
 driver = pytest.mark.driver
 
@@ -293,7 +292,7 @@ def test_caches_of_the_program(name, caches, storage, device, exact_sizes):
     """They begin with zeros, keep their values, and are apart in a further state."""
     steps = kept_steps(name)
     with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
-        _, alignment, _ = buffer_requirements(device, 4 * 96, BUFFER_USAGE, False)
+        _, alignment, _ = requirements_of(device)(Storage(0, "activation", 4 * 96, "float32"))
         assert program.memory.state == (caches - 1) * round_up(4 * 96, alignment) + 4 * 96
         for _ in range(2):
             for number, (inputs, expected) in enumerate(steps):

@@ -1,8 +1,8 @@
 """What the steps of programs wait for: every barrier is needed, and every stage is waited for.
 
 Two witnesses: synchronization validation, which says so when a barrier is left out (what it cannot
-see is said in `vk/test_vk_synchronization.py`), and a log of what was recorded, for what neither a
-driver nor a layer minds. Both in processes of their own.
+see is said in `core/test_core_synchronization.py`), and a log of what was recorded, for what
+neither a driver nor a layer minds. Both in processes of their own.
 """
 
 from __future__ import annotations

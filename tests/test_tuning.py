@@ -57,9 +57,12 @@ def test_entries_of_the_package(path):
     if not entry.match:
         assert set(entry.fields) | {"match", "why", "ceiling"} == set(rows.FIELDS)
     assert entry.fields and set(entry.why) <= set(entry.fields)
-    assert "driver_id" in entry.match or not entry.match
+    assert {"driver_id", "vendor_id"} & set(entry.match) or not entry.match
     # Who reads rates of tiles asks what they are the rates of.
-    assert {"tiles", "ceiling"} & set(entry.fields) <= {"ceiling"} or entry.fields["measured"]
+    assert ("tiles" not in entry.fields or "measured" in entry.fields
+            or entry.why["tiles"].startswith("not measured"))
+    # Where nothing was measured each value says why it is another one than the drivers' of before.
+    assert not entry.match or "measured" in entry.fields or set(entry.why) == set(entry.fields)
 
 
 @pytest.mark.parametrize("driver", [LAVAPIPE, SWIFTSHADER, OTHER])
@@ -100,6 +103,45 @@ def test_lavapipe_s_versions():
     assert "25.0.7" in new.ceiling.why and "22.3.6" in old.ceiling.why
 
 
+# Vendor and driver of devices -> what their entries set beside default.json
+ARM, BROADCOM, QUALCOMM, AMD, INTEL, NVIDIA = 0x13B5, 0x14E4, 0x5143, 0x1002, 0x8086, 0x10DE
+GPUS = {
+    "panvk": (ARM, 20, {"arm.json"}), "Arm's own": (ARM, 9, {"arm.json"}),
+    "v3dv": (BROADCOM, 19, {"broadcom.json"}),
+    "turnip": (QUALCOMM, 18, {"qualcomm.json"}), "Qualcomm's own": (QUALCOMM, 8, {"qualcomm.json"}),
+    "RADV": (AMD, 3, {"amd.json"}), "AMD's own": (AMD, 1, {"amd.json"}),
+    "anv": (INTEL, 6, {"anv.json", "intel.json"}), "Intel's own": (INTEL, 5, {"intel.json"}),
+    "NVIDIA's own": (NVIDIA, 4, {"nvidia.json"}), "NVK": (NVIDIA, 24, {"nvidia.json"})}
+
+
+@pytest.mark.parametrize(("vendor", "driver", "files"), GPUS.values(), ids=GPUS)
+def test_gpus(vendor, driver, files):
+    """Nobody has measured one; each value that is not for all devices has its reason."""
+    profile = rows.profile_of(info(driver, vendor=vendor))
+    special = {name for name, entry in profile.entries.items() if entry.match}
+    assert {Path(profile.entries[name].path).name for name in special} == files
+    assert not profile.is_measured and all(profile.entries[name].why[name] for name in special)
+    made = policy.policy_of(info(driver, vendor=vendor))
+    assert made.winograd and made.loop_limit is None and not made.maps_files
+    assert made.tuning.shares == (vendor not in (ARM, BROADCOM))
+    assert ("float16" in made.features) == (driver != 6)
+    if not made.tuning.shares:
+        for sizes in ((56 * 56, 64), (14 * 14, 960), (4096, 4096)):
+            assert tiles.choose(made.tuning, *sizes) == (4, 4)
+
+
+@pytest.mark.parametrize(("driver", "vendor", "files"), [
+    (LAVAPIPE, 0x10005, {"default.json", "llvmpipe-24.json", "llvmpipe-loops.json",
+                         "llvmpipe.json"}),
+    (SWIFTSHADER, 0x1AE0, {"default.json", "swiftshader.json"})])
+def test_drivers_of_processors_are_no_gpus(driver, vendor, files):
+    """Whatever else they are called: no entry of a GPU is for them."""
+    for says in ("Mesa 22.3.6", "Mesa 24.2.8", "Mesa 25.0.7", ""):
+        profile = rows.profile_of(info(driver, "llvmpipe (LLVM 15.0.6, 256 bits)", says, vendor))
+        assert {Path(entry.path).name for entry in profile.entries.values()} <= files
+        assert profile.fields == rows.profile_of(info(driver, says=says)).fields
+
+
 def build_features():
     """The names that shaders/build.py knows."""
     spec = importlib.util.spec_from_file_location("build", SHADERS / "build.py")
@@ -116,6 +158,11 @@ def test_features_are_those_that_are_there(own):
     assert policy.target_of(device).features == {"subgroups", "float16"}
     assert policy.target_of(device, enabled={"float16", "subgroup_basic"}).features == {"float16"}
     assert policy.target_of(device, enabled=set()).features == frozenset()
+    # Products of four numbers that a device only makes of others are no faster.
+    for fast in (False, True):
+        dots = replace(device, features={"integer_dot_product": True,
+                                         "accelerated_dot_product": fast})
+        assert ("dot" in policy.target_of(dots).features) == fast
     own("mine.json", {"match": {"driver_id": OTHER}, "features": ["float16", "dot"]})
     assert policy.target_of(device).features == {"float16"}
     for driver in (LAVAPIPE, SWIFTSHADER):

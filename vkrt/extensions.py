@@ -19,11 +19,11 @@ from vkrt.errors import PackageError
 MODULES = {
     "executable": "fit flat rows",
     "memory": "fetched packing reader sha256 source strategies",
-    "runtime": ("compute_graph external handles host_calls pipelines pruning state_memory "
-                "streaming unfinished weights"),
-    "vk": ("batch cache_data capability check command device imported interruption memory "
+    "runtime": ("compute_graph external handles host_calls map_trial pipelines pruning "
+                "state_memory streaming unfinished weights"),
+    "vk": ("batch cache_folder capability check device imported interruption memory "
            "memory_types messages physical pipeline pipeline_batch pipeline_cache "
-           "private_file resource timeline_semaphore timestamps"),
+           "private_file resource"),
 }
 # The module after which the shared object is named
 SHARED_OBJECT = "vkrt._extensions"

@@ -15,7 +15,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
-from vkrt.vk.capability import CAPABILITIES
+from vkrt.vk.capability import features_by_capability
 from vkrt.vk.info import Feature
 from vkrt.vk.physical import least_version, used_features
 from vkrt.work.records import Dispatch
@@ -96,7 +96,7 @@ def required_features(program: Any = None, *, weights: str = "auto") -> Requirem
 
 
 def _of_program(program: Description) -> set[str]:
-    features = dict(CAPABILITIES.values())
+    features = features_by_capability()
     shaders = catalog()
     names = {shader for method in program.method_names
              for shader in _shaders_of(program.graph(method))}

@@ -120,17 +120,20 @@ void multiply() {
     [[unroll]] for (int i = 0; i < ROWS * TEXELS; i++) part[i] = PART(0);
 #endif
     for (int k = first; k < first + RUN; k++) {
-      PART v[ROWS];
-      [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = mine[k * PITCH + ROW(m)];
+      // Of 4 columns. Turned, so that a product is with 4 columns at a time, which halves need.
+      PART columns[TEXELS][4];
       [[unroll]] for (int n = 0; n < TEXELS; n++) {
-        // Of 4 columns. Turned, so that a product is with 4 columns at a time, which halves need.
         PART w[4];
         [[unroll]] for (int c = 0; c < 4; c++)
           w[c] = theirs[k * PITCH + c * (TILE / 4) + TEXEL(n)];
-        [[unroll]] for (int e = 0; e < 4; e++) {
-          PART columns = PART(w[0][e], w[1][e], w[2][e], w[3][e]);
-          [[unroll]] for (int m = 0; m < ROWS; m++) INTO[m * TEXELS + n] += v[m][e] * columns;
-        }
+        [[unroll]] for (int e = 0; e < 4; e++)
+          columns[n][e] = PART(w[0][e], w[1][e], w[2][e], w[3][e]);
+      }
+      // A row after the other: all of them at a time would be further registers.
+      [[unroll]] for (int m = 0; m < ROWS; m++) {
+        PART v = mine[k * PITCH + ROW(m)];
+        [[unroll]] for (int n = 0; n < TEXELS; n++)
+          [[unroll]] for (int e = 0; e < 4; e++) INTO[m * TEXELS + n] += v[e] * columns[n][e];
       }
     }
 #if defined(FEATURE_FLOAT16)

@@ -4,14 +4,13 @@ arrays of numpy."""
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import numpy as np
+from core_runner import inputs_of, runs
 
-import vkrt
 from vkrt.capi.arrays import DTYPES, NUMBERS
 from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
@@ -74,7 +73,7 @@ def tensor_of(array: np.ndarray) -> Tensor:
 
 
 def live() -> int:
-    """Vulkan objects of the library's."""
+    """Vulkan objects of the library's, and of Python's once it has loaded a `.pte` file here."""
     count = ctypes.c_size_t()
     check(library().vkrt_live_objects(ctypes.byref(count)))
     return count.value
@@ -164,21 +163,6 @@ def opened(path: object) -> Iterator[CompiledProgram]:
     finally:
         check(library().vkrt_close(handle))
     assert live() == before
-
-
-def inputs_of(program: vkrt.Program, method: str = "forward") -> list[np.ndarray]:
-    """Some for a method: random numbers, or zeros where they are integers."""
-    chance = np.random.default_rng(1)
-    inputs = [np.asarray(info.example()) for info in program.metadata(method).inputs]
-    return [np.asarray(chance.standard_normal(x.shape), x.dtype) if x.dtype.kind == "f" else x
-            for x in inputs]
-
-
-def runs(path: Path, times: int = 2) -> tuple[list[np.ndarray], Sequence[list[np.ndarray]]]:
-    """Inputs of a program, and the outputs of some runs through Python."""
-    with vkrt.load(path) as program:
-        inputs = inputs_of(program)
-        return inputs, [list(map(np.asarray, program.run(*inputs))) for _ in range(times)]
 
 
 __all__ = ["CODE_OF", "INTERNAL", "CompiledProgram", "Failure", "check", "inputs_of", "library",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_hosts import CC, build, environment, needs_compiler, run
+from core_cache import Owner, read_cache
 from hostile_device import environment_of
 from support import MODELS, QUICK, need_imports, run_python
 
@@ -19,8 +21,9 @@ import vkrt
 from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
 from vkrt.method import kept
-from vkrt.vk import cache_data, cache_file, verdict_file
 
+# What files of verdicts on imports end with
+VERDICT = ".vkrtcopied"
 HOSTS = Path(__file__).parent / "hosts"
 REPEAT = HOSTS.parent.parent.parent / "tools" / "hosts" / "repeat.c"
 pytestmark = [pytest.mark.driver, needs_compiler]
@@ -100,11 +103,9 @@ def whole(path):
     data = path.read_bytes()
     if path.suffix == kept.SUFFIX:
         return kept.from_bytes(data, 1) is not None
-    if path.suffix == verdict_file._SUFFIX:
-        key = data[len(verdict_file.MAGIC):][:32]
-        return verdict_file.read(path, key) is not None
-    identity = cache_file.Identity(*struct.unpack_from("<12xIII16s", data))
-    return cache_data.read(path, identity) != b""
+    if path.suffix == VERDICT:
+        return hashlib.sha256(data[:-32]).digest() == data[-32:]
+    return read_cache(path, Owner(*struct.unpack_from("<12xIII16s", data))) != b""
 
 
 def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
@@ -124,7 +125,7 @@ def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
     began = time.monotonic()
     run(made, *words, **variables)
     lasts = time.monotonic() - began
-    kinds = {cache_file._SUFFIX, verdict_file._SUFFIX, kept.SUFFIX}
+    kinds = {".vkpipelines", VERDICT, kept.SUFFIX}
     assert {path.suffix for path in finished()} == kinds
     random = np.random.default_rng(5)
     for number in range(4 if QUICK else 12):

@@ -76,6 +76,21 @@ def test_weights_that_come_in_other_ways(options, tmp_path):
     check_runs(out)
 
 
+@pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "smallest"},
+                                     {"weights": "stream", "stream_lookahead": 0}], ids=str)
+@pytest.mark.parametrize("name", ["unet_small", "kept_attention", "llama_static", "branches"])
+def test_streamed_weights(name, options, tmp_path):
+    """They come anew in every run, through a pool of their own."""
+    check_runs(compiled(tmp_path, name, **options))
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(Failure, match="No such file or directory: /nothing.vkx") as caught, \
+            opened("/nothing.vkx"):
+        pass
+    assert caught.value.code == CODE_OF["OSError"]
+
+
 def test_what_a_program_says_of_itself(tmp_path):
     """Names, dtypes and sizes, dynamic ones too, as Python's face has them."""
     path = MODELS / "conv-dyn.pte"
@@ -90,6 +105,28 @@ def test_what_a_program_says_of_itself(tmp_path):
                     wanted = getattr(expected.metadata(name), f"{what}s")
                     assert [info[:4] for info in program.infos(what, name)] == [
                         (info.name, info.dtype, info.sizes, info.dynamic_dims) for info in wanted]
+
+
+def test_lines_of_a_load(tmp_path):
+    """Each level has those of the one before, and Python's phases are the same."""
+    out = compiled(tmp_path, "unet_small", weights="copy")
+    heard: list[tuple[int, str]] = []
+    hear = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(
+        lambda level, line, data: heard.append((level, line.decode())))
+    lines = {}
+    try:
+        for level in (1, 2):
+            heard.clear()
+            check(library().vkrt_set_log(level, hear, None))
+            with opened(out) as program:
+                lines[level], memory = list(heard), program.memory()
+    finally:
+        check(library().vkrt_set_log(0, None, None))
+    phases = [line for number, line in lines[2] if number == 2]
+    assert [entry for entry in lines[2] if entry[0] == 1] == lines[1] != []
+    assert phases == [f"{name}: {nbytes:,} bytes on the device" for name, nbytes in (
+        ("graph built", 0), ("after prepack", memory["weights"]),
+        ("before execute", memory["planned_peak"]))]
 
 
 def test_further_shapes(tmp_path):
@@ -150,7 +187,7 @@ def test_states(tmp_path):
     """Several of a method, in any order; their saved bytes are those that Python writes."""
     out = compiled(tmp_path, "buffers")
     inputs, expected = runs(out, 3)
-    with vkrt.load(out) as through_python, opened(out) as program:
+    with opened(out) as program, vkrt.load(out) as through_python:
         method = through_python.load_method("forward")
 
         def saved_by_python():
@@ -203,7 +240,7 @@ def test_states_of_a_device_with_hidden_memory(tmp_path, monkeypatch):
 def test_several_methods(tmp_path):
     """Loaded when they are first run; the planned peak is that of what is loaded."""
     out = compiled(tmp_path, "coder")
-    with vkrt.load(out) as through_python, opened(out) as program:
+    with opened(out) as program, vkrt.load(out) as through_python:
         for name in through_python.method_names:
             inputs = inputs_of(through_python, name)
             same_bits(program.run(*inputs, method=name),
@@ -218,7 +255,7 @@ def test_several_methods(tmp_path):
 
 def test_methods_that_only_return_numbers(tmp_path):
     out = compiled(tmp_path, "llama", shapes=[[(1, 1), (1,)]])
-    with vkrt.load(out) as through_python, opened(out) as program:
+    with opened(out) as program, vkrt.load(out) as through_python:
         assert "get_vocab_size" in through_python.constants
         for name, values in through_python.constants.items():
             assert [x.item() for x in program.run(method=name)] == list(values)
@@ -300,7 +337,8 @@ def test_a_driver_of_which_nothing_is_known(profile, verdict, device, tmp_path):
     out = tmp_path / "net.vkx"
     subprocess.run([sys.executable, "-c", "import sys, vkrt; vkrt.compile(*sys.argv[1:])",
                     MODELS / "mlp.pte", out], check=True,
-                   env={**os.environ, **environment_of("intel"), **around})
+                   env={**os.environ, **environment_of("intel"), **around,
+                        "XDG_CACHE_HOME": str(tmp_path / "compiling")})
     (tmp_path / "in").write_bytes(bytes(360))
     for _ in range(2):
         done = subprocess.run([host, out, tmp_path / "in", tmp_path / "out"], text=True,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from c_hosts import CC, environment, needs_compiler
+from compiled_programs import runs
 from support import MODELS, QUICK
 
 import vkrt
@@ -79,6 +80,19 @@ def test_hosts(objects, tmp_path):
     check(objects, tmp_path, HERE / "hosts" / "sources.c", paths[0])
     check(objects, tmp_path, HERE / "hosts" / "calls.c", *paths[1:])
     check(objects, tmp_path, HERE.parent.parent / "tools" / "hosts" / "repeat.c", paths[2], 3)
+
+
+@pytest.mark.parametrize("name, weights", [("superres_small", "copy"), ("mlp", "stream"),
+                                           ("cases/attention", "copy")])
+def test_submissions(objects, name, weights, tmp_path):
+    """On buffers of the host's, with threads, a fork, and a run that is closed over."""
+    path = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / f"{name}.pte", path, weights=weights)
+    inputs, (outputs, _) = runs(path)
+    for file, arrays in (("in", inputs), ("out", outputs)):
+        (tmp_path / file).write_bytes(b"".join(x.tobytes() for x in arrays))
+    check(objects, tmp_path, HERE / "hosts" / "submissions.c", path, tmp_path / "in",
+          tmp_path / "out", more=("-lvulkan",))
 
 
 def test_damaged_programs(objects, tmp_path):

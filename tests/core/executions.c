@@ -6,11 +6,11 @@
  * INPUTS and EXPECTED have the bytes of all inputs and outputs, one behind the other. The program keeps nothing
  * from run to run. Prints what was tried; ends with 0 where every result and status was right. */
 #include PROFILE /* the C that Cython makes of profile.pyx */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "check.h"
 
 typedef struct __pyx_t_4vkrt_4core_9execution_Execution Execution;
 typedef struct __pyx_t_4vkrt_4core_7profile_Profile Profile;
@@ -45,13 +45,14 @@ const Message *vkrt_hold_messages(int *number, int *lost);
 void vkrt_let_messages_go(void);
 
 int vkrt_acquire_instance(void **instance, VkrtError *error);
-int vkrt_open_runner(const char *path, int device, const char *method, void **runner, VkrtError *error);
+int vkrt_open_runner(const char *path, const char *method, const Host *host, void **runner, VkrtError *error);
 void vkrt_close_runner(void *runner);
 void *vkrt_method_of(void *runner);
 Execution *vkrt_execution_of(void *method);
-int vkrt_bind_buffers(void *method, const IOBinding *binding, VkrtError *error);
-int vkrt_set_input(void *runner, int64_t number, const void *data, size_t nbytes, VkrtError *error);
-int vkrt_get_output(void *runner, int64_t number, void *data, size_t nbytes, VkrtError *error);
+void vkrt_unbind_execution(Execution *);
+int vkrt_bind_shape(void *method, Execution *, const void *state, const IOBinding *binding, VkrtError *error);
+int vkrt_write_input(void *method, int64_t number, const void *data, size_t nbytes, VkrtError *error);
+int vkrt_read_output(void *method, int64_t number, void *data, size_t nbytes, VkrtError *error);
 int vkrt_run_execution(Execution *, const Host *, const SemaphoreList *, const SemaphoreList *, VkrtError *);
 int vkrt_start_execution(Execution *, const SemaphoreList *, const SemaphoreList *, VkrtError *);
 int vkrt_is_at_work(const Execution *);
@@ -94,15 +95,6 @@ static void *runner;
 static Execution *execution;
 static const Host nobody;
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      printf("line %d: %s; the last error: %s\n", __LINE__, #condition, error.text);               \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
-#define RIGHT(call) CHECK((call) == 0)
-
 /* Inputs or outputs of the program: their bytes in a file */
 typedef struct {
   int64_t count;
@@ -131,14 +123,15 @@ static void free_values(Values *values) {
 }
 
 static void write_inputs(void) {
-  for (int64_t i = 0; i < given.count; i++) RIGHT(vkrt_set_input(runner, i, given.data[i], given.nbytes[i], &error));
+  for (int64_t i = 0; i < given.count; i++)
+    RIGHT(vkrt_write_input(vkrt_method_of(runner), i, given.data[i], given.nbytes[i], &error));
 }
 
 static void check_outputs(void) {
   for (int64_t i = 0; i < expected.count; i++) {
     char *found = malloc(expected.nbytes[i] + 1);
     CHECK(found != NULL);
-    RIGHT(vkrt_get_output(runner, i, found, expected.nbytes[i], &error));
+    RIGHT(vkrt_read_output(vkrt_method_of(runner), i, found, expected.nbytes[i], &error));
     CHECK(memcmp(found, expected.data[i], expected.nbytes[i]) == 0);
     free(found);
   }
@@ -293,7 +286,8 @@ static void external_buffers(uint64_t offset, int in_place) {
   RIGHT(vkrt_plan_external(&plan, execution->records, execution->plan, ALIGNMENT, inputs, outputs, &error));
   CHECK((plan.binding.in_place_count > 0) == in_place);
   CHECK(in_place || vkrt_copied_bytes(&plan.binding) > 0);
-  RIGHT(vkrt_bind_buffers(vkrt_method_of(runner), &plan.binding, &error));
+  vkrt_unbind_execution(execution);
+  RIGHT(vkrt_bind_shape(vkrt_method_of(runner), execution, NULL, &plan.binding, &error));
   vkrt_free_external_plan(&plan);
   for (int run = 0; run < 2; run++) {
     for (int64_t i = 0; i < expected.count; i++) memset(memory[MOST + i], 0xa5, expected.nbytes[i]);
@@ -315,7 +309,8 @@ static void external_buffers(uint64_t offset, int in_place) {
   CHECK(vkrt_plan_external(&plan, execution->records, execution->plan, ALIGNMENT, inputs, outputs, &error) == INPUT);
   CHECK(strstr(error.text, "out 0: expected a DeviceBuffer of ") != NULL);
   vkrt_free_external_plan(&plan);
-  RIGHT(vkrt_bind_buffers(vkrt_method_of(runner), NULL, &error));
+  vkrt_unbind_execution(execution);
+  RIGHT(vkrt_bind_shape(vkrt_method_of(runner), execution, NULL, NULL, &error));
   for (int i = 0; i < 2 * MOST; i++) {
     vkrt_destroy_buffer(&lent.buffers[i]);
     vkrt_free_block(&lent.blocks[i]);
@@ -403,7 +398,7 @@ int main(int count, char **arguments) {
   static void *instance;
   if (count != 5) return 2;
   RIGHT(vkrt_acquire_instance(&instance, &error));
-  RIGHT(vkrt_open_runner(arguments[1], 0, arguments[2], &runner, &error));
+  RIGHT(vkrt_open_runner(arguments[1], arguments[2], NULL, &runner, &error));
   execution = vkrt_execution_of(vkrt_method_of(runner));
   given = read_values(arguments[3], &execution->plan->inputs);
   expected = read_values(arguments[4], &execution->plan->outputs);

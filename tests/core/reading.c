@@ -4,10 +4,10 @@
 #include READER /* the C that Cython makes of reader.pyx */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "check.h"
 
 typedef struct __pyx_t_4vkrt_4core_4file_File File;
 typedef struct __pyx_t_4vkrt_4core_6pieces_Job Job;
@@ -35,14 +35,6 @@ static File file;
 static Reader reader;
 static VkrtError error;
 static Job failed;
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s; the last error: %s\n", __LINE__, #condition, error.text);         \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static char *memory(size_t nbytes) {
     char *made = (char *)malloc(nbytes ? nbytes : 1);

@@ -10,8 +10,8 @@ import pytest
 from core_alone import Error
 from core_alone import core as library
 from core_build import needs_build
+from core_runner import as_on_device, as_told, method_of, opened, run_once
 from support import MODELS, same_bits, sorting_on_host
-from test_running import as_on_device, as_told, opened, run_once
 
 import vkrt
 from vkrt.compiled import compiler
@@ -52,10 +52,9 @@ class Execution(ctypes.Structure):
 
 
 def execution_of(core, program):
-    """The execution of a runner, see `test_running.opened`."""
-    core.vkrt_method_of.restype = core.vkrt_execution_of.restype = ctypes.c_void_p
-    method = ctypes.c_void_p(core.vkrt_method_of(program[0]))
-    return Execution.from_address(core.vkrt_execution_of(method))
+    """The execution of a runner, see `core_runner.opened`."""
+    core.vkrt_execution_of.restype = ctypes.c_void_p
+    return Execution.from_address(core.vkrt_execution_of(method_of(core, program)))
 
 
 RUN_HOST_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int,
@@ -118,7 +117,7 @@ def test_kernels_of_the_host(options, tmp_path, monkeypatch):
     plan = compiled.targets[0].methods[0].largest.executable.execution
     names = [submission.host.name for submission in plan.submissions if submission.host]
     error, runner = Error(), ctypes.c_void_p()
-    assert core.vkrt_open_runner(str(out).encode(), 0, b"forward", ctypes.byref(runner),
+    assert core.vkrt_open_runner(str(out).encode(), b"forward", None, ctypes.byref(runner),
                                  ctypes.byref(error)) == 6
     assert names and error.text.decode().startswith(f"{names[0]} runs on the host")
     kernels = HostKernels(core, plan)
@@ -131,7 +130,7 @@ def test_kernels_of_the_host(options, tmp_path, monkeypatch):
             assert kernels.ran == names
         # What a kernel says ends the run, and no later one.
         kernels.status = 3
-        assert core.vkrt_run_once(bare[0], None, None, bare[2]) == 3
+        assert core.vkrt_run_once(bare[0], bare[2]) == 3
         kernels.status = 0
         found = run_once(core, bare, as_on_device(inputs), as_on_device(expected))
         same_bits(as_told(found, expected), expected)

@@ -9,7 +9,7 @@ from itertools import count
 from threading import Barrier, Thread
 
 import pytest
-from core_alone import Block, Error, Statistics, core, room
+from core_alone import Block, Error, Statistics, alive, core, expect_ok, open_device, room
 from core_build import needs_build
 
 pytestmark = needs_build
@@ -19,32 +19,13 @@ CLOSED, DEVICE_MEMORY = 2, 11
 ANY_TYPE = 0xFFFFFFFF
 READBACK = 2
 THREADS = 6
-# In the order of `vkrt.core.live.Kind`
-INSTANCE, ABANDONED = 0, 20
-
-
-def alive() -> list[int]:
-    return [core().vkrt_alive(kind) for kind in range(INSTANCE, ABANDONED + 1)]
-
-
-def expect_ok(status: int, error: Error) -> None:
-    assert status == 0, error.text.decode()
 
 
 @pytest.fixture
 def device():
     """A device of the core alone; nothing is left of it."""
-    error, instance, number = Error(), ctypes.c_void_p(), ctypes.c_int()
-    physical, opened = room(), room()
-    handles = (ctypes.c_void_p * 64)()
     before = alive()
-    expect_ok(core().vkrt_acquire_instance(byref(instance), byref(error)), error)
-    expect_ok(core().vkrt_usable_devices(instance, handles, byref(number), byref(error)), error)
-    expect_ok(core().vkrt_read_physical(instance, ctypes.c_void_p(handles[0]), physical,
-                                        byref(error)), error)
-    expect_ok(core().vkrt_open_device(opened, instance, physical, byref(error)), error)
-    core().vkrt_free_physical(physical)
-    core().vkrt_release_instance(instance)
+    opened = open_device()
     yield opened
     core().vkrt_close_device(opened)
     assert alive() == before

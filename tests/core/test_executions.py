@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from core_build import ALONE, CC, compiled, generated, needs_build
+from core_runner import as_on_device, runs
 from hostile_device import environment_of
 from support import MODELS, run_python
-from test_running import as_on_device, runs
 
 import vkrt
 from vkrt.method import planned

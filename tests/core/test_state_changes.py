@@ -9,9 +9,17 @@ import pytest
 from core_alone import Error
 from core_alone import core as library
 from core_build import needs_build
+from core_runner import (
+    as_on_device,
+    as_told,
+    method_of,
+    opened,
+    run_once,
+    runs,
+    write_input,
+)
 from support import MODELS, same_bits
 from test_core_host_kernels import execution_of
-from test_running import as_on_device, as_told, opened, run_once, runs, set_input
 
 import vkrt
 from vkrt.compiled.file import read
@@ -49,20 +57,19 @@ def test_a_run_that_fails(name, tmp_path):
     core, out = library(), tmp_path / "net.vkx"
     vkrt.compile(MODELS / f"{name}.pte", out, weights="stream")
     inputs, expected = runs(out)
-    core.vkrt_method_of.restype = ctypes.c_void_p
     with opened(core, out) as bare:
         runner, check, error = bare
         for number, array in enumerate(as_on_device(inputs)):
-            check(set_input(core, bare, number, array))
+            check(write_input(core, bare, number, array))
         core.vkrt_fail_read_after(ctypes.c_uint64(1))
         # The thread reads ahead: one of the next runs needs what it could not read.
-        statuses = [core.vkrt_run_once(runner, None, None, error) for _ in range(8)]
+        statuses = [core.vkrt_run_once(runner, error) for _ in range(8)]
         core.vkrt_fail_read_after(ctypes.c_uint64(0))
         number = statuses.index(SYSTEM)
         assert statuses == [0] * number + [SYSTEM] + [STATE] * (7 - number)
         text = ctypes.cast(error, ctypes.POINTER(Error)).contents.text
         assert text.endswith(b"half changed; reset it")
-        check(core.vkrt_reset_method(ctypes.c_void_p(core.vkrt_method_of(runner)), error))
+        check(core.vkrt_reset_method(method_of(core, bare), error))
         for outputs in expected:
             found = run_once(core, bare, as_on_device(inputs), as_on_device(outputs))
             same_bits(as_told(found, outputs), outputs)

@@ -5,26 +5,21 @@ from __future__ import annotations
 
 import re
 import struct
-import sys
 from pathlib import Path
 
 import pytest
-from hostile_device import environment_of
-from support import run_python
-
-sys.path.append(str(Path(__file__).parent.parent / "vk"))
-
-from vk_bench import (
+from core_bench import (
     COMPUTE_BARRIER,
     COMPUTE_TO_TRANSFER,
     TRANSFER_TO_COMPUTE,
     Bench,
+    Lost,
+    opened_bench,
 )
-from vk_shaders import LINEAR
-
-import vkrt
-from vkrt.vk.command import Fence
-from vkrt.vk.device import Device
+from core_build import needs_build
+from core_shaders import LINEAR
+from hostile_device import environment_of
+from support import run_python
 
 COUNT = 1024
 NBYTES = 4 * COUNT
@@ -63,7 +58,7 @@ def in_order(bench: Bench, barriers: list, waits: bool) -> None:
             commands.record_copy(a, 0, result, 0, NBYTES)
             commands.device_to_host()
         commands.end()
-        fence = bench.own(Fence(bench.device))
+        fence = bench.new_fence()
         commands.submit(fence)
         if waits or number == 3:
             assert fence.wait(60)
@@ -79,13 +74,14 @@ def report() -> None:
                             for n, barrier in enumerate(BARRIERS)]
                 print("case", flush=True)
                 try:
-                    with Device.open() as device, Bench(device) as bench:
+                    with opened_bench() as bench:
                         in_order(bench, barriers, waits)
-                except vkrt.DeviceLostError:
+                except Lost:
                     print("lost", flush=True)
 
 
 # Not marked `driver`: it is the layer that looks.
+@needs_build
 @pytest.mark.parametrize("profile", ["minimum", "mali"])
 def test_what_lacks_between_submissions_loses_the_device(profile, monkeypatch):
     monkeypatch.delenv("VKRT_VALIDATION", raising=False)

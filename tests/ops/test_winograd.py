@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from harness import check, make_case, normal
 from samples.convolution import convolution, sample
 from support import STORAGES
 
+from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
@@ -66,6 +68,29 @@ def test_results(storage, strip, anyway, monkeypatch, device):
             check(method.execute(case.inputs), case)
         finally:
             method.close()
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_of_a_tile(storage, anyway, device):
+    """Where an invocation has few registers it brings a row to and from the points."""
+    for row in LAYERS:
+        case = layer_case(*row)
+        results = []
+        for registers in (256, 64):
+            policy = policy_of(device.info)
+            with overridden(replace(policy, tuning=replace(policy.tuning, registers=registers))):
+                method = Method(case.graph, [Source.wrap(case.data)], device,
+                                options=LoadOptions(storage=storage, winograd="always"))
+            try:
+                steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
+                results.append((steps["winograd_input"].invocations,
+                                steps["winograd_output"].invocations))
+                check(method.execute(case.inputs), case)
+            finally:
+                method.close()
+        (inputs, outputs), by_rows = results
+        assert by_rows == (6 * inputs, 4 * outputs)
 
 
 def chain(layers: int = 3, sizes=(1, 32, 48, 48)):

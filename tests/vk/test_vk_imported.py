@@ -1,4 +1,4 @@
-"""Host memory read in place by the device, and timelines."""
+"""Host memory that is imported into the device."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import mmap
 
 import numpy as np
 import pytest
-from vk_bench import BUFFER_USAGE, Bench
-from vkrt.vk.timeline_semaphore import TimelineSemaphore
+from core_bench import BUFFER_USAGE
 
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
@@ -16,12 +15,6 @@ from vkrt.vk.imported import HostImport, import_alignment
 pytestmark = pytest.mark.driver
 
 PAGE = mmap.PAGESIZE
-
-
-@pytest.fixture
-def bench(device):
-    with Bench(device) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -37,22 +30,11 @@ def mapping(tmp_path, device):
     return np.frombuffer(mapped, np.uint8), content
 
 
-def test_a_read_only_mapping_is_read_in_place(device, bench, mapping):
-    array, content = mapping
-    with HostImport(device, array.ctypes.data, array.size, BUFFER_USAGE, array) as imported:
-        assert imported.size == imported.buffer.size == 4 * PAGE
-        assert imported.buffer.bound and imported.buffer.block is None
-        result = bench.host_buffer(bytes(2 * PAGE))
-        commands = bench.begin()
-        commands.record_copy(imported.buffer, PAGE, result, 0, 2 * PAGE)
-        bench.finish(commands)
-        assert result.block.read(0, 2 * PAGE) == content[PAGE:3 * PAGE].tobytes()
-
-
 def test_an_import_is_no_device_memory_and_leaves_nothing(device, mapping):
     array, _ = mapping
     before = live_objects()
     imported = HostImport(device, array.ctypes.data + PAGE, PAGE, BUFFER_USAGE)
+    assert imported.size == imported.buffer.size == PAGE
     assert live_objects()["import"] == before["import"] + 1
     assert live_objects()["block"] == before["block"]
     imported.close()
@@ -78,15 +60,3 @@ def test_an_import_keeps_a_closed_device(mapping):
     assert live_objects()["device"] == before["device"] + 1
     imported.close()
     assert live_objects() == before
-
-
-def test_timeline(device):
-    timeline = TimelineSemaphore(device)
-    assert timeline.value == 0
-    assert timeline.wait(0, 0)
-    assert not timeline.wait(1, 0.001)
-    timeline.close()
-    timeline.close()
-    with pytest.raises(ValueError, match="closed"):
-        timeline.wait(0)
-

@@ -1,18 +1,15 @@
-"""Blocks, buffers, images: exact bytes, the account of them, and running out."""
+"""Blocks: exact bytes, the account of them, and running out."""
 
 from __future__ import annotations
 
 import pytest
-from vk_bench import BUFFER_USAGE, DEVICE, IMAGE_USAGE, READBACK, RGBA32F, STAGING, Bench
+from core_bench import ANY_TYPE, DEVICE, READBACK, STAGING
 
 from vkrt.errors import DeviceMemoryError, VulkanError
 from vkrt.vk import live_objects
 from vkrt.vk.memory import Allocator, Block, fail_allocation_after, trim
-from vkrt.vk.resource import Buffer, BufferView, Image, buffer_requirements, image_requirements
 
 pytestmark = pytest.mark.driver
-
-ANY_TYPE = 0xFFFFFFFF
 
 
 @pytest.fixture
@@ -116,72 +113,6 @@ def test_real_exhaustion(device, allocator):
         allocator.allocate(1 << 46, 16, ANY_TYPE, DEVICE)
     assert failure.value.asked == 1 << 46
     assert allocator.statistics()["block_bytes"] == 0
-    assert live_objects() == before
-
-
-def test_buffers_share_a_block(device, allocator):
-    size, alignment, types = buffer_requirements(device, 1000, BUFFER_USAGE)
-    step = -(-size // alignment) * alignment
-    buffers = [Buffer(device, 1000, BUFFER_USAGE) for _ in range(3)]
-    assert {b.requirements for b in buffers} == {(size, alignment, types)}
-    with allocator.allocate(2 * step + size, alignment, types, READBACK) as block:
-        for i, buffer in enumerate(buffers):
-            assert buffer.block is None
-            buffer.bind(block, i * step)
-            assert buffer.block is block and buffer.offset == i * step
-        with pytest.raises(ValueError, match="bound already"):
-            buffers[0].bind(block, 0)
-        with Bench(device) as bench:
-            commands = bench.begin()
-            for i, buffer in enumerate(buffers):
-                commands.record_fill(buffer, 0, 1000, i + 1)
-            bench.finish(commands)
-        for i in range(3):
-            assert block.read(i * step, 1000) == bytes([i + 1, 0, 0, 0]) * 250
-        for buffer in buffers:
-            buffer.close()
-
-
-def test_places_that_do_not_fit(device, allocator):
-    buffer = Buffer(device, 1000, BUFFER_USAGE)
-    size, alignment, types = buffer.requirements
-    with allocator.allocate(size + alignment, alignment, types, DEVICE) as block:
-        for offset in (1, alignment + 1, 2 * alignment, 1 << 40):
-            with pytest.raises(ValueError, match=f"at {offset} of a block"):
-                buffer.bind(block, offset)
-        with pytest.raises(ValueError, match="not bound"):
-            BufferView(buffer, RGBA32F, 0, 64)
-    with pytest.raises(ValueError, match="block is closed"):
-        buffer.bind(block, 0)
-    buffer.close()
-    with pytest.raises(ValueError, match="closed"):
-        buffer.bind(block, 0)
-    with pytest.raises(ValueError, match="at least one byte"):
-        Buffer(device, 0, BUFFER_USAGE)
-
-
-def test_image_requirements_hold_its_texels(device, allocator):
-    for extent in ((1, 1, 1), (5, 3, 2), (56, 56, 16)):
-        size, alignment, types = image_requirements(device, extent, RGBA32F, IMAGE_USAGE)
-        assert size >= extent[0] * extent[1] * extent[2] * 16
-        image = Image(device, extent, RGBA32F, IMAGE_USAGE)
-        assert image.requirements == (size, alignment, types)
-        with allocator.allocate(size, alignment, types, DEVICE) as block:
-            image.bind(block, 0)
-            assert image.extent == extent and image.block is block
-            assert allocator.statistics()["block_bytes"] == size
-            image.close()
-
-
-def test_image_without_texels(device):
-    with pytest.raises(ValueError, match="texels"):
-        Image(device, (4, 0, 4), RGBA32F, IMAGE_USAGE)
-
-
-def test_planning_keeps_nothing(device):
-    before = live_objects()
-    buffer_requirements(device, 123, BUFFER_USAGE)
-    image_requirements(device, (4, 4, 4), RGBA32F, IMAGE_USAGE)
     assert live_objects() == before
 
 

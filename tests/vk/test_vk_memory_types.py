@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+from ctypes import byref
+
 import pytest
-from vk_bench import DEVICE, READBACK, STAGING
+from core_alone import core
+from core_bench import ANY_TYPE, DEVICE, READBACK, STAGING
+from core_build import needs_build
 
 from vkrt.errors import DeviceMemoryError
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator
-from vkrt.vk.memory_types import (
-    ANY_TYPE,
-    hidden_types,
-    reads_slowly,
-    shares_memory,
-    suitable_types,
-)
+from vkrt.vk.memory_types import PROPERTIES
 from vkrt.vk.pretence import pretend
 
 LOCAL, VISIBLE, COHERENT, CACHED = "device_local", "host_visible", "host_coherent", "host_cached"
@@ -37,38 +36,65 @@ PHONE = ((0, (LOCAL, VISIBLE, COHERENT)), (0, (LOCAL, VISIBLE, CACHED)),
          (0, (LOCAL, "lazily_allocated")), (0, (LOCAL, VISIBLE, CACHED, "protected")))
 
 
+class Memory(ctypes.Structure):
+    """A VkPhysicalDeviceMemoryProperties without heaps."""
+
+    _fields_ = [("count", ctypes.c_uint32), ("types", ctypes.c_uint32 * 2 * 32),
+                ("heaps", ctypes.c_uint64 * 33)]
+
+
+def memory_of(types):
+    memory = Memory(len(types))
+    flags = {name: flag for flag, name in PROPERTIES}
+    for number, (heap, names) in enumerate(types):
+        memory.types[number][:] = sum(flags[name] for name in names), heap
+    return byref(memory)
+
+
+def suitable_types(types, type_bits, purpose, unified):
+    """Indices of the memory types that a block may lie in, the best first."""
+    found = (ctypes.c_int * 32)()
+    number = core().vkrt_suitable_types(memory_of(types), ctypes.c_uint32(type_bits), purpose,
+                                        unified, found)
+    return list(found[:number])
+
+
+@needs_build
 @pytest.mark.parametrize(("types", "unified", "purpose", "expected"), [
-    (CPU, True, "device", [0]), (CPU, True, "staging", [0]), (CPU, True, "readback", [0]),
-    (CARD, False, "device", [0, 2, 1, 3]), (CARD, False, "staging", [1, 2, 3]),
-    (CARD, False, "readback", [3, 1, 2]),
-    (AMD, False, "device", [0, 2, 1, 3]), (AMD, False, "readback", [3, 1, 2]),
+    (CPU, True, DEVICE, [0]), (CPU, True, STAGING, [0]), (CPU, True, READBACK, [0]),
+    (CARD, False, DEVICE, [0, 2, 1, 3]), (CARD, False, STAGING, [1, 2, 3]),
+    (CARD, False, READBACK, [3, 1, 2]),
+    (AMD, False, DEVICE, [0, 2, 1, 3]), (AMD, False, READBACK, [3, 1, 2]),
     # What the host writes in place has to be visible wherever it comes to lie.
-    (APU, True, "device", [2, 3, 1]), (APU, True, "readback", [3, 1, 2]),
-    (PI, True, "device", [0]), (PI, True, "readback", [0]),
-    (PHONE, True, "device", [1, 0]), (PHONE, True, "readback", [1, 0]),
-    (PHONE, True, "staging", [0])])
+    (APU, True, DEVICE, [2, 3, 1]), (APU, True, READBACK, [3, 1, 2]),
+    (PI, True, DEVICE, [0]), (PI, True, READBACK, [0]),
+    (PHONE, True, DEVICE, [1, 0]), (PHONE, True, READBACK, [1, 0]),
+    (PHONE, True, STAGING, [0])])
 def test_the_best_comes_first(types, unified, purpose, expected):
     assert suitable_types(types, ANY_TYPE, purpose, unified) == expected
 
 
+@needs_build
 def test_only_types_of_the_bits():
-    assert suitable_types(CARD, 0b1010, "device", False) == [1, 3]
-    assert suitable_types(CARD, 0, "device", False) == []
+    assert suitable_types(CARD, 0b1010, DEVICE, False) == [1, 3]
+    assert suitable_types(CARD, 0, DEVICE, False) == []
     # An image that the host does not see may lie where the host sees nothing.
-    assert suitable_types(APU, 0b0001, "device", True) == [0]
+    assert suitable_types(APU, 0b0001, DEVICE, True) == [0]
 
 
+@needs_build
 @pytest.mark.parametrize(("types", "hidden"), [(CPU, 0), (CARD, 0b1), (PHONE, 0b100)])
 def test_types_that_the_host_does_not_see(types, hidden):
-    assert hidden_types(types) == hidden
+    assert core().vkrt_hidden_types(memory_of(types)) == hidden
 
 
+@needs_build
 @pytest.mark.parametrize(("types", "shares", "slowly"), [
     (CPU, True, False), (APU, True, True), (PI, True, False), (PHONE, True, False),
     (CARD[:2], False, False)])
 def test_devices_that_share_the_host_s_memory(types, shares, slowly):
-    assert shares_memory(types) is shares
-    assert not shares or reads_slowly(types) is slowly
+    assert bool(core().vkrt_shares_memory(memory_of(types))) is shares
+    assert not shares or bool(core().vkrt_reads_slowly(memory_of(types))) is slowly
 
 
 @pytest.mark.driver

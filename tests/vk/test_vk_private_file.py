@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 import subprocess
 import tempfile
 
 import pytest
 
 from vkrt.replaceable import is_replaceable
-from vkrt.vk import cache_data, cache_file, private_file, verdict_file
+from vkrt.vk import private_file
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -146,17 +145,3 @@ def test_what_was_not_finished_goes(folder):
         (folder / name).write_bytes(b"half")
     assert private_file.put(folder / "a", b"whole")
     assert sorted(path.name for path in folder.iterdir()) == sorted([*stay, "a"])
-
-
-def test_all_caches_are_private(folder, monkeypatch):
-    """Compiled pipelines and verdicts on drivers are read and written so."""
-    identity = cache_file.Identity(1, 2, 3, bytes(16))
-    data = struct.pack("<IIII16s", 32, 1, 1, 2, bytes(16)) + b"pipelines"
-    pipelines, verdict, key = str(folder / "a"), str(folder / "b"), bytes(32)
-    for mode, good in ((0o600, True), (0o666, False)):
-        assert cache_file.write(pipelines, identity, data)
-        assert verdict_file.write(verdict, key, True)
-        for path in (pipelines, verdict):
-            os.chmod(path, mode)
-        assert cache_data.read(pipelines, identity) == (data if good else b"")
-        assert verdict_file.read(verdict, key) is (True if good else None)

@@ -13,10 +13,11 @@ from vkrt.capi.compiled_handles cimport (
 from vkrt.capi.compiled_info cimport (
     fill_input_info, fill_output_info, input_count, output_count, put_text,
 )
-from vkrt.capi.compiled_log cimport say_method, send_log
+from vkrt.capi.compiled_log cimport say_method, say_part, send_log
 from vkrt.capi.compiled_options cimport take_host_device, take_options
 from vkrt.capi.compiled_run cimport run_tensors
 from vkrt.capi.compiled_requirements cimport required_features
+from vkrt.capi.compiled_submit cimport forget_buffers, submit_buffers, wait_for_buffers
 from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.saved_state cimport load_state, save_state
 from vkrt.capi.table cimport (
@@ -25,7 +26,7 @@ from vkrt.capi.table cimport (
     vkrt_tensor, vkrt_tensor_info,
 )
 from vkrt.core.error cimport (
-    VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, Error,
+    VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, Error,
 )
 from vkrt.core.file cimport File, close_file, open_file, open_file_part, use_memory
 from vkrt.core.loaded_program cimport (
@@ -68,6 +69,7 @@ cdef int load_from(vkrt_failure* failure, File* file, const vkrt_options* option
     if code != VKRT_OK:
         close_file(file)
         return code
+    taken.on_method_part = say_part
     if options.progress != NULL:
         taken.on_part, taken.data = on_part, <void*>options
     if open_loaded(file, &taken, &loaded, &error):
@@ -171,10 +173,13 @@ cdef int hold_method(vkrt_failure* failure, vkrt_program program, const char* na
 cdef int hold_loaded(vkrt_failure* failure, vkrt_program program, const char* name,
                      ProgramMethod** method) noexcept nogil:
     """The same of a method that is loaded now, if it is not yet."""
+    cdef LoadOptions options
     cdef Error error
     cdef int code = hold_method(failure, program, name, method)
     if code == VKRT_OK and not atomic_read(&method[0].is_loaded):
-        if need_method(method[0], NULL, &error):
+        memset(&options, 0, sizeof(options))
+        options.on_method_part = say_part
+        if need_method(method[0], &options, &error):
             code = failed(failure, &error)
             release_program(<size_t>program)
         else:
@@ -234,27 +239,32 @@ cdef int cancel(vkrt_failure* failure, vkrt_program program, const char* name) n
     return VKRT_OK
 
 
-# Runs on buffers of the host's own device: the core has none of these yet.
+# Runs on buffers of the host's own device
 
 cdef int submit(vkrt_failure* failure, vkrt_program program, const char* name, vkrt_state state,
                 const vkrt_submission* submission, uint64_t* copied) noexcept nogil:
-    cdef int code = release_buffers(failure, program)
-    if code != VKRT_OK:
-        return code
-    return refuse(failure, VKRT_ERROR_UNSUPPORTED, b"a compiled program does not run on buffers of "
-                  b"the host's own device yet: pass memory (vkrt_run), or load the .pte file")
+    cdef ProgramMethod* method
+    cdef int code = hold_loaded(failure, program, name, &method)
+    if code == VKRT_OK:
+        code = submit_buffers(failure, method, <size_t>state, submission, copied)
+        release_program(<size_t>program)
+    return code
 
 
 cdef int wait(vkrt_failure* failure, vkrt_program program, const char* name) noexcept nogil:
-    """Nothing was submitted."""
-    return release_buffers(failure, program)
+    cdef ProgramMethod* method
+    cdef int code = hold_method(failure, program, name, &method)
+    if code == VKRT_OK:
+        code = wait_for_buffers(failure, method)
+        release_program(<size_t>program)
+    return code
 
 
 cdef int release_buffers(vkrt_failure* failure, vkrt_program program) noexcept nogil:
-    """There are none to forget."""
     cdef LoadedProgram* loaded
     cdef int code = hold_program(failure, <size_t>program, &loaded)
     if code == VKRT_OK:
+        code = forget_buffers(failure, loaded)
         release_program(<size_t>program)
     return code
 

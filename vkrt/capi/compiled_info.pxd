@@ -44,6 +44,8 @@ cdef extern int fill_output_info "vkrt_fill_output_info"(
 # Texts for messages, cut to what there is room for; each returns `text`.
 cdef extern const char* name_input "vkrt_name_input"(
     const ProgramMethod* method, int64_t number, char* text, size_t size) noexcept nogil
+cdef extern const char* name_output "vkrt_name_output"(
+    const ProgramMethod* method, int64_t number, char* text, size_t size) noexcept nogil
 cdef extern const char* describe_value "vkrt_describe_value"(
     const Value* value, char* text, size_t size) noexcept nogil
 cdef extern const char* describe_inputs "vkrt_describe_inputs"(

@@ -238,6 +238,12 @@ cdef const char* name_input(const ProgramMethod* method, int64_t number, char* t
     return text
 
 
+cdef const char* name_output(const ProgramMethod* method, int64_t number, char* text,
+                             size_t size) noexcept nogil:
+    put_name(method, output_names(method), b"output", number, text, size)
+    return text
+
+
 cdef void describe_number(const Value* value, char* text, size_t size) noexcept nogil:
     """An input that is no tensor takes one value alone."""
     cdef const char* dtype = kind_name(value)

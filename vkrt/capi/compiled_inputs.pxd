@@ -4,9 +4,16 @@ that they are at."""
 
 from libc.stdint cimport int64_t
 
+from vkrt.capi.compiled_info cimport Value
 from vkrt.capi.table cimport vkrt_failure, vkrt_tensor
 from vkrt.core.loaded_program cimport ProgramMethod
 from vkrt.core.records cimport Records
+
+
+cdef enum:
+    # Room for texts in messages: what an input is called, and its sizes
+    LABEL_BYTES = 140
+    SIZES_BYTES = 400
 
 
 # A call in progress
@@ -23,5 +30,17 @@ cdef struct Call:
 
 # Compares all inputs of a call with what the method takes.
 cdef extern int check_inputs "vkrt_check_inputs"(const Call* call) noexcept nogil
+# Whether there are as many as the method takes
+cdef extern int check_input_count "vkrt_check_input_count"(const Call* call) noexcept nogil
 # Finds the shape of checked inputs, which `call.shape` becomes.
 cdef extern int find_shape "vkrt_find_shape"(Call* call) noexcept nogil
+
+# For messages: "input 0 'name'"
+cdef extern const char* label_of "vkrt_label_of"(
+    const Call* call, size_t number, char* text) noexcept nogil
+# Sizes as "[1,2]"; how many bytes were wanted, or all that there are.
+cdef extern size_t put_sizes "vkrt_put_sizes"(
+    const int64_t* sizes, int64_t rank, char* text, size_t size) noexcept nogil
+# Which dimension of a tensor of the right rank does not fit; nothing where all do.
+cdef extern const char* wrong_dimension "vkrt_wrong_dimension"(
+    const Value* value, const int64_t* sizes, char* text, size_t size) noexcept nogil

@@ -6,7 +6,7 @@ from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
 from vkrt.capi.compiled_info cimport (
-    Value, bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count,
+    bound_of, describe_inputs, describe_value, dtype_name, dtype_of, input_count,
     input_value, is_dynamic, name_input,
 )
 from vkrt.capi.failure cimport refuse
@@ -21,8 +21,6 @@ from vkrt.core.records cimport (
 )
 
 cdef enum:
-    LABEL_BYTES = 140
-    SIZES_BYTES = 400
     TEXT_BYTES = 1200
 
 
@@ -36,7 +34,6 @@ cdef struct Given:
 # Texts
 
 cdef size_t put_sizes(const int64_t* sizes, int64_t rank, char* text, size_t size) noexcept nogil:
-    """Sizes as "[1,2]"; how many bytes were wanted, or all that there are."""
     cdef size_t used = snprintf(text, size, b"[")
     cdef int64_t i
     for i in range(rank):
@@ -55,21 +52,20 @@ cdef const char* label_of(const Call* call, size_t number, char* text) noexcept 
     return text
 
 
-cdef const char* wrong_dimension(const Value* value, const Given* given, char* text,
+cdef const char* wrong_dimension(const Value* value, const int64_t* sizes, char* text,
                                  size_t size) noexcept nogil:
-    """Which dimension does not fit; nothing where all do."""
     cdef int64_t dim, bound
     text[0] = 0
     for dim in range(value.rank):
         bound = bound_of(value, dim)
         if is_dynamic(value, dim):
-            if not 1 <= given.sizes[dim] <= bound:
+            if not 1 <= sizes[dim] <= bound:
                 snprintf(text, size, b"; dimension %lld has to be 1 to %lld, not %lld",
-                         <long long>dim, <long long>bound, <long long>given.sizes[dim])
+                         <long long>dim, <long long>bound, <long long>sizes[dim])
                 return text
-        elif given.sizes[dim] != bound:
+        elif sizes[dim] != bound:
             snprintf(text, size, b"; dimension %lld has to be %lld, not %lld", <long long>dim,
-                     <long long>bound, <long long>given.sizes[dim])
+                     <long long>bound, <long long>sizes[dim])
             return text
     return text
 
@@ -221,7 +217,7 @@ cdef int check_input(const Call* call, size_t number) noexcept nogil:
         return status
     wrong[0] = 0
     if given.dtype == value.dtype and given.rank == value.rank:
-        if wrong_dimension(&value, &given, wrong, sizeof(wrong))[0] == 0:
+        if wrong_dimension(&value, given.sizes, wrong, sizeof(wrong))[0] == 0:
             return VKRT_OK
     put_sizes(given.sizes, given.rank, sizes, sizeof(sizes))
     return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, got %s%s%s",
@@ -229,17 +225,22 @@ cdef int check_input(const Call* call, size_t number) noexcept nogil:
                   dtype_name(given.dtype), sizes, wrong)
 
 
-cdef int check_inputs(const Call* call) noexcept nogil:
-    cdef const Records* records = call.records
+cdef int check_input_count(const Call* call) noexcept nogil:
     cdef char[TEXT_BYTES] text
+    if call.input_count == <size_t>input_count(call.method):
+        return VKRT_OK
+    return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': expected %lld inputs (%s), got "
+                  b"%zu", <int>min(call.method.name.count, <int64_t>100),
+                  call.records.texts + call.method.name.first,
+                  <long long>input_count(call.method),
+                  describe_inputs(call.method, text, sizeof(text)), call.input_count)
+
+
+cdef int check_inputs(const Call* call) noexcept nogil:
     cdef size_t number
-    cdef int status
-    if call.input_count != <size_t>input_count(call.method):
-        return refuse(call.failure, VKRT_ERROR_INPUT, b"method '%.*s': expected %lld inputs (%s), "
-                      b"got %zu", <int>min(call.method.name.count, <int64_t>100),
-                      records.texts + call.method.name.first,
-                      <long long>input_count(call.method),
-                      describe_inputs(call.method, text, sizeof(text)), call.input_count)
+    cdef int status = check_input_count(call)
+    if status != VKRT_OK:
+        return status
     for number in range(call.input_count):
         status = check_input(call, number)
         if status != VKRT_OK:

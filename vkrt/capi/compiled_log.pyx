@@ -3,7 +3,10 @@
 from libc.stdint cimport int64_t
 from libc.stdio cimport fprintf, snprintf, stderr
 from libc.stdlib cimport atoi, getenv
+from libc.string cimport strcmp
 
+from vkrt.core.allocator cimport Statistics, read_statistics
+from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.loaded_program cimport executable_of
 from vkrt.core.records cimport ExecutableRow, MemoryFiguresRow, Records
 from vkrt.core.threads cimport (
@@ -80,3 +83,22 @@ cdef void say_method(const ProgramMethod* method) noexcept nogil:
         say_bytes(b"host", figures.host_bytes)
     say_bytes(b"staging", figures.staging_bytes)
     say_bytes(b"peak", figures.peak_bytes)
+
+
+cdef const char* phase_after(const char* part) noexcept nogil:
+    """What a load comes to behind a part of it, as `vkrt.method.loaded` calls that."""
+    if strcmp(part, b"pipelines") == 0:
+        return b"graph built"
+    return b"after prepack" if strcmp(part, b"weights") == 0 else b"before execute"
+
+
+cdef void say_part(LoadedProgram* program, const char* part) noexcept nogil:
+    cdef Statistics statistics
+    cdef char[GROUPED] nbytes
+    cdef char[120] line
+    if not hears(2):
+        return
+    read_statistics(&program.session.allocator, &statistics)
+    snprintf(line, sizeof(line), b"%s: %s bytes on the device", phase_after(part),
+             grouped(statistics.block_bytes, nbytes))
+    say(2, line)

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """A run of a compiled program's method on tensors of the caller's."""
 
+from vkrt.capi.compiled_info cimport Value
+from vkrt.capi.compiled_inputs cimport Call
 from vkrt.capi.table cimport vkrt_failure, vkrt_tensor
 from vkrt.core.loaded_program cimport ProgramMethod
 
@@ -9,3 +11,7 @@ from vkrt.core.loaded_program cimport ProgramMethod
 cdef extern int run_tensors "vkrt_run_tensors"(
     vkrt_failure* failure, ProgramMethod* method, size_t state, const vkrt_tensor* inputs,
     size_t input_count, vkrt_tensor* outputs, size_t output_count) noexcept nogil
+# Whether there are as many outputs as the method has
+cdef extern int check_output_count "vkrt_check_output_count"(const Call* call) noexcept nogil
+# An output at the shape of the call
+cdef extern Value output_at "vkrt_output_value_at"(const Call* call, size_t number) noexcept nogil

@@ -8,9 +8,9 @@ from libc.string cimport memcpy
 
 from vkrt.capi.compiled_handles cimport find_state
 from vkrt.capi.compiled_info cimport (
-    Value, describe_outputs, dtype_name, input_value, output_count, value_of,
+    describe_outputs, dtype_name, input_value, output_count, value_of,
 )
-from vkrt.capi.compiled_inputs cimport Call, check_inputs, find_shape
+from vkrt.capi.compiled_inputs cimport check_inputs, find_shape
 from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK
 from vkrt.core.check cimport product_of
@@ -42,7 +42,6 @@ cdef const Rows* outputs_at(const Call* call) noexcept nogil:
 
 
 cdef Value output_at(const Call* call, size_t number) noexcept nogil:
-    """An output at the shape of the call."""
     return value_of(call.records, call.records.any + outputs_at(call).first + number)
 
 

@@ -100,8 +100,8 @@ VKRT_API const char *vkrt_last_error_text(void);
 VKRT_API const char *vkrt_code_name(int code);
 
 /* What vkrt says about its decisions, a line at a time. Level 1: devices and memory plans, 2: the
- * phases of loads, 3: nodes, 4: dispatches; 0 is silence. Of compiled programs level 1 is all. Any thread may call back, and must not
- * call vkrt from there. */
+ * phases of loads, 3: nodes, 4: dispatches; 0 is silence. Compiled programs have nothing to say beyond
+ * level 2. Any thread may call back, and must not call vkrt from there. */
 typedef void (*vkrt_log)(int level, const char *line, void *data);
 VKRT_API int vkrt_set_log(int level, vkrt_log callback, void *data);
 
@@ -282,8 +282,6 @@ VKRT_API int vkrt_run(vkrt_program program, const char *method, vkrt_state state
 VKRT_API int vkrt_cancel(vkrt_program program, const char *method);
 
 /* ---- Runs on buffers of the host's own device ---- */
-
-/* Not yet for compiled programs: `vkrt_submit` is VKRT_ERROR_UNSUPPORTED. */
 
 /* A part of a VkBuffer on `vkrt_options.host_device`, which holds an input or an output: contiguous
  * elements of the declared dtype, which may not have 64 bits. The buffer is used by the queue's

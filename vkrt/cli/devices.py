@@ -6,7 +6,7 @@ import argparse
 
 from vkrt.cli import common
 from vkrt.dataclass import asdict
-from vkrt.vk.device import devices
+from vkrt.vk.device import devices, no_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,5 +24,6 @@ def execute(options: argparse.Namespace) -> int:
         for heap in device.heaps:
             kind = "device-local" if heap["device_local"] else "host"
             lines.append(f"   {heap['size'] / 2**30:.2f} GiB {kind}")
-    common.show(options, [asdict(d) for d in found], "\n".join(lines) or "no Vulkan device")
+    common.show(options, [asdict(d) for d in found], "\n".join(lines) or
+                f"no Vulkan device that vkrt can use: {no_device()}")
     return 0

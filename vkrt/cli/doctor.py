@@ -16,6 +16,7 @@ from vkrt.dataclass import asdict
 from vkrt.device.policy import target_of
 from vkrt.device.rows import Profile, profile_of
 from vkrt.errors import VkrtError
+from vkrt.memory.source import Source
 from vkrt.runtime.map_trial import reads_files
 from vkrt.runtime.refusals import refused_by
 from vkrt.version import __version__
@@ -119,8 +120,10 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
     elif lost:
         mapped = "not tried"
     else:
-        mapped = ("yes" if reads_files(device)
+        source = Source.open(__file__)  # whatever there is of a page
+        mapped = ("yes" if reads_files(device, source)
                   else "no: a trial did not show that the driver reads the pages of files")
+        source.close()
     return {"map": mapped,
             "direct": "yes" if device.unified else "no: the host does not see the device's memory",
             "staged": "yes",

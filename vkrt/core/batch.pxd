@@ -18,6 +18,7 @@ cdef struct SemaphoreList:
     uint64_t* values
     VkFlags* stages
     bint has_timeline
+    bint has_binary
 
 
 # Room for so many, each of which `put_semaphore` puts there

@@ -35,6 +35,7 @@ cdef int put_semaphore(const Device* device, SemaphoreList* semaphores, uint32_t
     semaphores.handles[index] = handle
     semaphores.stages[index] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
     if value == NULL:
+        semaphores.has_binary = True
         return VKRT_OK
     semaphores.values[index] = value[0]
     semaphores.has_timeline = True

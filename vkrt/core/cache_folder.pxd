@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""vkrt's folder among the user's caches, as `vkrt.vk.cache_file` has it."""
+"""vkrt's folder among the user's caches: below XDG_CACHE_HOME, or HOME's .cache."""
 
 
 # The path of a file there, in memory that the caller frees; NULL where there is no such folder, or

@@ -1,15 +1,18 @@
 # cython: language_level=3
 
+from libc.stdint cimport uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport strtol
 from libc.string cimport memset, strcmp, strlen
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_LOADER, VKRT_OK, fail
 from vkrt.core.instance cimport say_no_driver
-from vkrt.core.physical cimport MAX_DEVICES, free_physical, read_physical, usable_devices
+from vkrt.core.physical cimport (
+    MAX_DEVICES, check_version, free_physical, read_physical, usable_devices,
+)
 from vkrt.core.vulkan cimport (
     VK_PHYSICAL_DEVICE_TYPE_CPU, VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
-    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,
+    VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU, VK_SUCCESS,
 )
 
 cdef enum:
@@ -69,14 +72,30 @@ cdef int number_in(const char* name, int* number, Error* error) noexcept nogil:
     return fail(error, VKRT_ERROR_INPUT, b"device '%.100s': expected a number after the #", name)
 
 
+cdef const char* say_no_device(const Instance* instance, char* text, size_t size) noexcept nogil:
+    cdef VkPhysicalDevice[MAX_DEVICES] handles
+    cdef Physical physical
+    cdef Error error
+    cdef uint32_t count = MAX_DEVICES
+    cdef uint32_t i
+    if instance.vk.vkEnumeratePhysicalDevices(instance.handle, &count, handles) != VK_SUCCESS:
+        count = 0
+    for i in range(count):
+        instance.vk.vkGetPhysicalDeviceProperties(handles[i], &physical.properties.properties)
+        if check_version(&physical, &error):
+            snprintf(text, size, b"%s", <char*>error.text)
+            return text
+    return say_no_driver(text, size)
+
+
 cdef int list_devices(Instance* instance, VkPhysicalDevice* found, int* count,
                       Error* error) noexcept nogil:
     cdef char[300] advice
     if usable_devices(instance, found, count, error):
         return error.status
     if count[0] == 0:
-        return fail(error, VKRT_ERROR_LOADER, b"there is no Vulkan device with a compute queue: "
-                    b"%s", say_no_driver(advice, sizeof(advice)))
+        return fail(error, VKRT_ERROR_LOADER, b"there is no Vulkan device that vkrt can use: %s",
+                    say_no_device(instance, advice, sizeof(advice)))
     return VKRT_OK
 
 

@@ -252,7 +252,7 @@ cdef char* host_address(const Handles* handles, const RangeRow* part) noexcept n
 
 cdef int need_host_address(const Handles* handles, const RangeRow* part,
                            Error* error) noexcept nogil:
-    """An error where the host does not see a range; a file can say that it reads one all the same."""
+    """An error where the host does not see a range that a file says it reads or writes."""
     if host_address(handles, part) != NULL:
         return VKRT_OK
     return fail(error, VKRT_ERROR_FORMAT, b"storage %d is read or written by the host, and lies in "

@@ -40,7 +40,7 @@ cdef extern int open_kernels "vkrt_open_kernels"(
     Error* error) noexcept nogil
 # The device must be done with the pipelines. May be called again.
 cdef extern void close_kernels "vkrt_close_kernels"(Kernels* kernels) noexcept nogil
-# The kernels of these rows, in their order; those that are not there are made. The caller frees
-# `found`, also where it failed.
+# The kernels of these rows, in their order; those that are not there are made, by several threads.
+# The caller frees `found`, also where it failed.
 cdef extern int get_kernels "vkrt_get_kernels"(
     Kernels* kernels, const Rows* rows, Kernel** found, Error* error) noexcept nogil

@@ -11,14 +11,23 @@ from vkrt.core.check cimport find_module
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.pipeline cimport (
     Constant, MAX_BINDINGS, MAX_CONSTANTS, ShaderModule, close_descriptor_layout, close_pipeline,
-    close_shader_module, make_descriptor_layout, make_pipeline, make_shader_module,
+    close_shader_module, make_descriptor_layout, make_shader_module,
+)
+from vkrt.core.pipeline_batch cimport (
+    PipelineBatch, add_to_batch, close_pipeline_batch, finish_batch, make_pipeline_batch,
+    start_batch, take_from_batch,
 )
 from vkrt.core.pruning cimport prune_module
 from vkrt.core.records cimport ModuleRow
+from vkrt.core.system cimport usable_cores
 from vkrt.core.vulkan cimport VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, VkDescriptorType
 
 cdef enum:
     PUSH_CONSTANT_BYTES = 128
+    # Modules that there are at once, and threads that make pipelines of them beside the one that
+    # loads the program
+    SIDE_BY_SIDE = 32
+    MAX_HELPERS = 3
 
 
 cdef int open_kernels(Kernels* kernels, Device* device, const Records* records, const char* data,
@@ -98,12 +107,13 @@ cdef int get_layout(Kernels* kernels, const ModuleRow* module, DescriptorLayout*
     return VKRT_OK
 
 
-cdef int make_kernel(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
-                     Error* error) noexcept nogil:
+cdef int add_recipe(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
+                    ShaderModule* module, PipelineBatch* batch, Error* error) noexcept nogil:
+    """What the pipeline of a kernel is made of; the module has to outlive the batch's work."""
     cdef const Records* records = kernels.records
     cdef const ModuleRow* row_of_module = find_module(records, &row.shader)
-    cdef ShaderModule module
     cdef Constant[MAX_CONSTANTS] constants
+    cdef size_t count = <size_t>row.constants.count
     cdef const uint32_t* words
     cdef uint32_t* pruned
     cdef size_t nbytes, pruned_bytes
@@ -121,54 +131,114 @@ cdef int make_kernel(Kernels* kernels, const KernelRow* row, MadeKernel* kernel,
         return error.status
     words, nbytes = <const uint32_t*>(kernels.data + row_of_module.offset), <size_t>(
         row_of_module.nbytes)
-    if prune_module(words, nbytes, constants, <size_t>row.constants.count, &pruned, &pruned_bytes,
-                    error):
+    if prune_module(words, nbytes, constants, count, &pruned, &pruned_bytes, error):
         return error.status
     if pruned != NULL:
         words, nbytes = pruned, pruned_bytes
-    status = make_shader_module(kernels.device, words, nbytes, &module, error)
-    if status == VKRT_OK:
-        status = make_pipeline(kernel.layout, &module, constants, <size_t>row.constants.count,
-                               &kernel.pipeline, error)
-        close_shader_module(&module)
+    status = make_shader_module(kernels.device, words, nbytes, module, error)
     free(pruned)
+    if status == VKRT_OK:
+        status = add_to_batch(batch, kernel.layout, module, constants, count, error)
     return status
 
 
-cdef int get_kernel(Kernels* kernels, const KernelRow* row, MadeKernel** found,
-                    Error* error) noexcept nogil:
-    cdef MadeKernel* kernel
-    cdef MadeKernel** room
+cdef MadeKernel* find_kernel(const Kernels* kernels, const KernelRow* row) noexcept nogil:
     cdef int64_t i
     for i in range(kernels.count):
         if is_same(kernels.records, kernels.items[i].row, row):
-            found[0] = kernels.items[i]
-            return VKRT_OK
-    room = <MadeKernel**>grown(kernels.items, kernels.count, sizeof(void*))
-    kernel = <MadeKernel*>calloc(1, sizeof(MadeKernel))
+            return kernels.items[i]
+    return NULL
+
+
+cdef int add_kernel(Kernels* kernels, const KernelRow* row, MadeKernel** made,
+                    Error* error) noexcept nogil:
+    """A kernel without a pipeline."""
+    cdef MadeKernel** room = <MadeKernel**>grown(kernels.items, kernels.count, sizeof(void*))
+    made[0] = <MadeKernel*>calloc(1, sizeof(MadeKernel))
     if room != NULL:
         kernels.items = room
-    if room == NULL or kernel == NULL:
-        free(kernel)
+    if room == NULL or made[0] == NULL:
+        free(made[0])
         return fail(error, VKRT_ERROR_MEMORY, b"a pipeline: the host is out of memory")
-    if make_kernel(kernels, row, kernel, error):
-        free(kernel)
-        return error.status
-    kernels.items[kernels.count] = kernel
+    made[0].row = row
+    kernels.items[kernels.count] = made[0]
     kernels.count += 1
-    found[0] = kernel
     return VKRT_OK
+
+
+cdef void drop_kernels(Kernels* kernels, int64_t count) noexcept nogil:
+    """Leaves the first ones alone."""
+    while kernels.count > count:
+        kernels.count -= 1
+        close_pipeline(&kernels.items[kernels.count].pipeline)
+        free(kernels.items[kernels.count])
+
+
+cdef int add_missing(Kernels* kernels, const Rows* rows, int64_t* next, ShaderModule* modules,
+                     PipelineBatch* batch, Error* error) noexcept nogil:
+    """Adds those from row `next` on that are not there, as many as go side by side."""
+    cdef const KernelRow* row
+    cdef MadeKernel* made = NULL
+    while next[0] < rows.count and batch.size < SIDE_BY_SIDE:
+        row = kernels.records.kernel + rows.first + next[0]
+        next[0] += 1
+        if find_kernel(kernels, row) == NULL and (
+                add_kernel(kernels, row, &made, error)
+                or add_recipe(kernels, row, made, modules + batch.size, batch, error)):
+            return error.status
+    return VKRT_OK
+
+
+cdef int make_batch(Kernels* kernels, int64_t first, PipelineBatch* batch,
+                    Error* error) noexcept nogil:
+    """The pipelines of the kernels from `first` on"""
+    cdef int i
+    start_batch(batch, min(usable_cores() - 1, MAX_HELPERS, batch.size - 1))
+    if finish_batch(batch, NULL, NULL, error):
+        return error.status
+    for i in range(batch.size):
+        if take_from_batch(batch, i, &kernels.items[first + i].pipeline, error):
+            return error.status
+    return VKRT_OK
+
+
+cdef int make_some(Kernels* kernels, const Rows* rows, int64_t* next,
+                   Error* error) noexcept nogil:
+    cdef ShaderModule[SIDE_BY_SIDE] modules
+    cdef PipelineBatch batch
+    cdef int64_t first = kernels.count
+    cdef int i
+    cdef int status
+    memset(modules, 0, sizeof(modules))
+    if make_pipeline_batch(kernels.device, SIDE_BY_SIDE, &batch, error):
+        return error.status
+    status = add_missing(kernels, rows, next, modules, &batch, error)
+    if status == VKRT_OK:
+        status = make_batch(kernels, first, &batch, error)
+    if status != VKRT_OK:
+        drop_kernels(kernels, first)
+    close_pipeline_batch(&batch)
+    for i in range(SIDE_BY_SIDE):
+        if modules[i].device != NULL:
+            close_shader_module(&modules[i])
+    return status
 
 
 cdef int get_kernels(Kernels* kernels, const Rows* rows, Kernel** found,
                      Error* error) noexcept nogil:
-    cdef MadeKernel* kernel = NULL
+    cdef const MadeKernel* kernel
+    cdef int64_t next = 0
     cdef int64_t i
     found[0] = <Kernel*>calloc(<size_t>rows.count + 1, sizeof(Kernel))
     if found[0] == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"kernels: the host is out of memory")
-    for i in range(rows.count):
-        if get_kernel(kernels, kernels.records.kernel + rows.first + i, &kernel, error):
+    while next < rows.count and find_kernel(
+            kernels, kernels.records.kernel + rows.first + next) != NULL:
+        next += 1
+    while next < rows.count:
+        if make_some(kernels, rows, &next, error):
             return error.status
+    for i in range(rows.count):
+        kernel = find_kernel(kernels, kernels.records.kernel + rows.first + i)
         found[0][i] = Kernel(kernel.pipeline.handle, kernel.layout)
     return VKRT_OK

@@ -4,8 +4,10 @@ asked for, and run by one thread at a time each."""
 
 from libc.stdint cimport int64_t, uint64_t
 
+from vkrt.core.batch cimport SemaphoreList
 from vkrt.core.error cimport Error
 from vkrt.core.execution cimport Execution
+from vkrt.core.external cimport ExternalBuffer
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
 from vkrt.core.method cimport Method, OnPart, Session
@@ -15,7 +17,7 @@ from vkrt.core.program_figures cimport ProgramFigures
 from vkrt.core.reader cimport ReaderOptions
 from vkrt.core.records cimport CompiledMethodRow, ConstantMethodRow, ExecutableRow, Text
 from vkrt.core.states cimport States
-from vkrt.core.threads cimport pthread_mutex_t
+from vkrt.core.threads cimport pthread_mutex_t, pthread_t
 
 
 # One value of what a method keeps from run to run; see `vkrt.core.method_state`
@@ -31,6 +33,37 @@ cdef struct MethodState:
     MethodState* next
 
 
+# A shape over a state and over buffers of the host's; see `vkrt.core.buffer_executions`
+cdef struct BufferExecution:
+    MethodState* state
+    int64_t shape
+    # Of inputs, then of outputs
+    ExternalBuffer* buffers
+    Execution execution
+    # Bytes that the device copies in every run
+    uint64_t copied
+    # Of the host's memory, an estimate
+    uint64_t nbytes
+    BufferExecution* next
+
+
+# A run that one call begins and another one waits for; see `vkrt.core.submitted_run`
+cdef struct SubmittedRun:
+    # NULL: nothing was submitted yet
+    Execution* execution
+    # The state, which may be closed once the run is over
+    MethodState* state
+    bint is_over
+    # Where the host has a part in the run: a thread, and what it waits for and signals
+    bint has_thread
+    pthread_t thread
+    SemaphoreList waits
+    SemaphoreList signals
+    # How it went
+    int status
+    Error error
+
+
 cdef struct ProgramMethod:
     LoadedProgram* program
     const Text* name
@@ -44,6 +77,9 @@ cdef struct ProgramMethod:
     Method method
     MethodState first
     MethodState* further
+    # Those that were run last come first.
+    BufferExecution* over_buffers
+    SubmittedRun submitted
     # The execution that a cancelled run has left the device at work on
     Execution* unfinished
     # Whether it runs, and whether that run is to end
@@ -71,6 +107,8 @@ cdef struct LoadOptions:
     ReaderOptions reading
     OnPart on_part  # NULL: nobody is told
     void* data
+    # Hears of the parts of each method's load, and may look at the program; NULL: nobody
+    void (*on_method_part)(LoadedProgram* program, const char* part) noexcept nogil
 
 
 # Loads a program from an open file, which becomes the program's also where this fails, and the
@@ -89,12 +127,23 @@ cdef extern int need_method "vkrt_need_method"(
 # The figures at this moment, and the most device memory that there was
 cdef extern uint64_t read_figures "vkrt_read_figures"(
     LoadedProgram* program, ProgramFigures* figures) noexcept nogil
-# Waits for the run that was cancelled, which may still use the method's memory.
+# Waits for the run that was submitted or cancelled, which may still use the method's memory.
 cdef extern int settle_run "vkrt_settle_run"(
     ProgramMethod* method, Error* error) noexcept nogil
 # Runs a method once, over a state and at a shape that are ready (`use_state`).
 cdef extern int run_loaded "vkrt_run_loaded"(
     ProgramMethod* method, MethodState* state, Error* error) noexcept nogil
+# Runs an execution of the method's, over a state. Semaphores may be NULL: as `run_execution`.
+cdef extern int run_over "vkrt_run_over"(
+    MethodState* state, Execution* execution, const SemaphoreList* waits,
+    const SemaphoreList* signals, Error* error) noexcept nogil
+# A run that fails in the middle of changing its state says so there.
+cdef extern void note_state "vkrt_note_state"(
+    MethodState* state, const Execution* execution, const Error* error) noexcept nogil
+# Whether the run that a thread of the method's is at is to end: a `Poll` of the method
+cdef extern int is_cancelled "vkrt_is_cancelled"(void* method) noexcept nogil
+# While it is one, `cancel_method` ends it: a run, or the wait for one.
+cdef extern void set_running "vkrt_set_running"(ProgramMethod* method, bint runs) noexcept nogil
 # Ends the run that another thread is at, if there is one.
 cdef extern void cancel_method "vkrt_cancel_method"(ProgramMethod* method) noexcept nogil
 # The executable that was loaded, or NULL

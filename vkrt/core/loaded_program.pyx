@@ -8,12 +8,13 @@ from vkrt.core.allocator cimport Statistics, read_statistics
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
-from vkrt.core.execution cimport is_at_work, settle_execution
+from vkrt.core.buffer_executions cimport drop_buffer_executions
+from vkrt.core.execution cimport is_at_work, run_execution, settle_execution
 from vkrt.core.file cimport check_unchanged, close_file, prefetch_pages, tail_of
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, refuse_kernels, run_method,
+    close_method, close_session, load_method, open_session, refuse_kernels,
 )
 from vkrt.core.method_state cimport close_state
 from vkrt.core.pipeline_file cimport save_pipelines
@@ -24,6 +25,8 @@ from vkrt.core.program_device cimport (
 from vkrt.core.program_figures cimport add_figures, kept_bytes, remove_figures
 from vkrt.core.reader cimport DEFAULT_WINDOW
 from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records
+from vkrt.core.state_changes cimport leaves_states
+from vkrt.core.submitted_run cimport finish_submitted
 from vkrt.core.targets cimport find_fitting
 from vkrt.core.threads cimport (
     atomic_change, atomic_read, atomic_write, pthread_mutex_destroy, pthread_mutex_init,
@@ -191,7 +194,11 @@ cdef int on_part(void* data, const char* part) noexcept nogil:
     """A part of a method's load is done. The first one is that of the pipelines."""
     cdef Loading* loading = <Loading*>data
     save_pipelines(&loading.program.device.pipelines, &loading.program.device.device)
-    if loading.options == NULL or loading.options.on_part == NULL:
+    if loading.options == NULL:
+        return 0
+    if loading.options.on_method_part != NULL:
+        loading.options.on_method_part(loading.program, part)
+    if loading.options.on_part == NULL:
         return 0
     return loading.options.on_part(loading.options.data, part)
 
@@ -251,7 +258,10 @@ cdef uint64_t read_figures(LoadedProgram* program, ProgramFigures* figures) noex
 # Runs
 
 cdef int settle_run(ProgramMethod* method, Error* error) noexcept nogil:
-    cdef Execution* execution = method.unfinished
+    cdef Execution* execution
+    # What went wrong in that one is for whoever waits for it.
+    finish_submitted(method, NULL, NULL, error)
+    execution = method.unfinished
     if execution == NULL:
         return VKRT_OK
     method.unfinished = NULL
@@ -262,22 +272,38 @@ cdef int is_cancelled(void* data) noexcept nogil:
     return atomic_read(&(<ProgramMethod*>data).phase) == CANCELLED
 
 
-cdef int run_loaded(ProgramMethod* method, MethodState* state, Error* error) noexcept nogil:
-    cdef Execution* execution = &state.executions[method.method.shape]
+cdef void set_running(ProgramMethod* method, bint runs) noexcept nogil:
+    atomic_write(&method.phase, RUNNING if runs else IDLE)
+
+
+cdef void note_state(MethodState* state, const Execution* execution,
+                     const Error* error) noexcept nogil:
+    if leaves_states(execution, error):
+        state.states.inconsistent = True
+
+
+cdef int run_over(MethodState* state, Execution* execution, const SemaphoreList* waits,
+                  const SemaphoreList* signals, Error* error) noexcept nogil:
+    cdef ProgramMethod* method = state.method
     cdef Host host
     cdef int status
     memset(&host, 0, sizeof(host))
     host.poll, host.poll_data = is_cancelled, method
-    atomic_write(&method.phase, RUNNING)
-    status = run_method(&method.method, state.states, &host, error)
-    atomic_write(&method.phase, IDLE)
+    set_running(method, True)
+    status = run_execution(execution, &host, waits, signals, error)
+    set_running(method, False)
     if status == VKRT_OK:
         return VKRT_OK
+    note_state(state, execution, error)
     if is_at_work(execution):
         method.unfinished = execution
     if status == VKRT_ERROR_CANCELLED:
         return fail(error, VKRT_ERROR_CANCELLED, b"the run was cancelled")
     return status
+
+
+cdef int run_loaded(ProgramMethod* method, MethodState* state, Error* error) noexcept nogil:
+    return run_over(state, &state.executions[method.method.shape], NULL, NULL, error)
 
 
 cdef void cancel_method(ProgramMethod* method) noexcept nogil:
@@ -290,6 +316,7 @@ cdef void close_program_method(ProgramMethod* method) noexcept nogil:
     cdef Error error
     if method.is_loaded:
         settle_run(method, &error)
+        drop_buffer_executions(method, NULL)
         while method.further != NULL:
             close_state(method.further)
         method.method.executions = method.first.executions

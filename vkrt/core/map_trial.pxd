@@ -4,8 +4,7 @@
 Drivers have been seen to import the pages of a read-only mapping without a word and to lose the
 device with the first submission that reads them. So a driver of which nothing is known copies the
 first pages of the program's file in a device of its own. The verdict is kept: "no" before the trial
-begins, so that a process that does not survive it is the last one to try. (`vkrt.runtime.map_trial`
-lets a kernel read them, which this does without.)
+begins, so that a process that does not survive it is the last one to try.
 """
 
 from vkrt.core.device cimport Device
@@ -15,5 +14,6 @@ from vkrt.core.physical cimport Physical
 
 # Whether the driver reads imported pages of a file: known from an earlier trial, or tried now.
 # Where the trial itself is not possible, no verdict is kept and the answer is no.
+#   keeps: the verdict outlives the process, in a file of the user's cache folder
 cdef extern bint reads_files "vkrt_reads_files"(
-    const Device* device, const Physical* physical, const File* file) noexcept nogil
+    const Device* device, const Physical* physical, const File* file, bint keeps) noexcept nogil

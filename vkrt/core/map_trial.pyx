@@ -1,9 +1,12 @@
 # cython: language_level=3
+# cython: cdivision=True
 
 from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
+from posix.mman cimport MAP_FAILED, MAP_PRIVATE, PROT_READ, mmap, munmap
+from posix.types cimport off_t
 from posix.unistd cimport unlink
 
 from vkrt.core.allocator cimport Allocator, close_allocator, open_allocator
@@ -24,6 +27,7 @@ from vkrt.core.resource cimport (
     COMPUTE_ONLY, Buffer, bind_buffer, destroy_buffer, make_buffer,
 )
 from vkrt.core.sha256 cimport SHA256_BYTES, sha256
+from vkrt.core.system cimport page_size
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from vkrt.core.vulkan cimport VkPhysicalDeviceProperties
 
@@ -84,8 +88,10 @@ cdef struct Bench:
 
 cdef int open_bench(Bench* bench, const Device* device, const Physical* physical, char* pages,
                     uint64_t nbytes, Error* error) noexcept nogil:
-    if (open_device(&bench.device, device.instance, physical, error)
-            or open_allocator(&bench.allocator, &bench.device, error)
+    if open_device(&bench.device, device.instance, physical, error):
+        return error.status
+    bench.device.loses_imports = device.loses_imports
+    if (open_allocator(&bench.allocator, &bench.device, error)
             or import_host(&bench.source, &bench.device, pages, nbytes, BUFFER_USAGE, error)
             or make_buffer(&bench.result, &bench.device, nbytes, BUFFER_USAGE, COMPUTE_ONLY, error)
             or allocate_block(&bench.allocator, bench.result.memory.required.size,
@@ -97,15 +103,18 @@ cdef int open_bench(Bench* bench, const Device* device, const Physical* physical
     return open_once(&bench.once, &bench.device, error)
 
 
-cdef void close_bench(Bench* bench) noexcept nogil:
+cdef bint close_bench(Bench* bench) noexcept nogil:
+    """Whether the device may still read the pages, for good."""
+    cdef bint stays
     close_once(&bench.once)
     destroy_buffer(&bench.result)
     free_block(&bench.block)
-    end_import(&bench.source)
+    stays = end_import(&bench.source)
     if bench.allocator.device != NULL:
         close_allocator(&bench.allocator)
     if bench.device.instance != NULL:
         close_device(&bench.device)
+    return stays
 
 
 cdef int copy_pages(Bench* bench, uint64_t nbytes, Error* error) noexcept nogil:
@@ -124,17 +133,13 @@ cdef int copy_pages(Bench* bench, uint64_t nbytes, Error* error) noexcept nogil:
     return invalidate_block(&bench.block, 0, nbytes, error)
 
 
-cdef Answer try_copy(const Device* device, const Physical* physical,
-                     const File* file) noexcept nogil:
-    cdef uint64_t nbytes = device.import_alignment
-    cdef char* pages = <char*>(file.data - file.skew)
+cdef Answer try_pages(const Device* device, const Physical* physical, char* pages,
+                      uint64_t nbytes) noexcept nogil:
+    """Unmaps the pages, unless the device may still read them."""
     cdef Bench bench
     cdef Error error
     cdef Answer answer = NO
     cdef int status
-    # Less is mapped, or mappings begin where imports do not.
-    if nbytes == 0 or <size_t>pages % nbytes or nbytes > file.skew + file.nbytes:
-        return NO_ANSWER
     memset(&bench, 0, sizeof(bench))
     status = open_bench(&bench, device, physical, pages, nbytes, &error)
     if status == VKRT_OK:
@@ -143,8 +148,27 @@ cdef Answer try_copy(const Device* device, const Physical* physical,
         answer = YES
     if status in (VKRT_ERROR_MEMORY, VKRT_ERROR_DEVICE_MEMORY):
         answer = NO_ANSWER
-    close_bench(&bench)
+    if not close_bench(&bench):
+        munmap(pages, <size_t>nbytes)
     return answer
+
+
+cdef Answer try_copy(const Device* device, const Physical* physical,
+                     const File* file) noexcept nogil:
+    cdef uint64_t nbytes = device.import_alignment
+    cdef uint64_t page = page_size()
+    cdef char* pages
+    if nbytes == 0 or nbytes > (file.skew + file.nbytes + page - 1) // page * page:
+        return NO_ANSWER
+    # The program's own mapping ends with the program, perhaps before what the device is at.
+    pages = <char*>mmap(NULL, <size_t>nbytes, PROT_READ, MAP_PRIVATE, file.fd,
+                        <off_t>(file.start - file.skew))
+    if pages == MAP_FAILED:
+        return NO_ANSWER
+    if <size_t>pages % nbytes:  # mappings begin where imports do not
+        munmap(pages, <size_t>nbytes)
+        return NO_ANSWER
+    return try_pages(device, physical, pages, nbytes)
 
 
 # Verdicts
@@ -202,8 +226,8 @@ cdef void write_verdict(char* path, const unsigned char* key, Answer answer) noe
 
 
 cdef Answer find_verdict(const Device* device, const Physical* physical, const File* file,
-                         const unsigned char* key) noexcept nogil:
-    cdef char* path = verdict_path(physical)
+                         const unsigned char* key, bint keeps) noexcept nogil:
+    cdef char* path = verdict_path(physical) if keeps else NULL
     cdef Answer answer = NO_ANSWER
     if path != NULL:
         answer = read_verdict(path, key)
@@ -220,7 +244,7 @@ cdef Answer find_verdict(const Device* device, const Physical* physical, const F
 
 
 cdef bint reads_files(const Device* device, const Physical* physical,
-                      const File* file) noexcept nogil:
+                      const File* file, bint keeps) noexcept nogil:
     global key_count
     cdef unsigned char[SHA256_BYTES] key
     cdef Answer answer = NO_ANSWER
@@ -231,7 +255,7 @@ cdef bint reads_files(const Device* device, const Physical* physical,
         if memcmp(&keys[i][0], key, SHA256_BYTES) == 0:
             answer = <Answer>verdicts[i]
     if answer == NO_ANSWER:
-        answer = find_verdict(device, physical, file, key)
+        answer = find_verdict(device, physical, file, key, keeps)
         if answer != NO_ANSWER and key_count < REMEMBERED:
             memcpy(&keys[key_count][0], key, SHA256_BYTES)
             verdicts[key_count] = <int>answer

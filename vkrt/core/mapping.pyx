@@ -68,7 +68,7 @@ cdef int check_mapped(const Records* records, const CompiledMethodRow* method,
     # Last, because the first time with a driver this is a trial. Memory of the process is what such
     # imports are made for.
     if (method.largest.executable.weights.mapped.count > 0 and file.fd >= 0
-            and not known.maps_files and not reads_files(device, physical, file)):
+            and not known.maps_files and not reads_files(device, physical, file, True)):
         return refuse(records, weights, b"a trial did not show that this driver reads the pages of "
                       b"files in place", error)
     return VKRT_OK

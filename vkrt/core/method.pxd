@@ -115,7 +115,3 @@ cdef extern int run_method "vkrt_run_method"(
 cdef extern int reset_method "vkrt_reset_method"(Method* method, Error* error) noexcept nogil
 # The execution of the shape at hand
 cdef extern Execution* execution_of "vkrt_execution_of"(Method* method) noexcept nogil
-# Records the shape at hand anew, with the host's buffers in the place of some inputs and outputs
-# (NULL: of none). Waits for a run that was left. Where it failed the shape runs no more.
-cdef extern int bind_buffers "vkrt_bind_buffers"(
-    Method* method, const IOBinding* binding, Error* error) noexcept nogil

@@ -15,7 +15,6 @@ from vkrt.core.error cimport (
 )
 from vkrt.core.execution cimport (
     bind_execution, close_execution, open_execution, run_execution, settle_execution,
-    unbind_execution,
 )
 from vkrt.core.handles cimport close_handles, copy_from_range, copy_to_range, open_handles
 from vkrt.core.host_kernel cimport refuse_host_kernels
@@ -314,11 +313,3 @@ cdef int reset_method(Method* method, Error* error) noexcept nogil:
 
 cdef Execution* execution_of(Method* method) noexcept nogil:
     return &method.executions[method.shape]
-
-
-cdef int bind_buffers(Method* method, const IOBinding* binding, Error* error) noexcept nogil:
-    cdef Execution* execution = execution_of(method)
-    if settle_method(method, NULL, NULL, error):
-        return error.status
-    unbind_execution(execution)
-    return bind_shape(method, execution, NULL, binding, error)

@@ -5,6 +5,8 @@ holds the method's lock."""
 from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
+from vkrt.core.execution cimport Execution
+from vkrt.core.external cimport IOBinding
 from vkrt.core.loaded_program cimport MethodState, ProgramMethod
 from vkrt.core.records cimport StateTensorRow
 
@@ -17,6 +19,15 @@ cdef extern void close_state "vkrt_close_state"(MethodState* state) noexcept nog
 # Makes the method ready to run over a state, at a shape by its number (`use_shape`).
 cdef extern int use_state "vkrt_use_state"(
     ProgramMethod* method, MethodState* state, int64_t shape, Error* error) noexcept nogil
+# Refuses a state that a run which failed has left half changed.
+cdef extern int check_state "vkrt_check_state"(
+    const MethodState* state, Error* error) noexcept nogil
+# The commands of a shape over a state. Balance with `close_execution`; nothing is left of it where
+# it failed.
+#   binding: the host's buffers that stand for inputs and outputs; NULL: none
+cdef extern int make_execution "vkrt_make_execution"(
+    MethodState* state, int64_t shape, const IOBinding* binding, Execution* execution,
+    Error* error) noexcept nogil
 # Gives it the initial values.
 cdef extern int reset_state "vkrt_reset_state"(MethodState* state, Error* error) noexcept nogil
 # The tensors that a state consists of; their number

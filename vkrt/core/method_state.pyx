@@ -3,8 +3,9 @@
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
+from vkrt.core.buffer_executions cimport drop_buffer_executions
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_ERROR_STATE, VKRT_OK, fail
-from vkrt.core.execution cimport Execution, close_execution
+from vkrt.core.execution cimport close_execution
 from vkrt.core.file cimport check_unchanged
 from vkrt.core.handles cimport close_handles, open_handles
 from vkrt.core.loaded_program cimport LoadedProgram, settle_run
@@ -74,6 +75,7 @@ cdef void close_state(MethodState* state) noexcept nogil:
     cdef Error error
     cdef int64_t i
     settle_run(method, &error)
+    drop_buffer_executions(method, state)
     while place[0] != state:
         place = &place[0].next
     place[0] = state.next
@@ -89,30 +91,35 @@ cdef void close_state(MethodState* state) noexcept nogil:
     add_figure(method, -nbytes_of(method))
 
 
-cdef int make_execution(MethodState* state, int64_t shape, Error* error) noexcept nogil:
-    """The commands of a shape over a further state."""
+cdef int make_execution(MethodState* state, int64_t shape, const IOBinding* binding,
+                        Execution* execution, Error* error) noexcept nogil:
     cdef ProgramMethod* method = state.method
-    cdef Execution* execution = &state.executions[shape]
     cdef LoadedProgram* program = method.program
     cdef int status
     pthread_mutex_lock(&program.lock)
     status = open_shape(&method.method, shape, execution, error)
     pthread_mutex_unlock(&program.lock)
     if status == VKRT_OK:
-        status = bind_shape(&method.method, execution, &state.handles, NULL, error)
+        status = bind_shape(&method.method, execution,
+                            NULL if state == &method.first else &state.handles, binding, error)
     if status != VKRT_OK:
         close_execution(execution)
     return status
 
 
+cdef int check_state(const MethodState* state, Error* error) noexcept nogil:
+    if not state.states.inconsistent:
+        return VKRT_OK
+    return fail(error, VKRT_ERROR_STATE, b"a run that failed has left what the method keeps from "
+                b"run to run half changed; call vkrt_state_reset or vkrt_state_load")
+
+
 cdef int use_state(ProgramMethod* method, MethodState* state, int64_t shape,
                    Error* error) noexcept nogil:
-    if settle_run(method, error):
+    if settle_run(method, error) or check_state(state, error):
         return error.status
-    if state.states.inconsistent:
-        return fail(error, VKRT_ERROR_STATE, b"a run that failed has left what the method keeps "
-                    b"from run to run half changed; call vkrt_state_reset or vkrt_state_load")
-    if state.executions[shape].plan == NULL and make_execution(state, shape, error):
+    if state.executions[shape].plan == NULL and make_execution(
+            state, shape, NULL, &state.executions[shape], error):
         return error.status
     method.method.executions = state.executions
     return use_shape(&method.method, shape, error)

@@ -10,7 +10,8 @@ from vkrt.core.vulkan cimport (
     VkExtensionProperties, VkPhysicalDevice, VkPhysicalDeviceDriverProperties,
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT, VkPhysicalDeviceMaintenance3Properties,
     VkPhysicalDeviceMemoryProperties, VkPhysicalDeviceProperties2,
-    VkPhysicalDeviceSubgroupProperties, VkQueueFamilyProperties,
+    VkPhysicalDeviceShaderIntegerDotProductProperties, VkPhysicalDeviceSubgroupProperties,
+    VkQueueFamilyProperties,
 )
 
 cdef enum:
@@ -30,6 +31,7 @@ cdef struct Physical:
     VkPhysicalDeviceMaintenance3Properties maintenance
     VkPhysicalDeviceDriverProperties driver
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot_product
     VkPhysicalDeviceMemoryProperties memory
     VkExtensionProperties* extensions
     uint32_t extension_count

@@ -47,6 +47,8 @@ cdef void read_properties(const Instance* instance, Physical* physical) noexcept
     physical.maintenance.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES
     physical.driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES
     physical.imports.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT
+    physical.dot_product.sType = (
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
     physical.properties.pNext = &physical.subgroup
     physical.subgroup.pNext = &physical.maintenance
     last = &physical.maintenance.pNext
@@ -56,6 +58,10 @@ cdef void read_properties(const Instance* instance, Physical* physical) noexcept
         last = &physical.driver.pNext
     if has_extension(physical, b"VK_EXT_external_memory_host"):
         last[0] = &physical.imports
+        last = &physical.imports.pNext
+    if (physical.version >= VK_API_VERSION_1_3
+            or has_extension(physical, b"VK_KHR_shader_integer_dot_product")):
+        last[0] = &physical.dot_product
     instance.vk.vkGetPhysicalDeviceProperties2(physical.handle, &physical.properties)
 
 

@@ -104,7 +104,7 @@ cdef int finish_batch(PipelineBatch* batch, Poll poll, void* data, Error* error)
             more = make_next(batch)
         else:
             nap(NAP)
-        if poll(data):
+        if poll != NULL and poll(data):
             return fail(error, VKRT_ERROR_CANCELLED, b"pipelines: the wait for them was ended")
     join(batch)
     return VKRT_OK

@@ -1,6 +1,5 @@
 # cython: language_level=3
-"""Where the driver's compiled pipelines of an open device outlive the process, for programs that
-run without Python: the same files as those of `vkrt.vk.cache_file`."""
+"""Where the driver's compiled pipelines of an open device outlive the process."""
 
 from vkrt.core.cache_file cimport CacheOwner
 from vkrt.core.device cimport Device
@@ -19,14 +18,24 @@ cdef struct PipelineFile:
     unsigned char[SHA256_BYTES] saved
 
 
-# Makes the device's cache of pipelines from its file.
-#   option: "auto" (NULL), "off" or a path, as `vkrt.load` has it
+# The option `pipeline_cache`: "off", a path, or "auto" (or NULL), in whose place the environment's
+# VKRT_PIPELINE_CACHE stands if it is set.
+cdef extern const char* resolve_cache_option "vkrt_resolve_cache_option"(
+    const char* option) noexcept nogil
+# Refuses a path without the name of a file, and that of a file which is no cache of pipelines.
+#   option: a resolved one
+cdef extern int check_cache_option "vkrt_check_cache_option"(
+    const char* option, Error* error) noexcept nogil
+# Exactly this device with this version of its driver
+cdef extern CacheOwner owner_of "vkrt_cache_owner_of"(const Physical* physical) noexcept nogil
+# Makes the device's cache of pipelines, unless it is there, from its file.
+#   option: which was checked
 #   version: vkrt's
 cdef extern int open_pipeline_file "vkrt_open_pipeline_file"(
-    PipelineFile* file, Device* device, const Physical* physical, const char* option,
+    PipelineFile* file, Device* device, const CacheOwner* owner, const char* option,
     const char* version, Error* error) noexcept nogil
-# Saves what is new in the device's cache; a file that cannot be written is none.
-cdef extern void save_pipelines "vkrt_save_pipelines"(
+# Saves what is new in the device's cache, whether a file was written: one that cannot be is none.
+cdef extern bint save_pipelines "vkrt_save_pipelines"(
     PipelineFile* file, const Device* device) noexcept nogil
 # May be called again.
 cdef extern void close_pipeline_file "vkrt_close_pipeline_file"(PipelineFile* file) noexcept nogil

@@ -1,6 +1,6 @@
 # cython: language_level=3
 
-from libc.stdio cimport FILE, fclose, fopen, fread, snprintf
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free, getenv, malloc
 from libc.string cimport memcmp, memcpy, memset, strcmp, strlen, strrchr
 
@@ -10,7 +10,9 @@ from vkrt.core.cache_file cimport (
 from vkrt.core.cache_folder cimport cache_path, prune_beside
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
+from vkrt.core.private_file cimport Part, is_other_file
 from vkrt.core.sha256 cimport sha256
+from vkrt.core.vulkan cimport VkPhysicalDeviceProperties
 
 cdef extern from * nogil:
     """
@@ -35,21 +37,18 @@ cdef char* default_path(const CacheOwner* owner, const char* version) noexcept n
     return cache_path(name)
 
 
-cdef bint is_other_file(const char* path) noexcept nogil:
-    """Whether a file is there that is no cache of pipelines."""
-    cdef char[CACHE_MAGIC_BYTES] start
-    cdef FILE* file = fopen(path, b"re")
-    cdef size_t nbytes
-    if file == NULL:
-        return False
-    nbytes = fread(start, 1, sizeof(start), file)
-    fclose(file)
-    return nbytes > 0 and (nbytes < sizeof(start) or memcmp(start, CACHE_MAGIC, nbytes) != 0)
+cdef const char* resolve_cache_option(const char* option) noexcept nogil:
+    cdef const char* wanted = NULL
+    if option == NULL or strcmp(option, b"auto") == 0:
+        wanted, option = getenv(b"VKRT_PIPELINE_CACHE"), b"auto"
+    return wanted if wanted != NULL and wanted[0] != 0 else option
 
 
-cdef int check_named(const char* path, Error* error) noexcept nogil:
+cdef int check_cache_option(const char* path, Error* error) noexcept nogil:
     cdef size_t nbytes = strlen(path)
     cdef const char* name
+    if strcmp(path, b"auto") == 0 or strcmp(path, b"off") == 0:
+        return VKRT_OK
     if nbytes > 0 and path[nbytes - 1] != c'/':
         name = strrchr(path, c'/')
         name = path if name == NULL else name + 1
@@ -58,7 +57,7 @@ cdef int check_named(const char* path, Error* error) noexcept nogil:
     if nbytes == 0 or path[nbytes - 1] == c'/':
         return fail(error, VKRT_ERROR_INPUT, b"pipeline_cache='%.200s': expected 'auto', 'off' or "
                     b"a path", path)
-    if is_other_file(path):
+    if is_other_file(path, Part(<const char*>CACHE_MAGIC, CACHE_MAGIC_BYTES)):
         return fail(error, VKRT_ERROR_INPUT, b"pipeline_cache='%.200s': a file is there that is "
                     b"not a pipeline cache of vkrt, and is not written over; name another file, or "
                     b"remove this one", path)
@@ -70,26 +69,27 @@ cdef void note_saved(PipelineFile* file, const char* data, size_t nbytes) noexce
     sha256(data, nbytes, file.saved)
 
 
-cdef int open_pipeline_file(PipelineFile* file, Device* device, const Physical* physical,
+cdef CacheOwner owner_of(const Physical* physical) noexcept nogil:
+    cdef const VkPhysicalDeviceProperties* properties = &physical.properties.properties
+    cdef CacheOwner owner
+    owner.vendor, owner.device = properties.vendorID, properties.deviceID
+    owner.driver_version = properties.driverVersion
+    memcpy(owner.uuid, properties.pipelineCacheUUID, UUID_BYTES)
+    return owner
+
+
+cdef int open_pipeline_file(PipelineFile* file, Device* device, const CacheOwner* owner,
                             const char* option, const char* version,
                             Error* error) noexcept nogil:
     cdef char* data
     cdef size_t nbytes = 0
     memset(file, 0, sizeof(file[0]))
-    if option == NULL or strcmp(option, b"auto") == 0:
-        option = getenv(b"VKRT_PIPELINE_CACHE")
-        if option == NULL or option[0] == 0:
-            option = b"auto"
+    option = resolve_cache_option(option)
     if strcmp(option, b"off") == 0:
         return VKRT_OK
-    file.owner.vendor = physical.properties.properties.vendorID
-    file.owner.device = physical.properties.properties.deviceID
-    file.owner.driver_version = physical.properties.properties.driverVersion
-    memcpy(file.owner.uuid, physical.properties.properties.pipelineCacheUUID, UUID_BYTES)
+    file.owner = owner[0]
     file.named = strcmp(option, b"auto") != 0
     if file.named:
-        if check_named(option, error):
-            return error.status
         file.path = <char*>malloc(strlen(option) + 1)
         if file.path == NULL:
             return fail(error, VKRT_ERROR_MEMORY, b"the name of a file: the host is out of memory")
@@ -109,18 +109,20 @@ cdef bint is_saved(const PipelineFile* file, const char* data, size_t nbytes) no
     return nbytes == file.saved_bytes and memcmp(digest, file.saved, SHA256_BYTES) == 0
 
 
-cdef void save_pipelines(PipelineFile* file, const Device* device) noexcept nogil:
+cdef bint save_pipelines(PipelineFile* file, const Device* device) noexcept nogil:
     cdef Error error
     cdef char* data
     cdef size_t nbytes
+    cdef bint done = False
     if file.path == NULL or save_pipeline_cache(device, &data, &nbytes, &error):
-        return
+        return False
     if nbytes > 0 and (file.named or has_pipelines(nbytes)) and not is_saved(file, data, nbytes):
         note_saved(file, data, nbytes)
-        if (write_cache_file(file.path, &file.owner, data, nbytes, file.named)
-                and not file.named):
+        done = write_cache_file(file.path, &file.owner, data, nbytes, file.named)
+        if done and not file.named:
             prune_beside(file.path, SUFFIX, MAX_FOLDER_BYTES)
     free(data)
+    return done
 
 
 cdef void close_pipeline_file(PipelineFile* file) noexcept nogil:

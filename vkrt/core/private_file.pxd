@@ -26,6 +26,8 @@ cdef extern char* read_private_file "vkrt_read_private_file"(
 #   magic: what a file that is there has to begin with, unless it is empty; of no bytes for any
 cdef extern bint put_private_file "vkrt_put_private_file"(
     const char* path, const Part* parts, int number, Part magic) noexcept nogil
+# Whether something is there that does not begin with the magic; not an empty file.
+cdef extern bint is_other_file "vkrt_is_other_file"(const char* path, Part magic) noexcept nogil
 # Removes the files of a kind that were written longest ago, all but `keep` (a name), until
 # `most` bytes are left, and what was never finished.
 cdef extern void prune_folder "vkrt_prune_folder"(

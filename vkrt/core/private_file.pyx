@@ -150,19 +150,27 @@ cdef char* read_private_file(const char* path, size_t limit, size_t* size) noexc
     return data
 
 
-cdef bint is_replaceable(int directory, const char* name, Part magic) noexcept nogil:
-    """Whether there is no file, an empty one, or one that begins with the magic."""
+cdef bint begins_with(int file, Part magic) noexcept nogil:
+    """Whether a file that was opened is empty or begins with the magic; closes it."""
     cdef char[HEAD_BYTES] head
     cdef Status status
     cdef ssize_t got = -1
-    cdef int file = openat(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
-    if file < 0:
-        return errno == ENOENT
     if fstat(file, &status) == 0 and is_file(&status):
         got = read(file, head, HEAD_BYTES)
     close(file)
     return got == 0 or (got >= <ssize_t>magic.size
                         and memcmp(head, magic.data, magic.size) == 0)
+
+
+cdef bint is_replaceable(int directory, const char* name, Part magic) noexcept nogil:
+    """Whether there is no file, an empty one, or one that begins with the magic."""
+    cdef int file = openat(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    return begins_with(file, magic) if file >= 0 else errno == ENOENT
+
+
+cdef bint is_other_file(const char* path, Part magic) noexcept nogil:
+    cdef int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+    return file >= 0 and not begins_with(file, magic)
 
 
 cdef bint is_left_over(const char* name, const char* part) noexcept nogil:

@@ -3,6 +3,7 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport strcmp
 
+from vkrt.core.cache_file cimport CacheOwner
 from vkrt.core.device cimport adopt_device, close_device, open_device
 from vkrt.core.device_choice cimport choose_device
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
@@ -11,7 +12,9 @@ from vkrt.core.instance cimport (
     Instance, acquire_instance, adopt_instance, release_instance,
 )
 from vkrt.core.physical cimport check_family, free_physical, has_extension, read_physical
-from vkrt.core.pipeline_file cimport close_pipeline_file, open_pipeline_file
+from vkrt.core.pipeline_file cimport (
+    check_cache_option, close_pipeline_file, open_pipeline_file, owner_of, resolve_cache_option,
+)
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from vkrt.core.workarounds cimport workarounds_of
 
@@ -28,13 +31,16 @@ cdef ProgramDevice* host_devices
 
 cdef int open_parts(ProgramDevice* device, Instance* instance, const char* name,
                     const char* pipeline_cache, const char* version, Error* error) noexcept nogil:
+    cdef CacheOwner owner
     if choose_device(instance, name, &device.physical, error):
         return error.status
     device.workarounds = workarounds_of(&device.physical)
-    if open_device(&device.device, instance, &device.physical, error):
+    owner = owner_of(&device.physical)
+    if (check_cache_option(resolve_cache_option(pipeline_cache), error)
+            or open_device(&device.device, instance, &device.physical, error)):
         return error.status
-    return open_pipeline_file(&device.pipelines, &device.device, &device.physical, pipeline_cache,
-                              version, error)
+    return open_pipeline_file(&device.pipelines, &device.device, &owner, pipeline_cache, version,
+                              error)
 
 
 cdef int open_program_device(const char* name, const char* pipeline_cache, const char* version,

@@ -1,7 +1,7 @@
 """Headers of the Python that runs this, with a pyconfig.h for any system: python_headers.py FOLDER
 
-What Cython makes of the core includes them and calls nothing. `Python.h` takes the `pyconfig.h` that
-lies beside it, which is why all of them are copied.
+What Cython makes of the core includes them and calls nothing. `Python.h` takes the `pyconfig.h`
+that lies beside it, which is why all of them are copied.
 """
 
 import shutil

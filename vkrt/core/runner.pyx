@@ -1,36 +1,18 @@
 # cython: language_level=3
 
-from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset, strlen
 
-from vkrt.core.allocator cimport Statistics, read_statistics
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.file cimport close_file, open_file
 from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, read_output, refuse_kernels,
-    run_method, use_shape, write_input,
+    close_method, close_session, load_method, open_session, refuse_kernels, run_method,
 )
 from vkrt.core.program cimport close_program, open_program
 from vkrt.core.program_device cimport close_program_device, open_program_device
 from vkrt.core.reader cimport DEFAULT_WINDOW, ReaderOptions
 from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records, Text
 from vkrt.core.targets cimport find_fitting
-
-
-cdef int open_numbered(int number, ProgramDevice** device, Error* error) noexcept nogil:
-    cdef char[20] name
-    snprintf(name, sizeof(name), b"#%d", number)
-    return open_program_device(name, b"off", b"", device, error)
-
-
-cdef int known_of_device(int device, Workarounds* known, Error* error) noexcept nogil:
-    cdef ProgramDevice* opened
-    if open_numbered(device, &opened, error):
-        return error.status
-    known[0] = opened.workarounds
-    close_program_device(opened)
-    return VKRT_OK
 
 
 cdef int find_method(Runner* runner, const char* name, Error* error) noexcept nogil:
@@ -50,13 +32,13 @@ cdef int find_method(Runner* runner, const char* name, Error* error) noexcept no
     return fail(error, VKRT_ERROR_INPUT, b"there is no method '%s'", name)
 
 
-cdef int open_parts(Runner* runner, const char* path, int device, const char* method,
+cdef int open_parts(Runner* runner, const char* path, const char* method,
                     Error* error) noexcept nogil:
     cdef ReaderOptions reading
     memset(&reading, 0, sizeof(reading))
     reading.window = DEFAULT_WINDOW
     if (open_program(path, &runner.program, error) or open_file(path, &runner.file, error)
-            or open_numbered(device, &runner.device, error)):
+            or open_program_device(b"#0", b"off", b"", &runner.device, error)):
         return error.status
     runner.type_bits = <int64_t*>calloc(
         <size_t>runner.program.records.counts[TABLE_BLOCK] + 1, sizeof(int64_t))
@@ -72,20 +54,14 @@ cdef int open_parts(Runner* runner, const char* path, int device, const char* me
     return load_method(&runner.method, &runner.session, runner.row, NULL, NULL, error)
 
 
-cdef int open_runner(const char* path, int device, const char* method, Runner** runner,
+cdef int open_runner(const char* path, const char* method, const Host* host, Runner** runner,
                      Error* error) noexcept nogil:
-    cdef Host host
-    memset(&host, 0, sizeof(host))
-    return open_hosted_runner(path, device, method, &host, runner, error)
-
-
-cdef int open_hosted_runner(const char* path, int device, const char* method, const Host* host,
-                            Runner** runner, Error* error) noexcept nogil:
     runner[0] = <Runner*>calloc(1, sizeof(Runner))
     if runner[0] == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a program: the host is out of memory")
-    runner[0].host = host[0]
-    if open_parts(runner[0], path, device, method, error):
+    if host != NULL:
+        runner[0].host = host[0]
+    if open_parts(runner[0], path, method, error):
         close_runner(runner[0])
         runner[0] = NULL
         return error.status
@@ -105,36 +81,9 @@ cdef void close_runner(Runner* runner) noexcept nogil:
     free(runner)
 
 
-cdef int64_t planned_peak(const Runner* runner) noexcept nogil:
-    return runner.row.largest.executable.figures.peak_bytes
-
-
-cdef uint64_t measured_peak(Runner* runner) noexcept nogil:
-    cdef Statistics statistics
-    read_statistics(&runner.session.allocator, &statistics)
-    return statistics.peak_block_bytes
-
-
-cdef int set_shape(Runner* runner, int64_t number, Error* error) noexcept nogil:
-    return use_shape(&runner.method, number, error)
-
-
-cdef int set_input(Runner* runner, int64_t number, const void* data, size_t nbytes,
-                   Error* error) noexcept nogil:
-    return write_input(&runner.method, number, data, nbytes, error)
-
-
-cdef int get_output(Runner* runner, int64_t number, void* data, size_t nbytes,
-                    Error* error) noexcept nogil:
-    return read_output(&runner.method, number, data, nbytes, error)
-
-
-cdef int run_once(Runner* runner, Poll poll, void* data, Error* error) noexcept nogil:
-    cdef Host host = runner.host
-    if poll != NULL:
-        host.poll, host.poll_data = poll, data
-    return run_method(&runner.method, &runner.method.states, &host, error)
-
-
 cdef Method* method_of(Runner* runner) noexcept nogil:
     return &runner.method
+
+
+cdef int run_once(Runner* runner, Error* error) noexcept nogil:
+    return run_method(&runner.method, &runner.method.states, &runner.host, error)

@@ -175,10 +175,10 @@ cdef int submit_in_order(const CommandBuffer* commands, TimelineSemaphore* befor
     cdef VkFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
     if need(after.handle, error):
         return error.status
-    signals = SemaphoreList(1, &after.handle, &after_value, &stage, True)
+    signals = SemaphoreList(1, &after.handle, &after_value, &stage, True, False)
     note_use(after, upload)
     if before != NULL:
-        waits = SemaphoreList(1, &before.handle, &before_value, &stage, True)
+        waits = SemaphoreList(1, &before.handle, &before_value, &stage, True, False)
         note_use(before, upload)
     return submit_batch(commands.device, upload, commands, &waits if before != NULL else NULL,
                         &signals, fence, error)

@@ -14,6 +14,7 @@ cdef extern from * nogil:
     #endif
     #include <errno.h>
     #include <fcntl.h>
+    #include <sched.h>
     #include <stdint.h>
     #include <stdlib.h>
     #include <sys/mman.h>
@@ -135,6 +136,15 @@ cdef extern from * nogil:
         return (size_t)sysconf(_SC_PAGESIZE);
     }
 
+    /* Of the machine's, those that this process may use */
+    static inline int vkrt_usable_cores(void) {
+    #ifdef __linux__
+        cpu_set_t usable;
+        if (sched_getaffinity(0, sizeof usable, &usable) == 0) return CPU_COUNT(&usable);
+    #endif
+        return (int)sysconf(_SC_NPROCESSORS_ONLN);
+    }
+
     static inline unsigned long long vkrt_memory_size(void) {
         return (unsigned long long)sysconf(_SC_PHYS_PAGES) * vkrt_page_size();
     }
@@ -195,6 +205,7 @@ cdef extern from * nogil:
     int open_to_read "vkrt_open"(const char* path)
     int duplicate "vkrt_duplicate"(int fd)
     size_t page_size "vkrt_page_size"()
+    int usable_cores "vkrt_usable_cores"()
     unsigned long long memory_size "vkrt_memory_size"()  # bytes of the machine
     char* map_memory "vkrt_map"(size_t nbytes)
     void unmap_memory "vkrt_unmap"(char* address, size_t nbytes)

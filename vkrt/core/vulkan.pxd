@@ -98,6 +98,7 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES
         VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
         VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
         VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
@@ -361,6 +362,10 @@ cdef extern from * nogil:
         VkStructureType sType
         void* pNext
         VkBool32 shaderIntegerDotProduct
+    ctypedef struct VkPhysicalDeviceShaderIntegerDotProductProperties:
+        VkStructureType sType
+        void* pNext
+        VkBool32 integerDotProduct4x8BitPackedSignedAccelerated
 
     # Device
     ctypedef struct VkDeviceQueueCreateInfo:

@@ -85,7 +85,7 @@ class Policy:
         ceiling: what profiles compare with; None where nothing was measured.
         loop_limit: iterations that an invocation may make in all its loops; None: any number.
         maps_files: whether it reads the pages of files that are imported where they are; elsewhere
-            that is tried before it is relied on (`vkrt.runtime.map_trial`).
+            that is tried before it is relied on (`vkrt.core.map_trial`).
         submission_seconds: methods are submitted in parts of so much expected time, where a
             watchdog, the system's own drawing or a user's Ctrl-C would wait for longer ones; None:
             in one.
@@ -117,7 +117,8 @@ def policy_from(profile: Profile | Entry) -> Policy:
         tuning=Tuning(tiles=tiles, lanes=fields["lanes"],
                       wide_depthwise=fields["wide_depthwise"],
                       tall_depthwise=fields["tall_depthwise"], min_groups=fields["min_groups"],
-                      reads_ahead=fields["reads_ahead"], shares=fields["shares"]),
+                      reads_ahead=fields["reads_ahead"], shares=fields["shares"],
+                      registers=fields["registers"]),
         features=tuple(fields["features"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
         ceiling=ceiling and Ceiling(

@@ -28,7 +28,8 @@ STORAGES = ("texel", "buffer", "texture3d")
 FEATURES = {
     "subgroups": ("subgroup_basic", "subgroup_arithmetic"),
     "float16": ("float16",),
-    "dot": ("integer_dot_product",),
+    # Of signed numbers in a word: what kernels multiply (shaders/common/shared_tile.glsl)
+    "dot": ("integer_dot_product", "accelerated_dot_product"),
     "storage8": ("storage8",),
     "storage16": ("storage16",),
     # And subgroups of `LANES` or more
@@ -95,6 +96,7 @@ FIELDS: dict[str, Any] = {
     "min_groups": COUNT,
     "reads_ahead": FLAG,
     "shares": FLAG,
+    "registers": COUNT,
     "features": (f"a list of {', '.join(FEATURES)}", lambda value: (
         isinstance(value, list) and all(isinstance(name, str) and name in FEATURES
                                         for name in value))),

@@ -17,8 +17,6 @@ TEXEL_FORMATS = {
 
 # VkBufferUsageFlags: transfer source and destination, uniform texel, storage
 BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
-# VkImageUsageFlags: transfer source and destination, sampled, storage
-IMAGE_USAGE = 0x1 | 0x2 | 0x4 | 0x8
 
 # How many of each a kernel may have: by their kind in messages, the limit and the catalog's names
 DESCRIPTOR_LIMITS = {

@@ -1,4 +1,4 @@
-"""Lending: buffers of the host that stand for inputs and outputs of a run, and the semaphores that
+"""Buffers of the host that stand for inputs and outputs of a run, and the semaphores that
 order the run among what else the host does on the device."""
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from typing import Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
-from vkrt.executable.records import Range
 from vkrt.work.handles import address_of
 
 
@@ -67,38 +66,3 @@ class Semaphore:
 
     def __post_init__(self):
         object.__setattr__(self, "handle", address_of(self.handle, "Semaphore"))
-
-
-@dataclass(frozen=True)
-class Copy:
-    """What the device copies between an input or output and a buffer of the host's.
-
-    Attributes:
-        range: of the input or output, padding included.
-        buffer: from or to which.
-        nbytes: of the tensor, without padding.
-    """
-
-    range: Range
-    buffer: DeviceBuffer
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class Lending:
-    """How a run uses buffers of the host's; see `vkrt.plan.lending`.
-
-    Attributes:
-        in_place: (storage, buffer) where kernels read and write the buffer itself.
-        copies_in: before the run.
-        copies_out: after it.
-    """
-
-    in_place: tuple[tuple[int, DeviceBuffer], ...] = ()
-    copies_in: tuple[Copy, ...] = ()
-    copies_out: tuple[Copy, ...] = ()
-
-    @property
-    def copied_bytes(self) -> int:
-        """Bytes that the device copies in every run."""
-        return sum(copy.nbytes for copy in (*self.copies_in, *self.copies_out))

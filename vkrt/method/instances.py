@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError
-from vkrt.executable.lending import DeviceBuffer, Lending
+from vkrt.executable.lending import DeviceBuffer
 from vkrt.graph.graph import Graph
 from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.runtime.external import ExternalBinding
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
@@ -112,14 +113,14 @@ class Instance:
         compute: runs it.
         state: what the method keeps from run to run.
         lent: the host's buffers that it is recorded with.
-        lending: how it uses them.
+        binding: how it uses them.
     """
 
     prepared: Prepared
     compute: ComputeGraph
     state: StateMemory
     lent: Lent = Lent()
-    lending: Lending = Lending()
+    binding: ExternalBinding | None = None
 
     @property
     def nbytes(self) -> int:
@@ -240,7 +241,7 @@ class Instances:
                 error.breakdown = instance.prepared.plan.figures.summary()
                 raise
         instance.compute.bind(self._weights, instance.state, self.arena.blocks(blocks),
-                              instance.lending)
+                              instance.binding)
         return True
 
     def settle(self) -> None:

@@ -48,7 +48,7 @@ from vkrt.runtime.refusals import refused_by
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk import private_file
-from vkrt.vk.cache_file import cache_folder, resolved
+from vkrt.vk.cache_folder import cache_folder
 
 SUFFIX = ".vkplan"
 MAX_BYTES = 64 << 20
@@ -167,7 +167,9 @@ class PlanFiles:
 
 def folder_of(option: str | os.PathLike[str]) -> str | None:
     """The folder of kept plans; None for none."""
-    folder = resolved(option, "VKRT_PLAN_CACHE")
+    folder = os.fsdecode(option)
+    if folder == "auto":
+        folder = os.environ.get("VKRT_PLAN_CACHE") or folder
     if folder == "off":
         return None
     return cache_folder() if folder == "auto" else folder

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
 from vkrt.executable.executable import Executable
-from vkrt.executable.lending import Lending
 from vkrt.executable.weights import StagedRead, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
@@ -30,6 +29,7 @@ from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
+from vkrt.runtime.external import ExternalBinding
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.refusals import refused_by, with_smaller
 from vkrt.runtime.state_memory import StateMemory
@@ -266,13 +266,11 @@ class Loaded:
         compute = ComputeGraph(self._device, self._pipelines, prepared.execution)
         compute.prepare()
         self._pipelines.drop_modules()
-        lending = Lending()
+        binding = None
         if lent:
-            from vkrt.plan.lending import lend  # few hosts have buffers of their own
-
-            lending = lend(prepared.execution, prepared.plan.offset_alignment, dict(lent.inputs),
-                           dict(lent.outputs))
-        instance = Instance(prepared, compute, state, lent, lending)
+            binding = ExternalBinding(prepared.execution, prepared.plan.offset_alignment,
+                                      lent.inputs, lent.outputs)
+        instance = Instance(prepared, compute, state, lent, binding)
         self.instances.add(shape, instance)
         return instance
 

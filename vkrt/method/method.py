@@ -199,7 +199,7 @@ class Method(DeviceBound):
         arrays, shape = self._call(inputs)
         with self._lock:
             instance, results = self._begin(arrays, shape, out, state)
-            copied = instance.lending.copied_bytes
+            copied = instance.binding.copied_bytes if instance.binding is not None else 0
             if instance.compute.is_on_device:
                 instance.compute.start(waits, signals)
                 run = Run(copied, lambda: self._is_done(run, instance), self._finish)

@@ -15,13 +15,17 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, round_up, row_major
 from vkrt.work.tuning import Tile, Tuning
 
-TILE, POINTS = 4, 36
+TILE, SIDE, POINTS = 4, 6, 36
 TEXEL_BYTES = 16
 
 # Times in the unit of `Tuning.tiles` (7.6 ns of one core), measured with lavapipe 22.3: of an
 # invocation that brings 4 channels of a tile, or 4 weights, to or from the points, and of a
 # dispatch.
 POINTS_TIME, WEIGHT_TIME, DISPATCH_TIME = 12.0, 20.0, 1300.0
+
+# Registers that an invocation takes which brings a whole tile to or from the points; with fewer it
+# brings a row of it.
+WHOLE_TILE = 160
 
 # Used where it takes less than this part of the direct sum's time.
 GAIN = 0.8
@@ -144,17 +148,20 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
     cx.dispatch("winograd_weight", [layer.channels, inputs], [matrix], [weight],
                 layer.channels * inputs)
     count = strip * layer.tiles_x
+    by_rows = int(cx.target.tuning.registers < WHOLE_TILE)
     for start in range(0, layer.rows, strip):
         # All strips are equally long, so that they share pipelines: the last two may overlap.
         first = min(start, layer.rows - strip)
         part = [layer.tiles_x, layer.tiles_y, first, strip]
         pixels = cx.temporary((POINTS, count, layer.inputs), result.dtype, row_major(3))
         cx.dispatch("winograd_input", [source.grid[0], height, inputs, *part, padding[1],
-                                       padding[0]], [pixels], [source], count * inputs)
+                                       padding[0], by_rows], [pixels], [source],
+                    count * inputs * (SIDE if by_rows else 1))
         products = cx.temporary((POINTS, count, layer.channels), result.dtype, row_major(3))
         # The bias only fills a binding here.
         matmul.multiply(cx, products, pixels, matrix, rows=count, batches=POINTS,
                         ending=plain(ending.vectors[0], False))
         cx.dispatch("winograd_output", [layer.width, layer.height, layer.channels, *part,
-                                        *ending.params], [result], [products, *ending.vectors],
-                    count * layer.texels)
+                                        by_rows, *ending.params], [result],
+                    [products, *ending.vectors],
+                    count * layer.texels * (TILE if by_rows else 1))

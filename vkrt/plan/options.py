@@ -16,7 +16,7 @@ from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
-from vkrt.vk.cache_file import check_option
+from vkrt.vk.cache_folder import check_option
 
 # A memory budget of as few bytes as possible
 SMALLEST = "smallest"

@@ -3,8 +3,9 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.executable.lending import Lending, Semaphore
+from vkrt.executable.lending import Semaphore
 from vkrt.executable.records import ExecutionPlan
+from vkrt.runtime.external import ExternalBinding
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.runtime.weights import Weights
@@ -20,7 +21,7 @@ class ComputeGraph:
     def is_on_device(self) -> bool: ...
     def bind(self, weights: Sequence[Weights], state: StateMemory,
              blocks: Iterable[Any],
-             lending: Lending = ...) -> None: ...
+             binding: ExternalBinding | None = None) -> None: ...
     def settle(self) -> None: ...
     def is_done(self) -> bool: ...
     def settle_if_done(self) -> None: ...

@@ -23,7 +23,6 @@ from libc.string cimport memset
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import VulkanError
-from vkrt.executable.lending import Lending
 from vkrt.runtime.unfinished import keep, release, sweep
 
 from vkrt.core cimport execution as core
@@ -97,21 +96,22 @@ cdef class ComputeGraph:
                                          self.rows.execution, self.kernels.take(),
                                          policy_of(self.device.info).odd_sizes, &error), &error)
 
-    def bind(self, weights, StateMemory state not None, blocks, lending=Lending()):
+    def bind(self, weights, StateMemory state not None, blocks,
+             ExternalBinding binding=None):
         """Makes everything that runs need: handles bound to memory, descriptor sets, commands.
 
         Args:
             weights: the `Weights` that have the storages of the plan's weights.
             state: what it keeps from run to run.
             blocks: the memory of each block of the plan, which has room for it.
-            lending: the host's buffers that stand for inputs and outputs.
+            binding: how it uses the host's buffers that stand for inputs and outputs.
 
         Raises:
             VulkanError: nothing is left bound.
         """
         try:
             self.weights, self.state, self.blocks = tuple(weights), state, tuple(blocks)
-            self._bind(ExternalBinding(lending))
+            self._bind(binding)
             self.calls = calls_of(self.plan, &self.core.handles)
         except BaseException:
             self.unbind()
@@ -137,7 +137,8 @@ cdef class ComputeGraph:
             for number, block in enumerate(self.blocks):
                 memory[number] = &block.core
             with nogil:
-                status = core.bind_execution(&self.core, others, sharing, memory, &binding.core,
+                status = core.bind_execution(&self.core, others, sharing, memory,
+                                             NULL if binding is None else &binding.core.binding,
                                              &error)
             check_status(status, &error)
             if self.streamer is not None:

@@ -1,10 +1,9 @@
 # cython: language_level=3
 
-from vkrt.core.external cimport ExternalCopy, ExternalPlace, IOBinding
+from libc.stdint cimport uint64_t
+
+from vkrt.core.external_plan cimport ExternalPlan
 
 
 cdef class ExternalBinding:
-    cdef IOBinding core
-    cdef ExternalPlace* in_place
-    cdef ExternalCopy* copies_in
-    cdef ExternalCopy* copies_out
+    cdef ExternalPlan core

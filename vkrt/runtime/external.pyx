@@ -1,43 +1,77 @@
 # cython: language_level=3
-"""How a run uses buffers of the host's, in the core's terms."""
+"""How a run uses buffers of the host's: what the core has planned (`vkrt.core.external_plan`)."""
 
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-from vkrt.core.external cimport ExternalBuffer
-from vkrt.core.records cimport RangeRow
+from vkrt.core.error cimport Error
+from vkrt.core.external cimport ExternalBuffer, ExternalCopy, ExternalPlace
+from vkrt.core.external_plan cimport copied_bytes, free_external_plan, plan_external
 from vkrt.core.vulkan cimport VkBuffer
+from vkrt.executable.rows cimport Rows
+from vkrt.vk.check cimport check_status
 
 
 cdef class ExternalBinding:
-    """A `vkrt.executable.lending.Lending`, in the core's terms."""
+    """Which buffers kernels use in place, and which the device copies.
 
-    def __cinit__(self, lending not None):
-        self.in_place = <ExternalPlace*>calloc(len(lending.in_place) + 1, sizeof(ExternalPlace))
-        self.copies_in = <ExternalCopy*>calloc(len(lending.copies_in) + 1, sizeof(ExternalCopy))
-        self.copies_out = <ExternalCopy*>calloc(len(lending.copies_out) + 1, sizeof(ExternalCopy))
-        if self.in_place == NULL or self.copies_in == NULL or self.copies_out == NULL:
-            raise MemoryError()
-        for number, (storage, buffer) in enumerate(lending.in_place):
-            self.in_place[<size_t>number] = ExternalPlace(storage, _buffer_of(buffer))
-        for number, copy in enumerate(lending.copies_in):
-            self.copies_in[<size_t>number] = _copy_of(copy)
-        for number, copy in enumerate(lending.copies_out):
-            self.copies_out[<size_t>number] = _copy_of(copy)
-        self.core = IOBinding(self.in_place, len(lending.in_place),
-                              self.copies_in, len(lending.copies_in),
-                              self.copies_out, len(lending.copies_out))
+    Args:
+        plan: an `ExecutionPlan`.
+        alignment: bytes that the offset of a buffer used in place is a multiple of.
+        inputs, outputs: (number, `DeviceBuffer`) of those that are none of the plan's arrays.
+
+    Attributes:
+        copied_bytes: that the device copies in every run.
+
+    Raises:
+        InputError: a buffer has fewer bytes than the tensor, or two outputs share bytes.
+    """
+
+    def __cinit__(self, plan not None, uint64_t alignment, inputs, outputs):
+        cdef Rows rows = Rows(execution=plan)
+        cdef ExternalBuffer* given = _buffers_of(inputs, len(plan.inputs))
+        cdef ExternalBuffer* made = NULL
+        cdef Error error
+        try:
+            made = _buffers_of(outputs, len(plan.outputs))
+            check_status(plan_external(&self.core, &rows.records, rows.execution, alignment, given,
+                                       made, &error), &error)
+        finally:
+            free(given)
+            free(made)
+
+    @property
+    def copied_bytes(self):
+        return copied_bytes(&self.core.binding)
+
+    @property
+    def uses(self):
+        """Those in place: (storage, handle, offset); those that are copied before a run, and behind
+        it: (storage, handle, offset, bytes)."""
+        cdef ExternalPlace* places = self.core.places
+        cdef int64_t i
+        return ([(places[i].storage, <size_t>places[i].buffer.handle, places[i].buffer.offset)
+                 for i in range(self.core.binding.in_place_count)],
+                _copies(self.core.copies_in, self.core.binding.copy_in_count),
+                _copies(self.core.copies_out, self.core.binding.copy_out_count))
 
     def __dealloc__(self):
-        free(self.in_place)
-        free(self.copies_in)
-        free(self.copies_out)
+        free_external_plan(&self.core)
 
 
-cdef ExternalBuffer _buffer_of(buffer) except *:
-    cdef size_t handle = buffer.handle
-    return ExternalBuffer(<VkBuffer>handle, buffer.offset, buffer.nbytes)
+cdef list _copies(const ExternalCopy* copies, int64_t number):
+    cdef int64_t i
+    return [(copies[i].range.storage, <size_t>copies[i].buffer.handle, copies[i].buffer.offset,
+             copies[i].nbytes) for i in range(number)]
 
 
-cdef ExternalCopy _copy_of(copy) except *:
-    return ExternalCopy(RangeRow(copy.range.storage, copy.range.offset, copy.range.nbytes),
-                        _buffer_of(copy.buffer), copy.nbytes)
+cdef ExternalBuffer* _buffers_of(buffers, size_t number) except NULL:
+    """One for each array of a plan, without a handle where there is none."""
+    cdef ExternalBuffer* found = <ExternalBuffer*>calloc(number + 1, sizeof(ExternalBuffer))
+    cdef size_t handle
+    if found == NULL:
+        raise MemoryError()
+    for index, buffer in buffers:
+        handle = buffer.handle
+        found[<size_t>index] = ExternalBuffer(<VkBuffer>handle, buffer.offset, buffer.nbytes)
+    return found

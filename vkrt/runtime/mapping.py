@@ -14,6 +14,7 @@ from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
+from vkrt.runtime.map_trial import reads_files
 from vkrt.vk.imported import HostImport, import_alignment, is_importable
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
@@ -89,14 +90,13 @@ class Mapper:
         if start < 0 or end > round_up(source.nbytes, PAGESIZE) or end - start > self._limit:
             return f"{end - start} bytes around it cannot be imported"
         # Last, because the first time with a driver this is a trial.
-        return not_in_place(weight, source, self._offset_alignment) or self._distrusted()
+        return (not_in_place(weight, source, self._offset_alignment)
+                or self._distrusted(source))
 
-    def _distrusted(self) -> str:
+    def _distrusted(self, source: Any) -> str:
         if self._trusts:
             return ""
-        from vkrt.runtime.map_trial import reads_files  # few drivers are tried
-
-        if reads_files(self._device):
+        if reads_files(self._device, source):
             return ""
         return ("a trial did not show that this driver reads the pages of files in place "
                 "(weights='map' insists)")

@@ -16,8 +16,7 @@ from typing import Any
 from vkrt.errors import PipelineError
 from vkrt.memory.sha256 import sha256
 from vkrt.shader import catalog
-from vkrt.vk import verdict_file
-from vkrt.vk.cache_file import cache_folder
+from vkrt.vk.cache_folder import cache_folder
 from vkrt.vk.device import Device
 from vkrt.vk.private_file import prune, put, read
 
@@ -82,8 +81,9 @@ def _place(device: Device) -> tuple[Any, ...]:
 
 def _key(device: Device) -> bytes:
     """What a file holds for: the driver and its version, the system's, and the compiled shaders."""
-    key = verdict_file.key_of(device.info) + repr(catalog().stamp).encode()
-    return sha256(key)
+    system = os.uname()
+    return sha256(repr((*device.info.identity, system.sysname, system.release,
+                        catalog().stamp)).encode())
 
 
 def _path(device: Device) -> str | None:

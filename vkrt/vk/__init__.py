@@ -1,4 +1,4 @@
-"""The only room beside the core that names Vulkan: loader, device, memory, pipelines, commands.
+"""The only room beside the core that names Vulkan: loader, device, memory, pipelines.
 
 Importing it needs no driver; opening a device does.
 """

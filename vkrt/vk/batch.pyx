@@ -1,15 +1,13 @@
 # cython: language_level=3
-"""Submissions that wait for semaphores of the host's and signal them."""
+"""Semaphores of the host's, which runs wait for and signal."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.batch cimport free_semaphore_list, make_semaphore_list, put_semaphore
-from vkrt.core.batch cimport submit_batch as submit_core_batch
 from vkrt.core.error cimport Error
 from vkrt.core.vulkan cimport VkSemaphore
 from vkrt.vk.check cimport check_status
-from vkrt.vk.command cimport CommandBuffer, Fence
 from vkrt.vk.device cimport Device
 
 
@@ -41,14 +39,3 @@ cdef class SemaphoreList:
 
     def __dealloc__(self):
         free_semaphore_list(&self.core)
-
-
-cdef int submit_batch(Device device, CommandBuffer commands, SemaphoreList waits,
-                      SemaphoreList signals, Fence fence) except -1 nogil:
-    cdef Error error
-    return check_status(
-        submit_core_batch(
-            &device.core, False, &commands.core if commands is not None else NULL,
-            &waits.core if waits is not None else NULL,
-            &signals.core if signals is not None else NULL,
-            &fence.core if fence is not None else NULL, &error), &error)

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The error funnel of the room, and counters of everything alive in it.
 
-Every negative VkResult becomes an exception here and nowhere else. The counters are what tests use
+What the core says becomes an exception here and nowhere else. The counters are what tests use
 to see that nothing is left behind; they cost one addition per object.
 """
 
@@ -13,7 +13,6 @@ from vkrt.core.error cimport (
     VKRT_ERROR_INTERNAL, VKRT_ERROR_LOADER, VKRT_ERROR_MEMORY, VKRT_ERROR_UNSUPPORTED, VKRT_OK,
 )
 from vkrt.core.live cimport Kind, alive
-from vkrt.core.results cimport check_result
 
 from vkrt.errors import (
     CancelledError, ClosedError, DeviceLostError, DeviceMemoryError, ForkedError, FormatError,
@@ -44,13 +43,6 @@ NAMES = ("instance", "device", "allocator", "block", "buffer", "buffer_view", "i
          "image_view", "shader_module", "descriptor_layout", "pipeline", "descriptor_pool",
          "command_pool", "command_buffer", "fence", "query_pool", "semaphore", "import",
          "pipeline_cache", "sampler", "abandoned")
-
-
-cdef int check(VkResult result, const char* call) except -1 nogil:
-    cdef Error error
-    if <int>result >= 0:
-        return <int>result
-    return check_status(check_result(<int>result, call, &error), &error)
 
 
 cdef int check_status(int status, const Error* error) except -1 nogil:

@@ -4,8 +4,7 @@
 cimport cython
 
 from vkrt.core.device cimport Device as CoreDevice
-from vkrt.core.live cimport Kind
-from vkrt.core.vulkan cimport VkResult
+from vkrt.core.pipeline_file cimport PipelineFile
 
 # The host's own functions that begin and end the use of its queue
 ctypedef void (*HostLock)(void* data) noexcept nogil
@@ -23,22 +22,15 @@ cdef class Device:
     # DeviceInfo, and the names of the enabled features
     cdef readonly object info
     cdef readonly frozenset features
-    # Where pipelines are saved: "auto", "off" or a path; what came from there and was saved last
+    # Where pipelines are saved: "auto", "off" or a path
     cdef readonly object pipeline_cache_option
-    cdef object pipeline_cache_saved
+    cdef PipelineFile pipelines
     # What programs on the device share, for `vkrt.runtime.pipelines`
     cdef object shared
     # Of the host whose queue it is: a context manager, or functions and what they are given
     cdef object host_lock
     cdef HostFunctions host_functions
 
-    # The same as the core's functions, with exceptions
-    cdef int retain(self) except -1
-    cdef int created(self, VkResult result, Kind kind, const char* call) except -1
-    cdef void destroyed(self, Kind kind) noexcept
-    cdef void uncount(self, Kind kind) noexcept
-    # Raises DeviceLostError; what was made of the device is left as it is from now on.
-    cdef int give_up(self, reason) except -1
     cdef int set_host_lock(self, lock) except -1
     # What an opened and an adopted device have in common
     cdef int started(self, info) except -1

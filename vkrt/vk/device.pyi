@@ -6,6 +6,7 @@ from typing import Any
 from vkrt.vk.info import DeviceInfo
 
 def devices() -> list[DeviceInfo]: ...
+def no_device() -> str: ...
 
 class Device:
     @property

@@ -13,17 +13,14 @@ cimport cython
 from cpython.exc cimport PyErr_SetInterrupt, PyErr_SetObject
 
 from vkrt.core.device cimport (
-    QueueLock, adopt_device, check_created, check_usable, close_device, count_destroyed,
-    describe_memory, open_device, retain_device,
+    QueueLock, adopt_device, check_usable, close_device, describe_memory, open_device,
 )
-from vkrt.core.device cimport give_up as give_device_up
-from vkrt.core.device cimport uncount as uncount_object
+from vkrt.core.device_choice cimport say_no_device
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error, fail
 from vkrt.core.given_up cimport wait_for_given_up
-from vkrt.core.instance cimport (
-    Instance, acquire_instance, adopt_instance, release_instance, say_no_driver,
-)
+from vkrt.core.instance cimport Instance, acquire_instance, adopt_instance, release_instance
 from vkrt.core.physical cimport Physical, check_family, free_physical, read_physical, timestamp_bits
+from vkrt.core.pipeline_file cimport close_pipeline_file
 from vkrt.core.process cimport forked_from_user
 from vkrt.core.vulkan cimport *
 from vkrt.vk.check cimport check_status
@@ -33,7 +30,7 @@ from vkrt.vk.physical cimport describe, feature_set, list_devices
 from vkrt.dataclass import replace
 from vkrt.errors import ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
-from vkrt.vk.cache_file import check_option
+from vkrt.vk.cache_folder import check_option
 from vkrt.vk.info import DeviceInfo
 from vkrt.vk.physical import feature_names
 from vkrt.work.handles import address_of
@@ -63,16 +60,26 @@ def devices():
         release_instance(instance)
 
 
-def no_driver():
-    """Why the library finds no driver, and what to do, for messages."""
+def no_device():
+    """Why there is no device that vkrt can use, and what to do, for messages.
+
+    Raises:
+        LoaderError: there is no Vulkan library or no driver.
+    """
     cdef char[400] text
-    return say_no_driver(text, sizeof(text)).decode(errors="replace")
+    cdef Error error
+    cdef Instance* instance
+    check_status(acquire_instance(&instance, &error), &error)
+    try:
+        return say_no_device(instance, text, sizeof(text)).decode(errors="replace")
+    finally:
+        release_instance(instance)
 
 
 def choose(found, selector):
     """The entry of `found` [(address, DeviceInfo), ..] that a selector means."""
     if not found:
-        raise LoaderError(f"there is no Vulkan device with a compute queue: {no_driver()}",
+        raise LoaderError(f"there is no Vulkan device that vkrt can use: {no_device()}",
                           call="vkEnumeratePhysicalDevices")
     if selector is None:
         return min(found, key=lambda entry: PREFERENCE.index(entry[1].type))
@@ -234,10 +241,10 @@ cdef class Device:
             unknown = enabled - {name for name, has in info.features.items() if has}
             if unknown:
                 raise InputError(f"features the device does not have: {sorted(unknown)}")
-            # What subgroups can do is not switched on: a device has it or not.
+            # What subgroups can do, and how fast products are, is not switched on.
             self.features = frozenset(enabled | {
                 name for name, has in info.features.items()
-                if has and name.startswith("subgroup_")})
+                if has and name.startswith(("subgroup_", "accelerated_"))})
             check_status(adopt_device(&self.core, own, &physical, <VkDevice>handle,
                                       <VkQueue>queue_handle, queue_family,
                                       feature_set(self.features), &error), &error)
@@ -326,26 +333,6 @@ cdef class Device:
         cdef Error error
         check_status(check_usable(&self.core, &error), &error)
 
-    cdef int retain(self) except -1:
-        cdef Error error
-        return check_status(retain_device(&self.core, &error), &error)
-
-    cdef int created(self, VkResult result, Kind kind, const char* call) except -1:
-        cdef Error error
-        return check_status(check_created(&self.core, result, kind, call, &error), &error)
-
-    cdef void destroyed(self, Kind kind) noexcept:
-        count_destroyed(&self.core, kind)
-
-    cdef void uncount(self, Kind kind) noexcept:
-        uncount_object(&self.core, kind)
-
-    cdef int give_up(self, reason) except -1:
-        cdef Error error
-        text = str(reason).encode()
-        fail(&error, VKRT_OK, b"%s", <const char*>text)
-        return check_status(give_device_up(&self.core, &error), &error)
-
     cdef int set_host_lock(self, lock) except -1:
         cdef size_t address
         if isinstance(lock, tuple):
@@ -373,6 +360,7 @@ cdef class Device:
         self.close()
 
     def __dealloc__(self):
+        close_pipeline_file(&self.pipelines)
         # Without an instance nothing was opened.
         if self.core.instance != NULL:
             with nogil:

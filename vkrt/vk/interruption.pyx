@@ -24,7 +24,6 @@ def forget(thread):
 
 
 cdef int check_interruption() except -1:
-    """Runs the handlers of signals; raises what they do, or CancelledError once."""
     PyErr_CheckSignals()
     if cancelled:
         thread = get_ident()

@@ -4,11 +4,9 @@
 Which of them suit a block is the core's to say, `vkrt.core.memory_types`.
 """
 
-from libc.stdint cimport uint32_t
 from libc.string cimport memset
 
-from vkrt.core cimport memory_types as core
-from vkrt.core.memory_types cimport MAX_MEMORY_HEAPS, MAX_MEMORY_TYPES, Purpose
+from vkrt.core.memory_types cimport MAX_MEMORY_HEAPS, MAX_MEMORY_TYPES
 from vkrt.core.vulkan cimport *
 
 PROPERTIES = (
@@ -21,9 +19,6 @@ PROPERTIES = (
     (VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD, "device_coherent"),
     (VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD, "device_uncached"),
 )
-ANY_TYPE = 0xFFFFFFFF
-# In the order of `vkrt.core.memory_types.Purpose`
-PURPOSES = ("device", "staging", "readback")
 
 
 def property_names(flags):
@@ -47,42 +42,3 @@ cdef int fill_properties(VkPhysicalDeviceMemoryProperties* memory, heaps, types)
         memory.memoryTypes[<int>i].heapIndex = heap
         memory.memoryTypes[<int>i].propertyFlags = sum(flags[name] for name in names)
     return 0
-
-
-def suitable_types(types, uint32_t type_bits, purpose, bint unified):
-    """Indices of the memory types that a block may lie in, the best first.
-
-    Args:
-        type_bits: those that the block's contents can use, one bit each.
-        purpose: one of `PURPOSES`.
-        unified: host and device share memory.
-    """
-    cdef VkPhysicalDeviceMemoryProperties memory
-    cdef int[MAX_MEMORY_TYPES] found
-    cdef int number
-    fill_properties(&memory, (), types)
-    number = core.suitable_types(&memory, type_bits, <Purpose><int>PURPOSES.index(purpose),
-                                 unified, found)
-    return [found[i] for i in range(number)]
-
-
-def hidden_types(types):
-    """The memory types that the host does not see, one bit each."""
-    cdef VkPhysicalDeviceMemoryProperties memory
-    fill_properties(&memory, (), types)
-    return core.hidden_types(&memory)
-
-
-def shares_memory(types):
-    """Whether the host sees memory of the device's own kind."""
-    cdef VkPhysicalDeviceMemoryProperties memory
-    fill_properties(&memory, (), types)
-    return bool(core.shares_memory(&memory))
-
-
-def reads_slowly(types):
-    """Whether the host reads the memory it shares with the device past its cache, while there is
-    other memory of which it has a cache."""
-    cdef VkPhysicalDeviceMemoryProperties memory
-    fill_properties(&memory, (), types)
-    return bool(core.reads_slowly(&memory))

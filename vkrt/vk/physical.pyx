@@ -96,6 +96,8 @@ cdef dict features_of(const Physical* physical):
     for i, operation in enumerate(SUBGROUP_OPERATIONS):
         found[f"subgroup_{operation}"] = (
             usable and physical.subgroup.supportedOperations >> <int>i & 1 != 0)
+    found["accelerated_dot_product"] = (
+        physical.dot_product.integerDotProduct4x8BitPackedSignedAccelerated != 0)
     found["timestamps"] = timestamp_bits(physical, compute_family(physical)) > 0
     return found
 

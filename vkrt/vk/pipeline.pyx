@@ -1,25 +1,19 @@
 # cython: language_level=3
-"""Shader modules, layouts, compute pipelines and descriptor sets.
+"""Shader modules, layouts and compute pipelines.
 
 All of it is made while a program is loaded; an inference only uses the handles.
 """
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport uint32_t
 
-from vkrt.core.descriptors cimport (
-    close_descriptor_pool, make_descriptor_pool, write_buffer_descriptor,
-    write_image_descriptor, write_texel_descriptor,
-)
-from vkrt.core.error cimport VKRT_ERROR_INPUT, Error
+from vkrt.core.error cimport Error
 from vkrt.core.pipeline cimport (
     MAX_BINDINGS, MAX_CONSTANTS, close_descriptor_layout, close_pipeline, close_shader_module,
     make_descriptor_layout, make_pipeline, make_shader_module,
 )
 from vkrt.core.vulkan cimport *
 from vkrt.vk.check cimport check_status
-from vkrt.vk.resource cimport check_range
 
 
 @cython.no_gc_clear
@@ -130,80 +124,3 @@ cdef class Pipeline:
 
     def __dealloc__(self):
         close_pipeline(&self.core)
-
-
-@cython.no_gc_clear
-cdef class DescriptorPool:
-    """Descriptor sets, all allocated at once from a pool of exactly their size.
-
-    Args:
-        device: an open device.
-        layouts: the `DescriptorLayout` of each set, at least one; they may repeat.
-    """
-
-    def __cinit__(self, Device device not None, layouts):
-        cdef Error error
-        cdef DescriptorLayout layout
-        cdef uint32_t i
-        cdef const CoreDescriptorLayout** cores
-        self.device = device
-        self.layouts = tuple(layouts)
-        cores = <const CoreDescriptorLayout**>calloc(len(self.layouts) + 1, sizeof(void*))
-        if cores == NULL:
-            raise MemoryError
-        try:
-            for i, layout in enumerate(self.layouts):
-                cores[i] = &layout.core
-            check_status(make_descriptor_pool(&device.core, cores, len(self.layouts), &self.core,
-                                              &error), &error)
-        finally:
-            free(<void*>cores)
-
-    @property
-    def size(self):
-        """Number of sets."""
-        return self.core.size
-
-    cdef int check_write(self, int status, const Error* error, uint32_t index,
-                         uint32_t binding) except -1:
-        if status == VKRT_ERROR_INPUT and (
-                index >= self.core.size or binding >= self.core.layouts[index].size):
-            raise IndexError(error.text.decode())
-        return check_status(status, error)
-
-    cpdef int write_buffer(self, uint32_t index, uint32_t binding, Buffer buffer, uint64_t offset,
-                           uint64_t range) except -1:
-        """Puts a part of a bound buffer (offset and range in bytes) at a binding of set `index`."""
-        cdef Error error
-        if buffer is None or not buffer.core.memory.bound:
-            raise ValueError("the buffer is not bound")
-        check_range(buffer, offset, range)
-        return self.check_write(
-            write_buffer_descriptor(&self.core, index, binding, buffer.core.handle, offset, range,
-                                    &error), &error, index, binding)
-
-    cpdef int write_texel(self, uint32_t index, uint32_t binding, BufferView view) except -1:
-        """Puts a texel view at a binding of set `index`."""
-        cdef Error error
-        if view is None or view.core.handle == NULL:
-            raise ValueError("the view is closed")
-        return self.check_write(
-            write_texel_descriptor(&self.core, index, binding, view.core.handle, &error),
-            &error, index, binding)
-
-    cpdef int write_image(self, uint32_t index, uint32_t binding, Image image) except -1:
-        """Puts an image at a binding of set `index`; a sampled one with the nearest sampler."""
-        cdef Error error
-        if image is None:
-            raise ValueError("there is no image")
-        return self.check_write(
-            write_image_descriptor(&self.core, index, binding, image.view(), &error),
-            &error, index, binding)
-
-    def close(self):
-        """Destroys the pool with its sets; the device must be done with them."""
-        close_descriptor_pool(&self.core)
-        self.layouts = None
-
-    def __dealloc__(self):
-        close_descriptor_pool(&self.core)

@@ -1,29 +1,49 @@
 # cython: language_level=3
-"""A device's VkPipelineCache and its file, see `vkrt.core.pipeline_cache`."""
+"""A device's VkPipelineCache and its file, see `vkrt.core.pipeline_file`."""
 
-from libc.stdlib cimport free
+import os
 
+from libc.string cimport memcpy
+
+from vkrt.core.cache_file cimport UUID_BYTES, CacheOwner
 from vkrt.core.error cimport Error
-from vkrt.core.pipeline_cache cimport make_pipeline_cache, save_pipeline_cache
+from vkrt.core.pipeline_file cimport (
+    PipelineFile, close_pipeline_file, open_pipeline_file, save_pipelines,
+)
 from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
 
-from vkrt.vk import cache_data, cache_file
+from vkrt.version import __version__
+
+cdef bytes VERSION = __version__.encode()
 
 
 cdef int open_cache(Device device) except -1:
     """Makes the device's cache, filled from its file, unless it is there; the device is open."""
-    cdef bytes data = b""
-    cdef const char* bytes_of_data
-    if device.core.pipeline_cache != NULL or device.pipeline_cache_option == "off":
+    cdef bytes option = os.fsencode(device.pipeline_cache_option)
+    cdef bytes uuid = bytes.fromhex(device.info.cache_uuid)
+    cdef const char* text = option
+    cdef const char* version = VERSION
+    cdef CacheOwner owner
+    cdef PipelineFile opened
+    cdef Error error
+    cdef int status
+    if device.core.pipeline_cache != NULL or len(uuid) != UUID_BYTES:
         return 0
-    identity = cache_file.identity_of(device.info)
-    path = cache_file.path_of(device.pipeline_cache_option, identity)
-    if path is not None:
-        data = cache_data.read(path, identity)
-    bytes_of_data = data
-    if make_pipeline_cache(&device.core, bytes_of_data, len(data)):
-        device.pipeline_cache_saved = data
+    owner.vendor, owner.device = device.info.vendor_id, device.info.device_id
+    owner.driver_version = device.info.driver_version
+    memcpy(owner.uuid, <const char*>uuid, UUID_BYTES)
+    with nogil:
+        status = open_pipeline_file(&opened, &device.core, &owner, text, version, &error)
+    check_status(status, &error)
+    if device.pipelines.path == NULL:
+        device.pipelines = opened
+        return 0
+    # Of threads that come here at once, one makes the cache: it knows what is in the file.
+    if opened.saved_bytes > 0:
+        device.pipelines.saved_bytes = opened.saved_bytes
+        memcpy(device.pipelines.saved, opened.saved, sizeof(opened.saved))
+    close_pipeline_file(&opened)
     return 0
 
 
@@ -33,30 +53,7 @@ def save(Device device not None):
     Returns:
         Whether a file was written.
     """
-    if device.core.pipeline_cache == NULL or device.core.handle == NULL:
-        return False
-    identity = cache_file.identity_of(device.info)
-    path = cache_file.path_of(device.pipeline_cache_option, identity)
-    if path is None:
-        return False
-    data = _data(device)
-    if not data:
-        return False
-    # Where a user names a file, it is always there.
-    named = device.pipeline_cache_option != "auto"
-    if data == device.pipeline_cache_saved or not (named or cache_data.has_pipelines(data)):
-        return False
-    device.pipeline_cache_saved = data
-    return cache_file.write(path, identity, data)
-
-
-cdef bytes _data(Device device):
-    """What the driver has to save."""
-    cdef Error error
-    cdef char* data
-    cdef size_t size
-    check_status(save_pipeline_cache(&device.core, &data, &size, &error), &error)
-    try:
-        return data[:size] if size else b""
-    finally:
-        free(data)
+    cdef bint done
+    with nogil:
+        done = save_pipelines(&device.pipelines, &device.core)
+    return bool(done)

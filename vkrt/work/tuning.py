@@ -31,6 +31,7 @@ class Tuning:
             the order of memory before, for the sake of the processor's caches.
         shares: workgroups share what they read and sum, through their memory: kernels in a GPU's
             shape. On CPU drivers invocations that wait for each other only cost time.
+        registers: of 32 bits that an invocation can have before some of them lie in memory.
     """
 
     tiles: tuple[tuple[tuple[int, int], float], ...] = (
@@ -41,3 +42,4 @@ class Tuning:
     min_groups: int = 4
     reads_ahead: bool = False
     shares: bool = False
+    registers: int = 256

@@ -114,11 +114,10 @@ static double run_once(vkrt_program program, vkrt_state state) {
 static void test_states(const char *path) {
     vkrt_program program, second;
     vkrt_state state, foreign;
-    vkrt_memory memory = {0};
+    vkrt_memory memory = {.size = sizeof memory};
     size_t needed = 0;
     double first, next;
     void *saved;
-    memory.size = sizeof memory;
     EXPECT(vkrt_load(path, NULL, &program) == VKRT_OK);
     EXPECT(vkrt_load(path, NULL, &second) == VKRT_OK);
     describe(program, &stateful);
@@ -169,10 +168,9 @@ static void hear(int level, const char *line, void *data) {
 
 static void test_callbacks(const char *path) {
     vkrt_program program;
-    vkrt_options options = {0};
+    vkrt_options options = {.size = sizeof options};
     size_t live = 1;
     int stop = 0;
-    options.size = sizeof options;
     options.progress = progress;
     options.progress_data = &stop;
     EXPECT(vkrt_set_log(1, hear, &lines) == VKRT_OK);
@@ -194,10 +192,9 @@ static void refused(const char *path, const vkrt_options *options, const char *w
 
 /* Options that a compiled program leaves open, and one that it does not */
 static void test_options_of_compiled(const char *path) {
-    vkrt_options options = {0};
+    vkrt_options options = {.size = sizeof options};
     vkrt_program program;
     int number = 1;
-    options.size = sizeof options;
     options.storage = "buffer";
     refused(path, &options, "storage");
     options.storage = "auto";
@@ -215,12 +212,10 @@ static void test_options_of_compiled(const char *path) {
 }
 
 static void test_options(const char *path) {
-    vkrt_options options = {0};
-    vkrt_memory memory = {0};
+    vkrt_options options = {.size = sizeof options};
+    vkrt_memory memory = {.size = sizeof memory};
     vkrt_program program;
     int number = -1;
-    options.size = sizeof options;
-    memory.size = sizeof memory;
     options.stream_lookahead = &number;
     refused(path, &options, "stream_lookahead");
     number = 0;

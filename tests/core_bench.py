@@ -1,0 +1,385 @@
+"""A bench on the core alone: buffers, images, pipelines, commands, which it owns and closes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import byref, c_int, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from core_alone import Block, Error, Statistics, alive, core, messages, open_device, room
+
+# Purposes of memory
+DEVICE, STAGING, READBACK = range(3)
+ANY_TYPE = 0xFFFFFFFF
+# VkBufferUsageFlags: transfer both ways, texel buffer, storage buffer
+BUFFER_USAGE = 0x1 | 0x2 | 0x4 | 0x20
+# VkImageUsageFlags: sampled, storage
+IMAGE_USAGE = 0x4 | 0x8
+RGBA32F = 109
+# VkDescriptorType
+SAMPLED_IMAGE, STORAGE_IMAGE, UNIFORM_TEXEL, STORAGE_BUFFER = 1, 3, 4, 7
+# What `Commands.barrier` takes: VkPipelineStageFlags and VkAccessFlags before it and behind it
+COMPUTE_BARRIER = 0x800, 0x40, 0x800, 0x60
+TRANSFER_TO_COMPUTE = 0x1000, 0x1000, 0x800, 0x60
+COMPUTE_TO_TRANSFER = 0x800, 0x40, 0x1000, 0x1800
+# Of vkrt.h
+LOST = 12
+
+
+class Lost(Exception):
+    """The device was lost."""
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function of the core that fills an error.
+
+    Raises:
+        Lost: the device was lost.
+        ValueError: anything else that it says.
+    """
+    error = Error()
+    status = getattr(core(), name)(*arguments, byref(error))
+    if status != 0:
+        text = error.text.decode()
+        raise Lost(text) if status == LOST else ValueError(text)
+
+
+class Requirements(ctypes.Structure):
+    _fields_ = [("size", c_uint64), ("alignment", c_uint64), ("types", c_uint32)]
+
+
+class Binding(ctypes.Structure):
+    """A `MemoryBinding` of the core."""
+
+    _fields_ = [("required", Requirements), ("bound", c_int), ("block", c_void_p),
+                ("offset", c_uint64)]
+
+
+class Part(ctypes.Structure):
+    """Something that a device has made; `close` names the core's function that destroys it."""
+
+    close_name = ""
+
+    def close(self) -> None:
+        getattr(core(), self.close_name)(byref(self))
+
+
+class Buffer(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64), ("lent", c_int),
+                ("memory", Binding)]
+    close_name = "vkrt_destroy_buffer"
+
+
+class BufferView(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+    close_name = "vkrt_destroy_buffer_view"
+
+
+class Extent(ctypes.Structure):
+    _fields_ = [("width", c_uint32), ("height", c_uint32), ("depth", c_uint32)]
+
+
+class Image(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("view", c_void_p), ("extent", Extent),
+                ("format", c_int), ("memory", Binding)]
+    close_name = "vkrt_destroy_image"
+
+
+class Memory(Block):
+    """A block that the host may see."""
+
+    def close(self) -> None:
+        core().vkrt_free_block(byref(self))
+
+    def write(self, offset: int, data: bytes) -> None:
+        call("vkrt_check_host_range", byref(self), c_uint64(offset), c_uint64(len(data)))
+        ctypes.memmove(self.mapped + offset, data, len(data))
+        call("vkrt_flush_block", byref(self), c_uint64(offset), c_uint64(len(data)))
+
+    def read(self, offset: int, size: int) -> bytes:
+        call("vkrt_check_host_range", byref(self), c_uint64(offset), c_uint64(size))
+        call("vkrt_invalidate_block", byref(self), c_uint64(offset), c_uint64(size))
+        return ctypes.string_at(self.mapped + offset, size)
+
+
+class ShaderModule(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+    close_name = "vkrt_close_shader_module"
+
+
+class DescriptorLayout(Part):
+    _fields_ = [("device", c_void_p), ("set_layout", c_void_p), ("pipeline_layout", c_void_p),
+                ("size", c_uint32), ("types", c_int * 64), ("push_constant_size", c_uint32)]
+    close_name = "vkrt_close_descriptor_layout"
+
+
+class Pipeline(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+    close_name = "vkrt_close_pipeline"
+    layout: DescriptorLayout
+
+
+class Sets(Part):
+    """A `DescriptorPool` of the core."""
+
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint32),
+                ("sets", ctypes.POINTER(c_void_p)), ("layouts", c_void_p)]
+    close_name = "vkrt_close_descriptor_pool"
+    kept: Any
+
+    def write_buffer(self, index: int, binding: int, buffer: Buffer, offset: int,
+                     nbytes: int) -> None:
+        call("vkrt_check_range", byref(buffer), c_uint64(offset), c_uint64(nbytes))
+        call("vkrt_write_buffer_descriptor", byref(self), index, binding, c_void_p(buffer.handle),
+             c_uint64(offset), c_uint64(nbytes))
+
+    def write_texel(self, index: int, binding: int, view: BufferView) -> None:
+        call("vkrt_write_texel_descriptor", byref(self), index, binding, c_void_p(view.handle))
+
+    def write_image(self, index: int, binding: int, image: Image) -> None:
+        view = c_void_p()
+        call("vkrt_get_image_view", byref(image), byref(view))
+        call("vkrt_write_image_descriptor", byref(self), index, binding, view)
+
+
+class Pool(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("users", c_int), ("closed", c_int)]
+    close_name = "vkrt_close_command_pool"
+
+
+class Fence(Part):
+    _fields_ = [("device", c_void_p), ("handle", c_void_p)]
+    close_name = "vkrt_close_fence"
+
+    def wait(self, seconds: float = 60) -> bool:
+        done = c_int()
+        call("vkrt_wait_for_fence", byref(self), c_uint64(int(seconds * 1e9)), byref(done))
+        return bool(done.value)
+
+
+class Queries(Part):
+    """`TimestampQueries` of the core."""
+
+    _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint32)]
+    close_name = "vkrt_close_timestamps"
+
+    def read(self) -> list[int] | None:
+        """The device's ticks, if all of them are there."""
+        ticks, written = (c_uint64 * self.size)(), c_int()
+        call("vkrt_read_timestamps", byref(self), ticks, 0, self.size, byref(written))
+        return list(ticks) if written.value else None
+
+
+class Commands(Part):
+    """A command buffer."""
+
+    _fields_ = [("pool", c_void_p), ("device", c_void_p), ("handle", c_void_p)]
+    close_name = "vkrt_close_command_buffer"
+
+    def begin(self, one_time: bool = True) -> None:
+        call("vkrt_begin_commands", byref(self), one_time)
+
+    def barrier(self, *flags: int) -> None:
+        core().vkrt_barrier(byref(self), *flags)
+
+    def record_dispatch(self, pipeline: Pipeline, sets: Sets, index: int, groups: Sequence[int],
+                        push: bytes = b"") -> None:
+        layout = c_void_p(pipeline.layout.pipeline_layout)
+        core().vkrt_bind_pipeline(byref(self), c_void_p(pipeline.handle))
+        core().vkrt_bind_descriptors(byref(self), layout, c_void_p(sets.sets[index]))
+        if push:
+            core().vkrt_push_constants(byref(self), layout, push, len(push))
+        core().vkrt_dispatch(byref(self), *groups)
+
+    def record_copy(self, source: Buffer, source_offset: int, target: Buffer, target_offset: int,
+                    size: int) -> None:
+        core().vkrt_copy_buffer(byref(self), c_void_p(source.handle), c_uint64(source_offset),
+                                c_void_p(target.handle), c_uint64(target_offset), c_uint64(size))
+
+    def record_fill(self, target: Buffer, offset: int, size: int, word: int) -> None:
+        core().vkrt_fill_buffer(byref(self), c_void_p(target.handle), c_uint64(offset),
+                                c_uint64(size), c_uint32(word))
+
+    def record_image(self, image: Image) -> None:
+        """Makes a new image usable by shaders, behind whatever used its memory before."""
+        call("vkrt_barrier_with_images", byref(self), 0x1800, 0x1040, 0x800, 0x60,
+             byref(c_void_p(image.handle)), 1)
+
+    def device_to_host(self) -> None:
+        core().vkrt_device_to_host(byref(self))
+
+    def end(self) -> None:
+        call("vkrt_end_commands", byref(self))
+
+    def submit(self, fence: Fence) -> None:
+        call("vkrt_submit_commands", byref(self), byref(fence))
+
+
+class Bench:
+    """A device with an allocator; a context manager that closes everything but the device.
+
+    Args:
+        device: the core's, as `core_alone.open_device` gives it.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.owned: list[Any] = []
+        self.allocator = room()
+        call("vkrt_open_allocator", self.allocator, device)
+        self.fence = self.new_fence()
+        self.pool = self.own(Pool())
+        call("vkrt_make_command_pool", device, False, byref(self.pool))
+
+    def own(self, thing: Any) -> Any:
+        self.owned.append(thing)
+        return thing
+
+    def new_fence(self) -> Fence:
+        fence = self.own(Fence())
+        call("vkrt_make_fence", self.device, byref(fence))
+        return fence
+
+    def allocate(self, size: int, alignment: int, types: int = ANY_TYPE,
+                 purpose: int = DEVICE) -> Memory:
+        block = self.own(Memory())
+        call("vkrt_allocate_block", self.allocator, c_uint64(size), c_uint64(alignment),
+             c_uint32(types), purpose, byref(block))
+        return block
+
+    def unbound(self, nbytes: int) -> Buffer:
+        buffer = self.own(Buffer())
+        call("vkrt_make_buffer", byref(buffer), self.device, c_uint64(nbytes), BUFFER_USAGE, 0)
+        return buffer
+
+    @staticmethod
+    def bind(buffer: Buffer, block: Memory, offset: int) -> None:
+        call("vkrt_bind_buffer", byref(buffer), byref(block), c_uint64(offset))
+
+    def buffer(self, nbytes: int, purpose: int = DEVICE) -> Buffer:
+        """A buffer in a block of its own."""
+        buffer = self.unbound(nbytes)
+        needs = buffer.memory.required
+        buffer.block = self.allocate(needs.size, needs.alignment, needs.types, purpose)
+        self.bind(buffer, buffer.block, 0)
+        return buffer
+
+    def host_buffer(self, data: bytes) -> Buffer:
+        """A buffer that the host sees, with this content."""
+        buffer = self.buffer(len(data), READBACK)
+        buffer.block.write(0, data)
+        return buffer
+
+    def image(self, extent: Sequence[int]) -> Image:
+        """An RGBA32F image in a block of its own."""
+        image = self.own(Image())
+        call("vkrt_make_image", byref(image), self.device, Extent(*extent), RGBA32F, IMAGE_USAGE)
+        needs = image.memory.required
+        block = self.allocate(needs.size, needs.alignment, needs.types)
+        image.block = block
+        call("vkrt_bind_image", byref(image), byref(block), c_uint64(0))
+        return image
+
+    def view(self, buffer: Buffer, offset: int = 0, nbytes: int | None = None) -> BufferView:
+        view = self.own(BufferView())
+        call("vkrt_make_buffer_view", byref(view), byref(buffer), RGBA32F, c_uint64(offset),
+             c_uint64(buffer.size if nbytes is None else nbytes))
+        return view
+
+    def layout(self, types: Sequence[int], push: int = 0) -> DescriptorLayout:
+        layout = self.own(DescriptorLayout())
+        call("vkrt_make_descriptor_layout", self.device, (c_int * 64)(*types), len(types), push,
+             byref(layout))
+        return layout
+
+    def module(self, spirv: bytes) -> ShaderModule:
+        module = self.own(ShaderModule())
+        call("vkrt_make_shader_module", self.device, spirv, ctypes.c_size_t(len(spirv)),
+             byref(module))
+        return module
+
+    def pipeline(self, spirv: bytes, types: Sequence[int], push: int = 0,
+                 constants: Sequence[tuple[int, int]] = ()) -> Pipeline:
+        pipeline = self.own(Pipeline())
+        pipeline.layout = self.layout(types, push)
+        words = [word & ANY_TYPE for pair in constants for word in pair]
+        call("vkrt_make_pipeline", byref(pipeline.layout), byref(self.module(spirv)),
+             (c_uint32 * (len(words) + 1))(*words), ctypes.c_size_t(len(constants)),
+             byref(pipeline))
+        return pipeline
+
+    def sets(self, *layouts: DescriptorLayout) -> Sets:
+        sets = self.own(Sets())
+        sets.kept = layouts, (c_void_p * len(layouts))(*[ctypes.addressof(layout)
+                                                         for layout in layouts])
+        call("vkrt_make_descriptor_pool", self.device, sets.kept[1], len(layouts), byref(sets))
+        return sets
+
+    def queries(self, size: int) -> Queries:
+        queries = self.own(Queries())
+        call("vkrt_make_timestamps", self.device, size, byref(queries))
+        return queries
+
+    def back_and_forth(self, spirv: bytes, nbytes: int, constants=((100, 64),)):
+        """What it takes to run a kernel that writes a buffer from another one.
+
+        Returns:
+            The first buffer, the pipeline, and its sets: 0 for writing the second buffer from
+            the first, 1 for writing the first from the second.
+        """
+        a, b = self.buffer(nbytes), self.buffer(nbytes)
+        pipeline = self.pipeline(spirv, [STORAGE_BUFFER, STORAGE_BUFFER], 8, list(constants))
+        sets = self.sets(pipeline.layout, pipeline.layout)
+        for index, (target, source) in enumerate(((b, a), (a, b))):
+            sets.write_buffer(index, 0, target, 0, nbytes)
+            sets.write_buffer(index, 1, source, 0, nbytes)
+        return a, pipeline, sets
+
+    def begin(self, one_time: bool = True) -> Commands:
+        commands = self.own(Commands())
+        call("vkrt_make_command_buffer", byref(self.pool), byref(commands))
+        commands.begin(one_time)
+        return commands
+
+    def finish(self, commands: Commands) -> None:
+        """Ends, submits and waits."""
+        commands.device_to_host()
+        commands.end()
+        commands.submit(self.fence)
+        assert self.fence.wait()
+
+    def statistics(self) -> Statistics:
+        found = Statistics()
+        core().vkrt_read_statistics(self.allocator, byref(found))
+        return found
+
+    def close(self) -> None:
+        for thing in reversed(self.owned):
+            thing.close()
+        core().vkrt_close_allocator(self.allocator)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@contextmanager
+def opened_bench(checks: bool = True) -> Iterator[Bench]:
+    """A bench on the first device; nothing is left of it.
+
+    Args:
+        checks: fails where the validation layer, if it is on, has found something.
+    """
+    before = alive()
+    device = open_device()
+    try:
+        with Bench(device) as bench:
+            yield bench
+    finally:
+        core().vkrt_close_device(device)
+    assert alive() == before
+    assert not checks or messages() == []

@@ -1,0 +1,78 @@
+"""What a process on the driver of a GPU does: loads, plans, records and submits programs.
+
+    python on_gpu.py '[{"model": "tests/models/mlp.pte", "storage": "texel"}, ..]'
+
+prints a line of JSON for each of these jobs, with the bytes that were planned and measured, and the
+message of what failed. Nothing computes on such a driver, so results are looked at by nobody; with
+VKRT_VALIDATION=1 messages of the layer are failures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from support import inputs_of
+
+import vkrt
+from vkrt.vk import clear_validation_messages, live_objects, validation_messages
+from vkrt.vk.device import Device
+
+# Arguments of load, and of a job beside these
+OPTIONS = ("storage", "weights", "memory_budget")
+
+
+def calls_of(path: Path, program) -> list[list[np.ndarray]]:
+    """Inputs of the calls to make: those of the references beside the program, in all sizes that a
+    dynamic one was tried with, for all steps of a state; or some of the largest sizes."""
+    try:
+        with np.load(path.with_suffix(".npz")) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except FileNotFoundError:
+        return [inputs_of(program)] * 2
+    found = []
+    numbers = range(len(arrays))
+    for prefix in ("in", *(f"{word}{i}_in" for i in numbers for word in ("call", "step"))):
+        call = [arrays[f"{prefix}{i}"] for i in numbers if f"{prefix}{i}" in arrays]
+        if call:
+            dtypes = [info.dtype for info in program.metadata().inputs]
+            found.append([array.astype(dtype) if dtype == "float16" else array
+                          for array, dtype in zip(call, dtypes)])
+    # The last one has the largest sizes, for which memory is planned.
+    return [*found, inputs_of(program)]
+
+
+def run(device, job: dict[str, Any]) -> dict[str, Any]:
+    """Does a job twice or more, and says what it took."""
+    path = Path(job["model"])
+    options = {name: job[name] for name in OPTIONS if name in job}
+    with vkrt.load(path, device, plan_cache="off", **options) as program:
+        for inputs in calls_of(path, program):
+            program.run(*inputs)
+        memory = program.memory
+        return {"planned": memory.planned_peak, "measured": memory.measured_peak,
+                "notes": list(memory.notes)}
+
+
+def main() -> None:
+    with Device.open(pipeline_cache="off") as device:
+        before = live_objects()
+        for job in json.loads(sys.argv[1]):
+            try:
+                said = run(device, job)
+            except vkrt.VkrtError as error:
+                said = {"error": f"{type(error).__name__}: {error}"}
+            left = {kind: count for kind, count in live_objects().items()
+                    if count > before.get(kind, 0)}
+            said |= {"left": left, "validation": validation_messages()}
+            clear_validation_messages()
+            print(json.dumps({**job, **said}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+from collections.abc import Iterable
+
+from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.records import ExecutionPlan
+
+class ExternalBinding:
+    def __init__(self, plan: ExecutionPlan, alignment: int,
+                 inputs: Iterable[tuple[int, DeviceBuffer]],
+                 outputs: Iterable[tuple[int, DeviceBuffer]]) -> None: ...
+    @property
+    def copied_bytes(self) -> int: ...
+    @property
+    def uses(self) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]],
+                            list[tuple[int, int, int, int]]]: ...

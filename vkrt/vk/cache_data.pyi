@@ -1,9 +1,0 @@
-import os
-
-from vkrt.vk.cache_file import Identity
-
-MAGIC: bytes
-
-def has_pipelines(data: bytes) -> bool: ...
-def read(path: str | os.PathLike[str], identity: Identity) -> bytes: ...
-def put(path: str | os.PathLike[str], identity: Identity, data: bytes, named: bool) -> bool: ...

@@ -1,0 +1,3 @@
+from vkrt.vk.device import Device
+
+def save(device: Device) -> bool: ...
