@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from support import inputs_of
+from support import inputs_of, ready_device
 
 import vkrt
 from vkrt.vk import clear_validation_messages, live_objects, validation_messages
-from vkrt.vk.device import Device
 
 # Arguments of load, and of a job beside these
 OPTIONS = ("storage", "weights", "memory_budget")
@@ -60,7 +59,7 @@ def run(device, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    with Device.open(pipeline_cache="off") as device:
+    with ready_device() as device:
         before = live_objects()
         for job in json.loads(sys.argv[1]):
             try:

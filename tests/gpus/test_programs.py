@@ -12,6 +12,7 @@ import pytest
 from dealing import DEPTH, STORAGES
 from gpu_drivers import COMMAND, FOLDER, MISSING, TURN, UNUSABLE, all_devices, environment, run_jobs
 from gpu_drivers import taken as devices
+from host_device import LAYER_BUGS
 from hostile_device import FOLDERS
 from support import MODELS, find_model
 
@@ -63,7 +64,8 @@ def check(device: str, jobs: list[dict], folder, **more: str) -> None:
     """Runs them, and says what is not as it has to be."""
     wrong = []
     for said in run_jobs(device, jobs, folder, **more):
-        if ("error" in said or said["left"] or said["validation"]
+        found = [text for text in said["validation"] if not any(bug in text for bug in LAYER_BUGS)]
+        if ("error" in said or said["left"] or found
                 or said["planned"] != said["measured"]):
             wrong.append(said)
     assert not wrong, f"{device}: {len(wrong)} of {len(jobs)} programs: {wrong[:5]}"
