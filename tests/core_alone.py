@@ -78,7 +78,7 @@ class Message(ctypes.Structure):
 
 def messages() -> list[str]:
     """What the validation layer has said since the last call, but for what it gets wrong, and what
-    the loader says of the environment (LAYER_BUGS and EXPECTED in conftest.py)."""
+    the loader says of the environment (LAYER_BUGS in host_device.py, EXPECTED in conftest.py)."""
     number, lost = ctypes.c_int(), ctypes.c_int()
     core().vkrt_hold_messages.restype = ctypes.POINTER(Message)
     found = core().vkrt_hold_messages(byref(number), byref(lost))

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from compiled_programs import CODE_OF, Failure, check, inputs_of, library, opened
+from compiled_programs import CODE_OF, Failure, check, library, opened, runs
 from host_device import open_host
 from submitting import Buffer, HostProgram, HostValues, opened_on, semaphore
 from support import MODELS
@@ -68,9 +68,7 @@ def test_sizes_of_a_call(is_compiled, tmp_path):
 @either
 def test_states_follow_the_runs(is_compiled, tmp_path):
     path = program_of(tmp_path, "buffers", is_compiled)
-    with vkrt.load(MODELS / "buffers.pte") as program:
-        inputs = inputs_of(program)
-        expected = [program.run(*inputs) for _ in range(3)]
+    inputs, expected = runs(MODELS / "buffers.pte", 3)
     with open_host(TIMELINE) as host, opened_on(host, path, TIMELINE) as program:
         other = program.new_state()
         given = HostValues(host, inputs).fill()
@@ -105,9 +103,7 @@ def test_a_host_that_has_a_part_in_a_run(is_compiled, tmp_path):
     later."""
     path = program_of(tmp_path, "unet_small", is_compiled, weights="stream")
     words = {} if is_compiled else {"weights": "stream"}
-    with vkrt.load(MODELS / "unet_small.pte") as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
+    inputs, (expected,) = runs(MODELS / "unet_small.pte", 1)
     with open_host(TIMELINE) as host, opened_on(host, path, TIMELINE, **words) as program:
         assert program.memory()["streamed"] > 0
         given, made = HostValues(host, inputs).fill(), HostValues(host, expected)
@@ -133,9 +129,7 @@ def test_a_run_that_fails_signals_all_the_same(is_compiled, tmp_path):
     if not is_compiled:
         path = tmp_path / "net.pte"
         path.write_bytes((MODELS / "unet_small.pte").read_bytes())
-    with vkrt.load(MODELS / "unet_small.pte") as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
+    inputs, (expected,) = runs(MODELS / "unet_small.pte", 1)
     whole = path.read_bytes()
     with open_host(TIMELINE) as host, opened_on(host, path, TIMELINE, **words) as program:
         given, made = HostValues(host, inputs).fill(), HostValues(host, expected)
@@ -164,9 +158,7 @@ def test_a_run_that_fails_signals_all_the_same(is_compiled, tmp_path):
 @either
 def test_what_cannot_be_a_buffer(is_compiled, tmp_path):
     path = program_of(tmp_path, "places", is_compiled)
-    with vkrt.load(MODELS / "places.pte") as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
+    inputs, (expected,) = runs(MODELS / "places.pte", 1)
     with open_host(TIMELINE) as host, opened_on(host, path, TIMELINE) as program:
         given, made = HostValues(host, inputs), HostValues(host, expected)
         with pytest.raises(Failure, match=r"input 2 .*int64\[2,5\], which a .* cannot hold: "
@@ -181,9 +173,7 @@ def test_what_cannot_be_a_buffer(is_compiled, tmp_path):
 @either
 def test_timelines_take_the_feature(is_compiled, tmp_path):
     path = program_of(tmp_path, "mlp", is_compiled)
-    with vkrt.load(MODELS / "mlp.pte") as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
+    inputs, (expected,) = runs(MODELS / "mlp.pte", 1)
     with open_host(TIMELINE) as host, opened_on(host, path) as program:
         given, made = HostValues(host, inputs).fill(), HostValues(host, expected)
         line = host.semaphore(timeline=True)

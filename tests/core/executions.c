@@ -379,8 +379,8 @@ static void forked_process(void) {
 }
 
 /* With VKRT_VALIDATION=1 the validation layer watches. That its own threads come late it calls a bug of
- * its own, and the loader says that the environment asks for layers (LAYER_BUGS and EXPECTED in
- * tests/conftest.py). */
+ * its own, and the loader says that the environment asks for layers (LAYER_BUGS in
+ * tests/host_device.py, EXPECTED in tests/conftest.py). */
 static void check_messages(void) {
   int number, lost;
   const Message *messages = vkrt_hold_messages(&number, &lost);

@@ -17,18 +17,11 @@ from core_bench import (
     Commands,
     Pool,
     call,
-    opened_bench,
 )
 from core_build import needs_build
 from core_shaders import LINEAR
 
 pytestmark = [pytest.mark.driver, needs_build]
-
-
-@pytest.fixture
-def bench():
-    with opened_bench() as opened:
-        yield opened
 
 
 def test_fill_copy_and_compute_in_order(bench):

@@ -17,7 +17,6 @@ from core_bench import (
     UNIFORM_TEXEL,
     Pipeline,
     call,
-    opened_bench,
 )
 from core_build import needs_build
 from core_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
@@ -25,12 +24,6 @@ from core_shaders import FROM_IMAGE, HALF, LINEAR, TEXEL, TO_IMAGE
 pytestmark = [pytest.mark.driver, needs_build]
 # A host that waits
 POLL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
-
-
-@pytest.fixture
-def bench():
-    with opened_bench() as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(("offset", "nbytes"), [

@@ -27,12 +27,6 @@ from support import run_python
 pytestmark = [pytest.mark.driver, needs_build]
 
 
-@pytest.fixture
-def bench():
-    with opened_bench() as opened:
-        yield opened
-
-
 def known(needs: Requirements) -> tuple[int, int, int]:
     return needs.size, needs.alignment, needs.types
 

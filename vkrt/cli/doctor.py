@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from vkrt.cli import EXIT_FAILED, common, selftest
@@ -120,10 +121,9 @@ def _ways(device: Device, lost: str) -> dict[str, str]:
     elif lost:
         mapped = "not tried"
     else:
-        source = Source.open(__file__)  # whatever there is of a page
-        mapped = ("yes" if reads_files(device, source)
-                  else "no: a trial did not show that the driver reads the pages of files")
-        source.close()
+        with closing(Source.open(__file__)) as source:  # whatever there is of a page
+            mapped = ("yes" if reads_files(device, source)
+                      else "no: a trial did not show that the driver reads the pages of files")
     return {"map": mapped,
             "direct": "yes" if device.unified else "no: the host does not see the device's memory",
             "staged": "yes",

@@ -250,53 +250,56 @@ cdef char* host_address(const Handles* handles, const RangeRow* part) noexcept n
     return <char*>block.mapped + offset
 
 
-cdef int need_host_address(const Handles* handles, const RangeRow* part,
-                           Error* error) noexcept nogil:
-    """An error where the host does not see a range that a file says it reads or writes."""
-    if host_address(handles, part) != NULL:
-        return VKRT_OK
-    return fail(error, VKRT_ERROR_FORMAT, b"storage %d is read or written by the host, and lies in "
-                b"memory that it does not see", <int>part.storage)
+cdef Block* block_of_host(const Handles* handles, const RangeRow* part, uint64_t* offset,
+                          Error* error) noexcept nogil:
+    """The block that a range is in, and where; NULL with an error where the host does not see a
+    range that a file says it reads or writes."""
+    cdef Block* block = block_of(handles, part, offset)
+    if block != NULL and block.mapped != NULL:
+        return block
+    fail(error, VKRT_ERROR_FORMAT, b"storage %d is read or written by the host, and lies in memory "
+         b"that it does not see", <int>part.storage)
+    return NULL
 
 
 cdef int invalidate_range(const Handles* handles, const RangeRow* part,
                           Error* error) noexcept nogil:
     cdef uint64_t offset
-    cdef Block* block = block_of(handles, part, &offset)
-    if need_host_address(handles, part, error):
-        return error.status
-    return invalidate_block(block, offset, part.nbytes, error)
+    cdef Block* block = block_of_host(handles, part, &offset, error)
+    return error.status if block == NULL else invalidate_block(block, offset, part.nbytes, error)
 
 
 cdef int flush_range(const Handles* handles, const RangeRow* part, Error* error) noexcept nogil:
     cdef uint64_t offset
-    cdef Block* block = block_of(handles, part, &offset)
-    if need_host_address(handles, part, error):
-        return error.status
-    return flush_block(block, offset, part.nbytes, error)
+    cdef Block* block = block_of_host(handles, part, &offset, error)
+    return error.status if block == NULL else flush_block(block, offset, part.nbytes, error)
 
 
 cdef int copy_to_range(const Handles* handles, const RangeRow* part, const void* data,
                        size_t nbytes, Error* error) noexcept nogil:
-    cdef char* target = host_address(handles, part)
-    if need_host_address(handles, part, error):
+    cdef uint64_t offset
+    cdef Block* block = block_of_host(handles, part, &offset, error)
+    cdef char* target
+    if block == NULL:
         return error.status
     if nbytes == 0:
         return VKRT_OK
     # Nothing that the device has written is alive in this memory between two runs.
+    target = <char*>block.mapped + offset
     memcpy(target, data, nbytes)
     memset(target + nbytes, 0, <size_t>part.nbytes - nbytes)
-    return flush_range(handles, part, error)
+    return flush_block(block, offset, part.nbytes, error)
 
 
 cdef int copy_from_range(const Handles* handles, const RangeRow* part, void* data, size_t nbytes,
                          Error* error) noexcept nogil:
-    cdef const char* source = host_address(handles, part)
-    if need_host_address(handles, part, error):
+    cdef uint64_t offset
+    cdef Block* block = block_of_host(handles, part, &offset, error)
+    if block == NULL:
         return error.status
     if nbytes == 0:
         return VKRT_OK
-    if invalidate_range(handles, part, error):
+    if invalidate_block(block, offset, part.nbytes, error):
         return error.status
-    memcpy(data, source, nbytes)
+    memcpy(data, <char*>block.mapped + offset, nbytes)
     return VKRT_OK

@@ -41,8 +41,8 @@ cdef extern int add_to_batch "vkrt_add_to_batch"(
 cdef extern void start_batch "vkrt_start_batch"(PipelineBatch* batch, int threads) noexcept nogil
 # Makes the next pipeline on the calling thread; False where there is none.
 cdef extern bint make_next "vkrt_make_next"(PipelineBatch* batch) noexcept nogil
-# Takes part until all are made; VKRT_ERROR_CANCELLED where `poll`
-# (which may be NULL) ends that before.
+# Takes part until all are made; VKRT_ERROR_CANCELLED where `poll` (which may be NULL) ends that
+# before.
 cdef extern int finish_batch "vkrt_finish_batch"(
     PipelineBatch* batch, Poll poll, void* data, Error* error) noexcept nogil
 # Lets nobody begin another pipeline, and waits for those that were begun.

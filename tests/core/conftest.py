@@ -1,0 +1,12 @@
+"""What several tests of the core have."""
+
+from __future__ import annotations
+
+import pytest
+from core_bench import opened_bench
+
+
+@pytest.fixture
+def bench():
+    with opened_bench() as opened:
+        yield opened
