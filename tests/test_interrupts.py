@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from alarms import Interrupted, on_alarm, within_vkrt
 from support import MODELS, QUICK, inputs_of, same_bits
 
 import vkrt
@@ -26,6 +27,7 @@ from vkrt.method import loaded
 from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
 from vkrt.runtime.unfinished import UNFINISHED, settle_all
+from vkrt.vk import live_objects
 from vkrt.work.tensor import Constant, Tensor
 
 pytestmark = pytest.mark.driver
@@ -39,29 +41,21 @@ STRIDE = 11 if QUICK else 3
 products = 4
 
 
-class Interrupted(Exception):
-    """What Ctrl-C does, without ending the tests."""
-
-
 @contextmanager
 def signals(*seconds):
     """Raises `Interrupted` after so many seconds, then so many more, .., wherever vkrt then is."""
     rest = list(seconds)
 
     def interrupt(_, frame):
-        if Path(vkrt.__file__).parent in Path(frame.f_code.co_filename).parents:
+        if within_vkrt(frame):
             if rest:
                 signal.setitimer(signal.ITIMER_REAL, rest.pop(0))
             raise Interrupted
         signal.setitimer(signal.ITIMER_REAL, 0.001)
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, rest.pop(0))
-    try:
+    with on_alarm(interrupt):
+        signal.setitimer(signal.ITIMER_REAL, rest.pop(0))
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def chain(device, products, **options) -> Method:
@@ -211,27 +205,32 @@ KEEPERS = [str(Path(vkrt.__file__).parent / name) for name in (
     "runtime/arena.py")]
 
 
-def interrupted_at(number, call, *arguments) -> bool:
-    """Makes a call and raises `Interrupted` after so many instructions of `KEEPERS`; whether there
-    were more."""
+def of_keepers(code) -> bool:
+    return code.co_filename in KEEPERS
+
+
+def interrupted_at(number, call, *arguments, traced=of_keepers, raised=Interrupted,
+                   **options) -> bool:
+    """Makes a call and raises `Interrupted` after so many instructions of the code that is
+    `traced`; whether there were more."""
     left = number
 
     def trace(frame, event, _):
         nonlocal left
-        if frame.f_code.co_filename not in KEEPERS:
+        if not traced(frame.f_code):
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
             left -= 1
             if left < 0:
-                raise Interrupted
+                raise raised
         return trace
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        call(*arguments)
-    except Interrupted:
+        call(*arguments, **options)
+    except raised:
         return True
     finally:
         sys.settrace(before)
@@ -309,3 +308,26 @@ def test_a_load_is_interrupted_anywhere(device):
     with vkrt.load(path, device, weights="copy") as program:
         same_bits(program.run(*inputs), expected)
 
+
+@pytest.mark.parametrize("where", [(loaded.Loaded, "_read_ahead"), (loaded, "trim")],
+                         ids=["compiling", "streaming"])
+def test_a_load_is_interrupted_twice(where, device, monkeypatch):
+    """Also while it lets go of what it has: what nobody closes then goes when it is
+    collected."""
+    class Again(Interrupted):
+        pass
+
+    def interrupted(*_):
+        raise Interrupted
+
+    monkeypatch.setattr(*where, interrupted)
+    before, threads = live_objects(), threading.active_count()
+    for number in itertools.count(0, STRIDE):
+        try:
+            interrupted_at(number, vkrt.load, MODELS / "conv_mix.pte", device, weights="stream",
+                           traced=loaded.Loaded.release.__code__.__eq__, raised=Again)
+        except Interrupted:
+            break
+        gc.collect()
+        assert (live_objects(), threading.active_count()) == (before, threads)
+    assert number > 20

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from alarms import Interrupted, on_alarm, within_vkrt
 from support import MODELS, QUICK, inputs_of, need_model, ready_device, same_bits
 
 import vkrt
@@ -240,10 +241,6 @@ def test_truncation_under_a_streaming_program(device, tmp_path):
         same_bits(program.run(*inputs), expected)
 
 
-class Interrupted(Exception):
-    """What Ctrl-C does, without ending the tests."""
-
-
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_run_that_is_interrupted_leaves_the_program_usable(device, times):
     """At whatever moment, and so many times in a row: also while it recovers."""
@@ -253,26 +250,21 @@ def test_a_run_that_is_interrupted_leaves_the_program_usable(device, times):
     def interrupt(_, frame):
         nonlocal left
         # Only inside of run: not where it would be this test that is interrupted.
-        if left and Path(vkrt.__file__).parent in Path(frame.f_code.co_filename).parents:
+        if left and within_vkrt(frame):
             left -= 1
             raise Interrupted
 
     expected, _ = run(path, device, weights="direct")
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with vkrt.load(path, device, weights="stream") as program:
-            inputs = inputs_of(program)
-            for number in range(20):
-                left = times
-                signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0003 * number, 0.0002)
-                while left:
-                    with suppress(Interrupted):
-                        program.run(*inputs)
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                same_bits(program.run(*inputs), expected)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with on_alarm(interrupt), vkrt.load(path, device, weights="stream") as program:
+        inputs = inputs_of(program)
+        for number in range(20):
+            left = times
+            signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0003 * number, 0.0002)
+            while left:
+                with suppress(Interrupted):
+                    program.run(*inputs)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            same_bits(program.run(*inputs), expected)
 
 
 def test_two_programs_stream_from_one_file(device):

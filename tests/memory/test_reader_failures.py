@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from alarms import Interrupted, on_alarm
 from host_packing import packing_of
 from memory_samples import STRATEGIES, WAYS, Target, read_bytes, weight
 
@@ -108,28 +109,20 @@ def test_bytes_in_memory_do_not_fail(data):
 @pytest.mark.parametrize("threads", [1, 4])
 def test_interrupted(threads, source, data):
     """A signal ends the run when its handler raises; no thread goes on writing."""
-    class Stop(Exception):
-        pass
-
     def handler(number, frame):
-        raise Stop
+        raise Interrupted
 
     target = Target(len(data))
     transfers = [Transfer(0, 0, len(data), target.address)] * 3000
-    before = signal.signal(signal.SIGALRM, handler)
-    try:
-        with Reader([source], threads=threads) as reader:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(Stop):
-                reader.run(transfers)
-            assert reader.statistics()["bytes"] < 3000 * len(data)
-            target.array[64:-64] = 0
-            assert not any(target.bytes())
-            reader.run(transfers[:1])
-            assert target.bytes() == data.tobytes()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with on_alarm(handler), Reader([source], threads=threads) as reader:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Interrupted):
+            reader.run(transfers)
+        assert reader.statistics()["bytes"] < 3000 * len(data)
+        target.array[64:-64] = 0
+        assert not any(target.bytes())
+        reader.run(transfers[:1])
+        assert target.bytes() == data.tobytes()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

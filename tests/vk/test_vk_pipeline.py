@@ -7,6 +7,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from alarms import Interrupted, on_alarm
 from core_shaders import HALF, LINEAR
 from vkrt.vk.pipeline_batch import PipelineBatch
 
@@ -91,9 +92,6 @@ def test_batch_that_is_dropped(device, parts):
 
 def test_batch_hears_signals(device, parts):
     """Between two pipelines, on the thread that waits for them; what is left can be dropped."""
-    class Interrupted(Exception):
-        pass
-
     def interrupt(*_):
         raise Interrupted
 
@@ -103,18 +101,14 @@ def test_batch_hears_signals(device, parts):
     for factor in range(3000):
         batch.add(layout, module, [(100, 64), (0, factor)])
     batch.start(1)
-    former = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with ThreadPoolExecutor(1) as threads:
-            helper = threads.submit(batch.work)
-            with pytest.raises(Interrupted):
-                signal.setitimer(signal.ITIMER_REAL, 0.02)
-                batch.work_here()
-            batch.stop()
-            batch.close()  # while the helper is perhaps still on its way out
-            helper.result()
-    finally:
-        signal.signal(signal.SIGALRM, former)
+    with on_alarm(interrupt), ThreadPoolExecutor(1) as threads:
+        helper = threads.submit(batch.work)
+        with pytest.raises(Interrupted):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            batch.work_here()
+        batch.stop()
+        batch.close()  # while the helper is perhaps still on its way out
+        helper.result()
     assert live_objects() == before
 
 

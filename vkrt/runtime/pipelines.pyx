@@ -30,8 +30,9 @@ PUSH_CONSTANT_BYTES = 128
 # Threads that create pipelines beside the one that loads the program
 MAX_THREADS = 3
 
-# What is being made, for all programs of the process
-cdef set batches = set()
+# What is being made, for all programs of the process. A load that is interrupted twice may drop a
+# batch without closing it: nothing else may hold one.
+batches = weakref.WeakSet()
 
 
 def in_the_making():
@@ -120,8 +121,8 @@ cdef class Pipelines:
         batch = PipelineBatch(self.device, len(wanted))
         for kernel in wanted:
             batch.add(self._layout(kernel), self._module(kernel), kernel.constants)
-        batches.add(batch)
         self.batch, self.kernels = batch, wanted
+        batches.add(batch)
         helpers = min(usable_cores() - 1, MAX_THREADS, len(wanted) - 1)
         batch.start(helpers)
 

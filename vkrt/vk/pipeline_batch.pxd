@@ -9,6 +9,7 @@ from vkrt.vk.device cimport Device
 
 @cython.final
 cdef class PipelineBatch:
+    cdef object __weakref__
     cdef Device device
     cdef CorePipelineBatch core
     # (layout, module) of each: they have to outlive the work
