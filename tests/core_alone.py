@@ -64,7 +64,7 @@ def open_device() -> ctypes.Array[ctypes.c_char]:
     expect_ok(core().vkrt_usable_devices(instance, handles, byref(number), byref(error)), error)
     expect_ok(core().vkrt_read_physical(instance, ctypes.c_void_p(handles[0]), physical,
                                         byref(error)), error)
-    expect_ok(core().vkrt_open_device(opened, instance, physical, byref(error)), error)
+    expect_ok(core().vkrt_open_device(instance, physical, opened, byref(error)), error)
     core().vkrt_free_physical(physical)
     core().vkrt_release_instance(instance)
     return opened

@@ -69,12 +69,12 @@ class Part(ctypes.Structure):
 class Buffer(Part):
     _fields_ = [("device", c_void_p), ("handle", c_void_p), ("size", c_uint64), ("lent", c_int),
                 ("memory", Binding)]
-    close_name = "vkrt_destroy_buffer"
+    close_name = "vkrt_close_buffer"
 
 
 class BufferView(Part):
     _fields_ = [("device", c_void_p), ("handle", c_void_p)]
-    close_name = "vkrt_destroy_buffer_view"
+    close_name = "vkrt_close_buffer_view"
 
 
 class Extent(ctypes.Structure):
@@ -84,7 +84,7 @@ class Extent(ctypes.Structure):
 class Image(Part):
     _fields_ = [("device", c_void_p), ("handle", c_void_p), ("view", c_void_p), ("extent", Extent),
                 ("format", c_int), ("memory", Binding)]
-    close_name = "vkrt_destroy_image"
+    close_name = "vkrt_close_image"
 
 
 class Memory(Block):
@@ -228,7 +228,7 @@ class Bench:
         self.device = device
         self.owned: list[Any] = []
         self.allocator = room()
-        call("vkrt_open_allocator", self.allocator, device)
+        call("vkrt_open_allocator", device, self.allocator)
         self.fence = self.new_fence()
         self.pool = self.own(Pool())
         call("vkrt_make_command_pool", device, False, byref(self.pool))
@@ -251,7 +251,7 @@ class Bench:
 
     def unbound(self, nbytes: int) -> Buffer:
         buffer = self.own(Buffer())
-        call("vkrt_make_buffer", byref(buffer), self.device, c_uint64(nbytes), BUFFER_USAGE, 0)
+        call("vkrt_make_buffer", self.device, c_uint64(nbytes), BUFFER_USAGE, 0, byref(buffer))
         return buffer
 
     @staticmethod
@@ -275,7 +275,7 @@ class Bench:
     def image(self, extent: Sequence[int]) -> Image:
         """An RGBA32F image in a block of its own."""
         image = self.own(Image())
-        call("vkrt_make_image", byref(image), self.device, Extent(*extent), RGBA32F, IMAGE_USAGE)
+        call("vkrt_make_image", self.device, Extent(*extent), RGBA32F, IMAGE_USAGE, byref(image))
         needs = image.memory.required
         block = self.allocate(needs.size, needs.alignment, needs.types)
         image.block = block
@@ -284,8 +284,8 @@ class Bench:
 
     def view(self, buffer: Buffer, offset: int = 0, nbytes: int | None = None) -> BufferView:
         view = self.own(BufferView())
-        call("vkrt_make_buffer_view", byref(view), byref(buffer), RGBA32F, c_uint64(offset),
-             c_uint64(buffer.size if nbytes is None else nbytes))
+        call("vkrt_make_buffer_view", byref(buffer), RGBA32F, c_uint64(offset),
+             c_uint64(buffer.size if nbytes is None else nbytes), byref(view))
         return view
 
     def layout(self, types: Sequence[int], push: int = 0) -> DescriptorLayout:

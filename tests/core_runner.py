@@ -15,19 +15,19 @@ import vkrt
 
 
 @contextmanager
-def opened(core, path, method="forward", host=None):
+def opened(core, path, method="forward", run_kernel=None):
     """A runner, and a function that makes sure of a status.
 
     Args:
-        host: a pointer to the core's `Host`; None for one that is asked nothing.
+        run_kernel: runs the kernels of the host's, if it has any: a `RunHostKernel` of the core's.
     """
     error, runner = Error(), ctypes.c_void_p()
 
     def check(status):
         assert status == 0, (status, error.text)
 
-    check(core.vkrt_open_runner(str(path).encode(), method.encode(), host, ctypes.byref(runner),
-                                ctypes.byref(error)))
+    check(core.vkrt_open_runner(str(path).encode(), method.encode(), run_kernel,
+                                ctypes.byref(runner), ctypes.byref(error)))
     try:
         yield runner, check, ctypes.byref(error)
     finally:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import is_dataclass, replace
 from functools import cache
 
 from plan_samples import exact_requirements
 from support import MODELS
 
-from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable import flat
@@ -27,8 +27,8 @@ from vkrt.executable.program import (
 )
 from vkrt.executable.records import HostArray
 from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
 from vkrt.method.planned import Planned
-from vkrt.ops.lowering import lower
 from vkrt.plan.budget import Budget
 from vkrt.plan.placement import Placements, placements_of
 from vkrt.plan.plan import plan
@@ -117,4 +117,4 @@ def changed(record, way: str, value):
         new = changed(record[index], rest, value) if rest else value
         return (*record[:index], new, *record[index + 1:])
     new = changed(getattr(record, name), rest, value) if rest else value
-    return replace(record, **{name: new})
+    return (replace if is_dataclass(record) else type(record)._replace)(record, **{name: new})

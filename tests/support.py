@@ -94,11 +94,11 @@ def need_imports(device: Any) -> None:
 
     SwiftShader says so, and does: nothing is tried there.
     """
-    from vkrt.executable.formats import BUFFER_USAGE
-    from vkrt.vk.imported import import_alignment, is_importable
+    from vkrt.runtime.map_trial import why_none
 
-    if not import_alignment(device) or not is_importable(device, BUFFER_USAGE):
-        pytest.skip("the driver says that it imports no host memory for buffers")
+    why = why_none(device, maps_files=False)
+    if why:
+        pytest.skip(why)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pte import pte_writer as w
 from support import MODELS
 
 from vkrt.cli import main as cli
+from vkrt.program import Program
 
 pytestmark = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
@@ -97,6 +98,37 @@ def test_run_with_files(capsys, tmp_path):
     assert "planned peak" in out and "end of execute" in out
     with np.load(MODELS / "mlp.npz") as expected, np.load(target) as result:
         np.testing.assert_allclose(result["out0"], expected["out0"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mlp", "buffers"])
+def test_run_repeated(name, capsys):
+    """The same bits every time, as every run begins with the same states."""
+    code, out, _ = run(capsys, "run", str(MODELS / f"{name}.pte"), "--repeat", "3", "--check-bits")
+    assert code == 0 and "WRONG" not in out
+
+
+def test_run_with_bits_that_change(capsys, monkeypatch):
+    """They fail where they are compared, with the first output and run."""
+    runs = []
+
+    class Flipping(Program):
+        def run(self, *inputs, **options):
+            outputs = super().run(*inputs, **options)
+            runs.append(outputs)
+            if len(runs) == 4:
+                outputs[-1].view(np.uint8).reshape(-1)[-1] ^= 1
+            return outputs
+
+    monkeypatch.setattr("vkrt.cli.run.Program", Flipping)
+    for more, count, code in ((["3", "--check-bits"], 3, 0), (["6"], 6, 0),
+                              (["6", "--check-bits"], 4, 1)):
+        runs.clear()
+        found, out, _ = run(capsys, "run", MLP, "--repeat", *more)
+        assert (found, len(runs)) == (code, count)
+        assert ("WRONG    output 0: run 4 of 6 has other bits than the first" in out) == bool(code)
+    with pytest.raises(SystemExit):
+        run(capsys, "run", MLP, "--repeat", "0")
+    assert "--repeat" in capsys.readouterr().err
 
 
 def test_run_with_a_picture(capsys, tmp_path):

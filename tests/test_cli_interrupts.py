@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from support import MODELS, same_bits, write_tokenizer
 from test_interrupts import chain
 
 import vkrt
-from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_of
 
 MLP, LLAMA = str(MODELS / "mlp.pte"), str(MODELS / "llama.pte")

@@ -18,8 +18,8 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.prims import evaluate, prim
 from vkrt.graph.symbols import Symbol
 from vkrt.graph.views import Writes
+from vkrt.lowering.lowering import lower
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.pte import JumpFalseCall, KernelCall
 from vkrt.work.limits import Read
 from vkrt.work.records import CHOICE, HostCall

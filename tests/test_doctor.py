@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy
+import numpy as np
 import pytest
 
 from vkrt.cli import selftest
 from vkrt.cli.main import main
 from vkrt.cli.report import private
 from vkrt.errors import DeviceLostError
+from vkrt.method.method import Method
 from vkrt.version import __version__
 
 pytestmark = pytest.mark.driver
@@ -82,6 +83,35 @@ def test_a_wrong_result_fails(monkeypatch, capsys):
     assert "WRONG     unary" not in said
 
 
+class Flipping:
+    """A method one bit of whose results changes in its third run."""
+
+    def __init__(self, *arguments, **options):
+        self.method, self.runs = Method(*arguments, **options), 0
+        self.work, self.close = self.method.work, self.method.close
+
+    def execute(self, inputs):
+        results = self.method.execute(inputs)
+        self.runs += 1
+        if self.runs == 3:
+            results[0].view(np.uint8).reshape(-1)[0] ^= 1
+        return results
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("repeat", [2, 3, None])
+def test_bits_that_change_fail(repeat, monkeypatch, capsys):
+    """Each check runs as often as it is asked to, or a hundred times; the shaders are named."""
+    monkeypatch.setattr(selftest, "Method", Flipping)
+    arguments = [] if repeat is None else ["--repeat", str(repeat)]
+    assert main(["doctor", "--quick", *arguments]) == (0 if repeat == 2 else 1)
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("WRONG")]
+    assert len(said) == (0 if repeat == 2 else 6 * len(FEW))
+    if said:
+        assert said[0] == (f"WRONG     unary in float32, texel: run 3 of {repeat or 100} has other "
+                           "bits than the first by copy.texel.f32, unary.texel.f32")
+
+
 @pytest.mark.usefixtures("few")
 def test_a_device_that_is_lost_ends_it(monkeypatch, capsys):
     def lost(*arguments):
@@ -107,7 +137,7 @@ def test_a_report_has_what_a_helper_asks(device, tmp_path, monkeypatch, capsys):
     assert report.endswith(printed) and printed.endswith("12 programs, none wrong\n")
     for line in (f"kernel    Linux {platform.release()} {platform.machine()}",
                  f"python    CPython {platform.python_version()}",
-                 f"package   numpy {numpy.__version__}", "variable  MESA_DEBUG=silent",
+                 f"package   numpy {np.__version__}", "variable  MESA_DEBUG=silent",
                  f"driver    {device.info.driver_name} {device.info.driver_info}".rstrip()):
         assert f"\n{line}\n" in report
     assert note == "vkrt: wrote vkrt-report.txt; read it before you show it to others\n"
@@ -157,7 +187,7 @@ def test_a_report_of_what_does_not_work(tmp_path, monkeypatch, capsys):
     assert report.splitlines()[-2].startswith("error     LoaderError: ")
     assert report.endswith("\nresult    none: vkrt doctor did not come to its end\n")
 
-    monkeypatch.setattr(selftest, "run", lambda device: 1 / 0)
+    monkeypatch.setattr(selftest, "run", lambda device, runs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["doctor", "--report", str(file)])
     report = file.read_text()

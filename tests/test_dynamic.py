@@ -12,11 +12,11 @@ from support import MODELS, QUICK, STORAGES, need_model
 
 import vkrt
 from vkrt.description import Description
+from vkrt.lowering import lowering
 from vkrt.memory.source import Source
 from vkrt.method import instances, loaded, prepare
 from vkrt.method.instances import Instances
 from vkrt.method.lru_cache import LEAST
-from vkrt.ops import lowering
 from vkrt.ops.resolving import resolve
 from vkrt.vk.device import Device
 from vkrt.vk.pretence import treat_as_discrete

@@ -18,10 +18,10 @@ from support import MODELS, QUICK, as_input, outside
 import vkrt
 from vkrt.description import Description
 from vkrt.graph.states import PREPACK
+from vkrt.lowering.context import Lowering
+from vkrt.lowering.lowering import lower
 from vkrt.ops import registry
-from vkrt.ops.context import Lowering
 from vkrt.ops.dtypes import ANY
-from vkrt.ops.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from alarms import Interrupted, on_alarm, within_vkrt
 from support import MODELS, QUICK, inputs_of, same_bits
 
 import vkrt
-from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
@@ -201,7 +201,7 @@ def test_state_is_reset_behind_an_interrupted_run(device):
 
 # What keeps the instances of a method with dynamic shapes, and their memory
 KEEPERS = [str(Path(vkrt.__file__).parent / name) for name in (
-    "dataclass.py", "method/instances.py", "method/loaded.py", "method/lru_cache.py",
+    "method/instances.py", "method/loaded.py", "method/lru_cache.py",
     "runtime/arena.py")]
 
 

@@ -12,8 +12,8 @@ import vkrt
 from vkrt.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late
+from vkrt.lowering.lowering import lower
 from vkrt.memory.reader import fail_read_after
-from vkrt.ops.lowering import lower
 from vkrt.text.model import LanguageModel, Session
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
@@ -184,7 +184,7 @@ def test_a_step_at_another_position_makes_nothing(device, monkeypatch):
         program.run(np.array([[3]]), np.array([8]))
         there = program.memory.shapes
         objects = live_objects()
-        monkeypatch.setattr("vkrt.ops.lowering.lower", None)
+        monkeypatch.setattr("vkrt.lowering.lowering.lower", None)
         monkeypatch.setattr("vkrt.method.loaded.ComputeGraph", None)
         for position in range(9, 24):
             program.run(np.array([[position]]), np.array([position]))

@@ -22,12 +22,14 @@ LINES = (
     ("compiled",),
     ("description",),
     ("method",),
+    ("lowering",),
+    ("passes",),
     ("ops", "runtime"),
     ("graph", "plan", "files"),
     ("executable",),
     ("pte", "device", "shader", "vk"),
     ("kinds", "memory", "work", "report", "replaceable"),
-    ("core", "dataclass", "extensions", "version"),
+    ("core", "extensions", "version"),
     ("errors",),
 )
 

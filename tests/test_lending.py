@@ -18,8 +18,8 @@ import vkrt
 from vkrt import DeviceBuffer, InputError, Semaphore
 from vkrt.description import Description
 from vkrt.errors import CancelledError, StateError
+from vkrt.lowering.lowering import lower
 from vkrt.ops.host import run as host_kernels
-from vkrt.ops.lowering import lower
 from vkrt.plan.commands import execution_plan
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.plan import plan

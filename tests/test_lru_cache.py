@@ -10,7 +10,8 @@ from test_lending import Lent, host_and_device
 import vkrt
 from vkrt.method import instances
 from vkrt.method.instances import Instances
-from vkrt.method.lru_cache import LEAST, LruCache
+from vkrt.method.lru_cache import LruCache
+from vkrt.runtime.external import LEAST
 
 driver = pytest.mark.driver
 

@@ -10,7 +10,7 @@ import vkrt
 from vkrt import pte
 from vkrt.device.policy import policy_of, target_of
 from vkrt.graph.build import build_graph
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels as portable_kernels
 from vkrt.ops.registry import mutated

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from support import MODELS, run_python, same_bits
 
 import vkrt
 from vkrt.cli import main as cli
-from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.graph import names
 from vkrt.method import kept

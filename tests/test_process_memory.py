@@ -14,7 +14,7 @@ import pytest
 from support import MODELS, inputs_of, run_python
 
 import vkrt
-from vkrt.ops.reuse import Memo
+from vkrt.lowering.reuse import Memo
 from vkrt.report.process import ProcessGrowth, resident, resident_within
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -19,7 +19,7 @@ from support import MODELS, run_python
 from vkrt.cli.selftest import PROGRAMS, _graph
 from vkrt.errors import PipelineError
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.runtime import refusals
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -266,7 +266,7 @@ def test_what_is_known_is_looked_up(device, monkeypatch, tmp_path):
 
 @pytest.mark.skipif("VKRT_GPU_DRIVERS" not in os.environ, reason="needs VKRT_GPU_DRIVERS")
 def test_the_compiler_of_a_raspberry_pi(tmp_path):
-    """Mesa's compiler for V3D gives up on products of words in any tile."""
+    """Mesa's compiler for V3D gives up on products of words in any tile: its profile has none."""
     as_gpu = os.path.join(os.environ["VKRT_GPU_DRIVERS"], "as-gpu")
     done = subprocess.run(
         [as_gpu, "raspberry-pi-4", sys.executable, "-m", "vkrt", "run", "--memory",
@@ -274,4 +274,5 @@ def test_the_compiler_of_a_raspberry_pi(tmp_path):
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"),
              "GPUDRIVERS": os.environ.get("GPUDRIVERS", str(tmp_path / "drivers"))}, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert f"the driver does not compile {REFUSED}: smaller kernels are used" in done.stdout
+    assert "output 0: float32[3, 10]" in done.stdout
+    assert "does not compile" not in done.stdout

@@ -10,10 +10,10 @@ import vkrt
 from vkrt.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
+from vkrt.lowering.lowering import lower
 from vkrt.memory.reader import fail_read_after
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.plan.plan import plan
 from vkrt.runtime.handles import requirements_of
 from vkrt.vk.device import Device

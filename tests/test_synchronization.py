@@ -21,10 +21,10 @@ import vkrt.method.method
 import vkrt.plan.commands
 from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph
+from vkrt.lowering.context import Lowering
 from vkrt.memory.source import Source
 from vkrt.method import prepare
 from vkrt.method.method import Method
-from vkrt.ops.context import Lowering
 from vkrt.ops.copying import copy
 from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages

@@ -14,8 +14,8 @@ from vkrt.cli import main as cli
 from vkrt.cli import tune
 from vkrt.device import policy, rows
 from vkrt.errors import InputError
+from vkrt.lowering.lowering import lower
 from vkrt.ops import tiles
-from vkrt.ops.lowering import lower
 from vkrt.shader import catalog
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import LONG, Target

@@ -24,9 +24,9 @@ BEGIN, END = "<!-- operators -->\n", "<!-- end of operators -->\n"
 
 def listing() -> str:
     """The section's text."""
-    from vkrt.ops.registry import kernels, operators
+    from vkrt.ops.registry import kernels, operators, supported
 
-    on_device = [found.name for found in operators() if not found.is_host]
+    on_device = supported()
     on_host = [found.name for found in operators() if found.is_host]
 
     def names(all_names):

@@ -13,10 +13,9 @@ import hashlib
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from vkrt.dataclass import fields
 from vkrt.executable.program import ANYTHING, ENUMS, RECORDS, UNIONS, Compiled
 
 CORE = Path(__file__).parent.parent / "vkrt" / "core"

@@ -50,8 +50,10 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
-        fusions: whether kernels do what follows them too, such as activations: "on" or "off". In
-            fp32, and for quantized tensors, the results are the same.
+        fusions: whether kernels do what follows them too, such as activations: "on", "off", or
+            names of passes to leave out, each with "no-" in front and commas between, such as
+            "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized
+            tensors, the results are the same.
         specialize: which sizes are compiled into the kernels: the few that the driver's profile
             names, all of them or none ("few", "all", "none"). The others are passed to a kernel
             when it runs, and layers that differ in them alone share its pipeline. The results are

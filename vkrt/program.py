@@ -120,7 +120,7 @@ class Program(DeviceBound):
             mapper = method.prepared.mapper
             # Where there was no memory for an import there may be the next time.
             if mapper is None or not mapper.lacked_memory:
-                plans.write(self._device, plan_of(names, method.prepared))
+                plans.write(self._device, plan_of(names, method.graph, method.prepared))
 
     def _load_cached(self, plan: MethodPlan) -> bool:
         """Loads a method by its cached plan, if that still holds."""

@@ -7,13 +7,13 @@ follows from the shaders that its operators become, and from how its weights are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.shader import catalog
 from vkrt.vk.capability import features_by_capability
 from vkrt.vk.info import Feature

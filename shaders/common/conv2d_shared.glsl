@@ -6,10 +6,10 @@
 #include "words.glsl"
 #include "shared_tile.glsl"
 
-// Of the lines that this invocation brings: where the kernel's first tap lies in the source, the row
-// where that image begins, and where the weight's row begins.
-int left[LINES], top[LINES], image[LINES], begin[LINES];
-int group, right, down, channel, column;
+// Of the lines that this invocation brings: where the kernel's first tap lies in the source, and the
+// row where that image begins.
+int left[LINES], top[LINES], image[LINES];
+int group, first_channel, right, down, channel, column;
 
 void look_at(int k) {
   ivec2 tap = DIVIDED(k, group_inputs);
@@ -36,7 +36,9 @@ T4 source_texel(int j) {
   return is_inside ? v : OUTSIDE;
 }
 T4 matrix_texel(int j) {
-  return LOAD_WEIGHT(weight, WEIGHT_AT(begin[j], column, kernel_y * kernel_x * group_inputs));
+  // Found anew each time: kept, the rows of all lines would be further registers.
+  int row = group * group_channels + min(first_channel + LINE(j), group_channels - 1);
+  return LOAD_WEIGHT(weight, WEIGHT_AT(row, column, kernel_y * kernel_x * group_inputs));
 }
 
 void main() {
@@ -49,7 +51,8 @@ void main() {
   ivec2 group_place = divided(GROUP_NUMBER, tiles * blocks, is_constant);
   ivec2 place = divided(group_place.y, tiles, is_constant);
   group = group_place.x;
-  int first = place.y * TILE, first_channel = place.x * TILE;
+  int first = place.y * TILE;
+  first_channel = place.x * TILE;
 
   [[unroll]] for (int j = 0; j < LINES; j++) {
     ivec2 row = DIVIDED(min(first + LINE(j), pixels - 1), out_X);
@@ -57,7 +60,6 @@ void main() {
     left[j] = row.y * stride_x - padding_x;
     top[j] = image_row.y * stride_y - padding_y;
     image[j] = image_row.x * H;
-    begin[j] = group * group_channels + min(first_channel + LINE(j), group_channels - 1);
   }
   sum_up(kernel_y * kernel_x * group_inputs);
 
@@ -68,10 +70,10 @@ void main() {
     ENDING ending = ending_at(z);
     [[unroll]] for (int m = 0; m < ROWS; m++) {
       int pixel = first + ROW(m);
-      if (pixel >= pixels) break;
-      OUT4 v = ended(total(m, n), ending);
-      STORE(result, AT_ROW(pixel, z, out_X, (channels + 3) / 4),
-            mask_padding(v, VALID(z, channels)));
+      POSITION at = AT_ROW(pixel, z, out_X, (channels + 3) / 4);
+      OUT4 v = mask_padding(ended(total(m, n), ending), VALID(z, channels));
+      // Not a break: one inside the other, they take registers (28 on Intel).
+      if (pixel < pixels) STORE(result, at, v);
     }
   }
 }

@@ -89,22 +89,18 @@ void main() {
   POSITION from[TILE_M];
   [[unroll]] for (int m = 0; m < TILE_M; m++)
     from[m] = source_at(batch, parts, min(first + m, rows - 1));
-  POSITION line[LINES(4 * TILE_N)];
-  if (lies < ACROSS) {
-    [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
-      line[j] = line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
-  }
-
   T4 sum[TILE_M * TILE_N];
   [[unroll]] for (int k = 0; k < TILE_M * TILE_N; k++) sum[k] = T4(0);
 #ifdef GEMV
   // One line of the matrix after the other: lines that are a power of two apart share the sets of
-  // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower).
-  [[unroll]] for (int c = 0; c < 4; c++) {
+  // a cache, and all lanes times 4 of them at once do not fit (measured: 1.6 times slower). Not
+  // unrolled: 32 registers are enough then.
+  for (int c = 0; c < 4; c++) {
+    POSITION line = line_at(batch, parts, min(4 * z + c, columns - 1));
     T4 products = T4(0);
     for (int k = 0; k < texels; k++) {
       T4 mine = LOAD(source, NEXT(from[0], k));
-      T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line[c], k));
+      T4 theirs = LOAD_MATRIX(MATRIX_NEXT(line, k));
 #if defined(DTYPE_i32)
       [[unroll]] for (int part = 0; part < 4; part++)
         products += NUMBER(0, NUMBERS(mine, part)) * NUMBERS(theirs, part);
@@ -112,9 +108,14 @@ void main() {
       products += source_of(mine) * theirs;
 #endif
     }
-    sum[0][c] = product(products, T4(1));
+    sum[0] = T4(sum[0].yzw, product(products, T4(1)));
   }
 #else
+  POSITION line[LINES(4 * TILE_N)];
+  if (lies < ACROSS) {
+    [[unroll]] for (int j = 0; j < LINES(4 * TILE_N); j++)
+      line[j] = line_at(batch, parts, min(4 * z + LINE(j), columns - 1));
+  }
 #ifdef HAS_WORDS
   ivec4 words[LINES(4 * TILE_N)];
 #define TEXEL_ALONG(j) vec4(NUMBERS(words[j], k & 3))

@@ -46,9 +46,10 @@ void main() {
     ENDING ending = ending_at(z);
     [[unroll]] for (int m = 0; m < ROWS; m++) {
       int row = first + ROW(m);
-      if (row >= rows) break;
-      POSITION at = result_at(batch, parts, row, z);
-      STORE(result, at, mask_padding(finished(total(m, n), ending, at), VALID(z, columns)));
+      // Not a break: see conv2d_shared.glsl.
+      POSITION at = result_at(batch, parts, min(row, rows - 1), z);
+      OUT4 v = mask_padding(finished(total(m, n), ending, at), VALID(z, columns));
+      if (row < rows) STORE(result, at, v);
     }
   }
 }

@@ -7,7 +7,7 @@
 // invocation then sums the squares of what it reads anyway, and divides its results.
 //
 // An invocation, or a team (team.glsl) where TEAMS is defined, makes TILE_N texels of 4 columns of
-// each of them.
+// each of them. Of one layer it makes one texel instead, where there are few registers (`by_words`).
 
 // Loops over the tile are unrolled by glslc: not every driver does.
 #extension GL_EXT_control_flow_attributes : require
@@ -47,6 +47,13 @@ CASE(14, is_gated)
 #define SHARED(k, begin, end) for (int k = (begin); k < (end); k++)
 #endif
 #include "shuffle.glsl"
+#if MOST == 1 && LANES == 1 && !defined(TEAMS)
+// Whether an invocation has one texel of columns, and goes through their lines word by word: so it
+// holds 8 elements of the row at a time and not 32, which are 38 registers of 103.
+CASE(13, by_words)
+#else
+#define by_words 0
+#endif
 
 #if MOST == 1
 #define EACH(DO) DO(first, 0)
@@ -94,6 +101,16 @@ void find_lines(int z) {
 vec4 row[8];
 float excess;
 vec4 squares = vec4(0);
+
+// Counts a texel of the row in the sums `total` and, of squares, `those`; then it is what weights
+// meet.
+#define COUNT(v, factor) \
+  if (has_norm != 0) { \
+    those += v * v; \
+    v *= factor; \
+  } \
+  total += v;
+
 void read_row(int t) {
   POSITION from = AT_ROW(0, 0, source_X, source_Z);
   vec4 total = vec4(0), those = vec4(0);
@@ -103,16 +120,36 @@ void read_row(int t) {
   TEXELS_OF(factor, 8, FACTOR)
   [[unroll]] for (int k = 0; k < 8; k++) {
     vec4 v = TEXEL_OF(texel, k, ROW);
-    if (has_norm != 0) {
-      those += v * v;
-      v *= TEXEL_OF(factor, k, FACTOR);
-    }
-    total += v;
+    COUNT(v, TEXEL_OF(factor, k, FACTOR))
     row[k] = IN_ORDER(v) * ((k & 1) == 0 ? UNIT : LAST_UNIT);
   }
   squares += those;
   excess = 8.0 * dot(total, vec4(1));
 }
+
+#if MOST == 1 && LANES == 1 && !defined(TEAMS)
+// The products of texel t of the lines of 4 columns, as first_add has them.
+vec4 products_by_words(int t) {
+  POSITION from = AT_ROW(0, 0, source_X, source_Z);
+  ivec4 word[4];
+  [[unroll]] for (int c = 0; c < 4; c++) word[c] = LOAD_WORDS(first_weight, line[c] + t);
+  vec4 products = vec4(0), total = vec4(0), those = vec4(0);
+  // Not unrolled: compilers would load all of the row at once.
+  for (int k = 0; k < 4; k++) {
+    int place = 8 * t + 2 * k;
+    vec4 u = LOAD(source, NEXT(from, place)), v = LOAD(source, NEXT(from, place + 1));
+    COUNT(u, texelFetch(norm, place))
+    COUNT(v, texelFetch(norm, place + 1))
+    u = IN_ORDER(u) * UNIT;
+    v = IN_ORDER(v) * LAST_UNIT;
+    [[unroll]] for (int c = 0; c < 4; c++)
+      products[c] += dot(u, four_of(word[c][k])) + dot(v, last_four_of(word[c][k]));
+  }
+  squares += those;
+  vec4 scale = LOAD_SCALES(first_scales, QUOTIENT(t, group_texels) * result_Z() + scales_of[0]);
+  return scale * (products - 8.0 * dot(total, vec4(1)));
+}
+#endif
 
 // What a row that has been read is multiplied with: it has 32 elements for a texel of a line.
 float row_scale() {
@@ -146,13 +183,19 @@ void main() {
   bool is_there = team * TILE_N < result_Z();
   int i = team, z = is_there ? i * TILE_N : 0, end = is_there ? texels : 0;
 #else
-  int i = invocation(), z = i * TILE_N, end = texels;
+  int i = invocation(), z = by_words != 0 ? i : i * TILE_N, end = texels;
   // Lanes that hand the row round go on without columns of their own.
   if (LANES == 1 && z >= result_Z()) return;
 #endif
   find_lines(z);
   EACH(BEGIN)
   SHARED(t, 0, end) {
+#if MOST == 1 && LANES == 1 && !defined(TEAMS)
+    if (by_words != 0) {
+      first[0] += products_by_words(t);
+      continue;
+    }
+#endif
     read_row(t);
     EACH(ADD)
   }
@@ -166,7 +209,7 @@ void main() {
     EACH(SCALE_ROW)
   }
   [[unroll]] for (int n = 0; n < TILE_N; n++) {
-    if (z + n >= result_Z()) break;
+    if (z + n >= result_Z() || by_words != 0 && n > 0) break;
     POSITION at = AT_ROW(0, z + n, result_X, result_Z());
 #if MOST == 1
     vec4 v = with_addend(first_ended(first[n], z + n), at);

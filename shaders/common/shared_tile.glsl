@@ -79,22 +79,27 @@ int four(int a, int b) { return dot_of_packed(a, b, 0); }
 #else
 int four(int a, int b) { return product(unpack_i8(uint(a)), unpack_i8(uint(b))); }
 #endif
-int multiplied(int a, int b) { return four(a, b); }
-int multiplied(ivec4 a, ivec4 b) {
-  return four(a.x, b.x) + four(a.y, b.y) + four(a.z, b.z) + four(a.w, b.w);
-}
-#define ONES PART(0x01010101)
+// Word by word, as whole texels of all rows would be 32 registers.
+#if defined(DTYPE_i32)
+#define WORDS 4
+#define WORD(v, e) v[e]
+#else
+#define WORDS 1
+#define WORD(v, e) v
+#endif
 
 void begin_sum() { [[unroll]] for (int n = 0; n < TEXELS; n++) weights[n] = ivec4(0); }
 void multiply() {
   for (int k = 0; k < STEP; k++) {
-    PART v[ROWS];
-    [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = mine[k * PITCH + ROW(m)];
-    [[unroll]] for (int n = 0; n < TEXELS; n++) {
-      [[unroll]] for (int c = 0; c < 4; c++) {
-        PART w = theirs[k * PITCH + c * (TILE / 4) + TEXEL(n)];
-        weights[n][c] += multiplied(ONES, w);
-        [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] += multiplied(v[m], w);
+    for (int e = 0; e < WORDS; e++) {
+      int v[ROWS];
+      [[unroll]] for (int m = 0; m < ROWS; m++) v[m] = WORD(mine[k * PITCH + ROW(m)], e);
+      [[unroll]] for (int n = 0; n < TEXELS; n++) {
+        [[unroll]] for (int c = 0; c < 4; c++) {
+          int w = WORD(theirs[k * PITCH + c * (TILE / 4) + TEXEL(n)], e);
+          weights[n][c] += four(0x01010101, w);
+          [[unroll]] for (int m = 0; m < ROWS; m++) sum[m * TEXELS + n][c] += four(v[m], w);
+        }
       }
     }
   }

@@ -64,6 +64,9 @@ shared T4 exchanged[GROUP];
 
 #else
 
+// Drivers check no index of shared memory, and parameters may come from a damaged file.
+int within(int place) { return place & (GROUP - 1); }
+
 #define JOIN(v, OF_SUBGROUP, COMBINE) \
   int place = int(gl_LocalInvocationID.x); \
   barrier(); \
@@ -71,10 +74,10 @@ shared T4 exchanged[GROUP];
   for (int half_ = members >> 1; half_ > 0; half_ >>= 1) { \
     barrier(); \
     if (member < half_) \
-      exchanged[place] = COMBINE(exchanged[place], exchanged[place + half_ * apart]); \
+      exchanged[place] = COMBINE(exchanged[place], exchanged[within(place + half_ * apart)]); \
   } \
   barrier(); \
-  return exchanged[place - member * apart];
+  return exchanged[within(place - member * apart)];
 
 #endif
 

@@ -13,6 +13,8 @@
 #define POINTS 6
 const float A = 0.75, B = 1.5;
 const float AA = A * A, BB = B * B;
+// What weights are divided by at either pair of points, the other way round
+const float TO_A = 1.0 / (2.0 * AA * (AA - BB)), TO_B = 1.0 / (2.0 * BB * (BB - AA));
 
 // A column or row of 6 pixels at the points.
 void pixels_to_points(inout vec4 v[POINTS]) {
@@ -25,9 +27,8 @@ void pixels_to_points(inout vec4 v[POINTS]) {
 
 // A column or row of 3 weights at the points, divided by what pixels_to_points multiplies with.
 void weights_to_points(vec4 g[3], out vec4 v[POINTS]) {
-  const float to_a = 1.0 / (2.0 * AA * (AA - BB)), to_b = 1.0 / (2.0 * BB * (BB - AA));
-  vec4 a_even = to_a * (g[0] + AA * g[2]), a_odd = to_a * A * g[1];
-  vec4 b_even = to_b * (g[0] + BB * g[2]), b_odd = to_b * B * g[1];
+  vec4 a_even = TO_A * (g[0] + AA * g[2]), a_odd = TO_A * A * g[1];
+  vec4 b_even = TO_B * (g[0] + BB * g[2]), b_odd = TO_B * B * g[1];
   v = vec4[](g[0] / (AA * BB), a_even + a_odd, a_even - a_odd, b_even + b_odd, b_even - b_odd,
              g[2]);
 }

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from program_samples import changed, program_of
+from compiled_files import rewritten, smaller
+from program_samples import program_of
 from support import (
     MODELS,
     STORAGES,
     inputs_of,
-    need_imports,
     need_model,
     run_python,
     same_bits,
@@ -22,8 +22,7 @@ from support import (
 
 import vkrt
 from vkrt.cli.main import main
-from vkrt.compiled.file import HEAD, read
-from vkrt.dataclass import replace
+from vkrt.compiled.file import read
 from vkrt.device import policy
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.executable import flat, rows
@@ -101,7 +100,8 @@ def test_nothing_else_is_needed(tmp_path):
         with vkrt.load(sys.argv[1]) as program:
             program.run(*[info.example() for info in program.metadata().inputs])
         print(*(name for name in ("vkrt.pte.container", "vkrt.graph.build", "vkrt.ops.registry",
-                                  "vkrt.ops.lowering", "vkrt.plan.plan") if name in sys.modules))
+                                  "vkrt.lowering.lowering", "vkrt.plan.plan")
+                if name in sys.modules))
     """
     program, out = tmp_path / "net.pte", tmp_path / "net.vkx"
     shutil.copy(MLP, program)
@@ -121,11 +121,6 @@ def test_a_state_goes_from_one_to_the_other(tmp_path):
             same_bits(compiled.run(*inputs, state=other), program.run(*inputs, state=fresh))
         same_bits(compiled.run(*inputs), program.run(*inputs))
         compiled.load_method("forward").reset_state()
-
-
-def smaller(info) -> tuple[int, ...]:
-    """Sizes that a dynamic input may have."""
-    return tuple(n - n % 4 - 4 if d in info.dynamic_dims else n for d, n in enumerate(info.sizes))
 
 
 def test_dynamic_shapes_are_compiled_at_some(tmp_path):
@@ -338,17 +333,6 @@ def test_ways_of_weights(device, executable):
             fitted_on(replace(executable, weights=replace(weights, written=(read,))), device)
 
 
-def rewritten(out, change) -> None:
-    """The file with other records."""
-    with closing(Source.open(out)) as source:
-        compiled = read(source).read()
-    data = out.read_bytes()
-    magic, version, zero, start, _ = HEAD.unpack_from(data)
-    records = rows.to_bytes(change(compiled))
-    out.write_bytes(HEAD.pack(magic, version, zero, start, len(records)) + data[HEAD.size:start]
-                    + records)
-
-
 def test_the_first_target_that_fits_is_taken(device, tmp_path):
     out = tmp_path / "net.vkx"
     done = vkrt.compile(MLP, out, device=[device, device])
@@ -377,99 +361,6 @@ def test_shaders_of_another_build(tmp_path):
     rewritten(out, lambda compiled: replace(compiled, modules=tuple(
         replace(module, sha256="0" * 64) for module in compiled.modules)))
     with pytest.raises(UnsupportedError, match="is another one than this build"):
-        vkrt.load(out)
-
-
-# Damage
-
-
-def test_a_condition_that_the_host_does_not_see(device, tmp_path):
-    """A file may say that a branch reads a weight, which is mapped for the device alone."""
-    need_imports(device)
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "branches.pte", out)
-
-    def elsewhere(compiled: Compiled) -> Compiled:
-        executable = compiled.targets[0].methods[0].largest.executable
-        submission = executable.execution.submissions[0]
-        array, = submission.host.reads
-        read = replace(array, range=replace(
-            array.range, storage=executable.weights.mapped[0].storage))
-        way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"
-        return changed(compiled, way, (read,))
-
-    rewritten(out, elsewhere)
-    with vkrt.load(out) as program, pytest.raises(FormatError, match="memory that it does not see"):
-        program.run(*inputs_of(program))
-
-
-@pytest.mark.parametrize("change, words", [
-    (lambda data: data[:HEAD.size - 1], "32 bytes or more"),
-    (lambda data: data[:-1], "is it cut off"),
-    (lambda data: data + b"\0", "is it cut off"),
-    (lambda data: data[:8] + struct.pack("<I", 9) + data[12:],
-     f"format version {flat.PROGRAM_FILE_VERSION}"),
-    (lambda data: data[:16] + struct.pack("<Q", 8) + data[24:], "is it cut off"),
-    (lambda data: data[:16] + struct.pack("<Q", 1 << 63) + data[24:], "is it cut off"),
-    (lambda data: data[:-8] + b"\1" * 8, "damaged"),
-])
-def test_damaged_files(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
-    out.write_bytes(change(out.read_bytes()))
-    with pytest.raises(FormatError, match=rf"net\.vkx: .*{words}"):
-        vkrt.load(out)
-
-
-@pytest.mark.parametrize("change, words", [
-    (lambda c: replace(c, targets=()), "a target"),
-    (lambda c: replace(c, modules=()), "the name of a module"),
-    (lambda c: replace(c, modules=tuple(replace(m, nbytes=1 << 40) for m in c.modules)),
-     "before the records"),
-    (lambda c: replace(c, modules=tuple(replace(m, offset=-4) for m in c.modules)),
-     "before the records"),
-    (lambda c: replace(c, targets=(*c.targets, replace(c.targets[0], methods=()))),
-     "the same methods"),
-    (lambda c: replace(c, targets=(replace(c.targets[0], methods=tuple(
-        replace(m, largest=replace(m.largest, inputs=())) for m in c.targets[0].methods)),)),
-     "inputs and their names"),
-])
-def test_records_that_cannot_be(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
-    rewritten(out, change)
-    with pytest.raises(FormatError, match=words):
-        vkrt.load(out)
-
-
-def with_shape(compiled: Compiled, **changes) -> Compiled:
-    """The same with its further shape changed."""
-    target, = compiled.targets
-    method, = target.methods
-    shape, = method.others
-    changed = replace(method, others=(replace(shape, **changes),))
-    return replace(compiled, targets=(replace(target, methods=(changed,)),))
-
-
-@pytest.mark.parametrize("change, words", [
-    (lambda shape: {"inputs": ()}, "sizes of 1 inputs"),
-    (lambda shape: {"outputs": ()}, "outputs and their names"),
-    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "that has memory"),
-    (lambda shape: {"execution": replace(shape.execution, storages=tuple(
-        replace(storage, nbytes=storage.nbytes + 16 * (storage.role == "weight"))
-        for storage in shape.execution.storages))}, "a weight or state at every shape"),
-    (lambda shape: {"execution": replace(shape.execution, storages=())},
-     "a weight or state at every shape"),
-])
-def test_further_shapes_that_cannot_be(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
-    with vkrt.load(MODELS / "conv-dyn.pte") as program:
-        info, = program.metadata().inputs
-    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[smaller(info)], [info.sizes]],
-                 weights="copy")
-    rewritten(out, lambda compiled: with_shape(
-        compiled, **change(compiled.targets[0].methods[0].others[0])))
-    with pytest.raises(FormatError, match=words):
         vkrt.load(out)
 
 

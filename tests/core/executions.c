@@ -45,7 +45,7 @@ const Message *vkrt_hold_messages(int *number, int *lost);
 void vkrt_let_messages_go(void);
 
 int vkrt_acquire_instance(void **instance, VkrtError *error);
-int vkrt_open_runner(const char *path, const char *method, const Host *host, void **runner, VkrtError *error);
+int vkrt_open_runner(const char *path, const char *method, void *run_kernel, void **runner, VkrtError *error);
 void vkrt_close_runner(void *runner);
 void *vkrt_method_of(void *runner);
 Execution *vkrt_execution_of(void *method);
@@ -67,15 +67,15 @@ int vkrt_make_semaphore_list(uint32_t size, SemaphoreList *, VkrtError *);
 void vkrt_free_semaphore_list(SemaphoreList *);
 int vkrt_put_semaphore(const Device *, SemaphoreList *, uint32_t index, VkSemaphore handle, const uint64_t *value,
                        VkrtError *);
-int vkrt_plan_external(ExternalPlan *, const Records *, const Plan *, uint64_t alignment, const ExternalBuffer *inputs,
-                       const ExternalBuffer *outputs, VkrtError *);
+int vkrt_plan_external(const Records *, const Plan *, uint64_t alignment, const ExternalBuffer *inputs,
+                       const ExternalBuffer *outputs, ExternalPlan *, VkrtError *);
 void vkrt_free_external_plan(ExternalPlan *);
 uint64_t vkrt_copied_bytes(const IOBinding *);
-int vkrt_open_allocator(Allocator *, Device *, VkrtError *);
+int vkrt_open_allocator(Device *, Allocator *, VkrtError *);
 void vkrt_close_allocator(Allocator *);
-int vkrt_make_buffer(Buffer *, Device *, uint64_t size, uint32_t usage, int use, VkrtError *);
+int vkrt_make_buffer(Device *, uint64_t size, uint32_t usage, int use, Buffer *, VkrtError *);
 int vkrt_bind_buffer(Buffer *, Block *, uint64_t offset, VkrtError *);
-void vkrt_destroy_buffer(Buffer *);
+void vkrt_close_buffer(Buffer *);
 int vkrt_allocate_block(Allocator *, uint64_t size, uint64_t alignment, uint32_t types, int purpose, Block *,
                         VkrtError *);
 void vkrt_free_block(Block *);
@@ -239,7 +239,7 @@ static char *lend(Lent *lent, int number, size_t nbytes, uint64_t offset) {
   Buffer *buffer = &lent->buffers[number];
   Block *block = &lent->blocks[number];
   uint64_t room = (nbytes + 15) / 16 * 16;
-  RIGHT(vkrt_make_buffer(buffer, execution->device, offset + room + ALIGNMENT, USAGE, 0, &error));
+  RIGHT(vkrt_make_buffer(execution->device, offset + room + ALIGNMENT, USAGE, 0, buffer, &error));
   RIGHT(vkrt_allocate_block(&lent->allocator, buffer->memory.required.size, buffer->memory.required.alignment,
                             buffer->memory.required.memoryTypeBits, STAGING, block, &error));
   RIGHT(vkrt_bind_buffer(buffer, block, 0, &error));
@@ -276,14 +276,14 @@ static void external_buffers(uint64_t offset, int in_place) {
   ExternalBuffer *inputs = lent.external, *outputs = lent.external + MOST;
   char *memory[2 * MOST] = {0};
   memset(&lent, 0, sizeof lent);
-  RIGHT(vkrt_open_allocator(&lent.allocator, execution->device, &error));
+  RIGHT(vkrt_open_allocator(execution->device, &lent.allocator, &error));
   for (int64_t i = 0; i < given.count; i++) {
     memory[i] = lend(&lent, (int)i, given.nbytes[i], offset);
     memcpy(memory[i], given.data[i], given.nbytes[i]);
   }
   for (int64_t i = 0; i < expected.count; i++)
     memory[MOST + i] = lend(&lent, (int)(MOST + i), expected.nbytes[i], offset);
-  RIGHT(vkrt_plan_external(&plan, execution->records, execution->plan, ALIGNMENT, inputs, outputs, &error));
+  RIGHT(vkrt_plan_external(execution->records, execution->plan, ALIGNMENT, inputs, outputs, &plan, &error));
   CHECK((plan.binding.in_place_count > 0) == in_place);
   CHECK(in_place || vkrt_copied_bytes(&plan.binding) > 0);
   vkrt_unbind_execution(execution);
@@ -306,13 +306,13 @@ static void external_buffers(uint64_t offset, int in_place) {
   }
   /* One of an output that is too small, and two in the same bytes */
   outputs[0].nbytes = expected.nbytes[0] - 1;
-  CHECK(vkrt_plan_external(&plan, execution->records, execution->plan, ALIGNMENT, inputs, outputs, &error) == INPUT);
+  CHECK(vkrt_plan_external(execution->records, execution->plan, ALIGNMENT, inputs, outputs, &plan, &error) == INPUT);
   CHECK(strstr(error.text, "out 0: expected a DeviceBuffer of ") != NULL);
   vkrt_free_external_plan(&plan);
   vkrt_unbind_execution(execution);
   RIGHT(vkrt_bind_shape(vkrt_method_of(runner), execution, NULL, NULL, &error));
   for (int i = 0; i < 2 * MOST; i++) {
-    vkrt_destroy_buffer(&lent.buffers[i]);
+    vkrt_close_buffer(&lent.buffers[i]);
     vkrt_free_block(&lent.blocks[i]);
   }
   vkrt_close_allocator(&lent.allocator);
@@ -323,7 +323,7 @@ static void external_buffers(uint64_t offset, int in_place) {
 static void profiles(int on_device) {
   Profile profile;
   StepTime run, *steps;
-  int status = vkrt_open_profile(&profile, execution, execution->records, execution->plan, on_device, &error);
+  int status = vkrt_open_profile(execution, execution->records, execution->plan, on_device, &profile, &error);
   if (!on_device && status != 0) {
     CHECK(status == (execution->streamer != NULL ? UNSUPPORTED : INPUT));
     vkrt_close_profile(&profile);

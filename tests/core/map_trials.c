@@ -36,16 +36,16 @@ static const char *how, *what;
 static int tries;
 
 /* In the place of the core's */
-int vkrt_import_host(HostImport *imported, Device *device, void *address, uint64_t size, uint32_t usage,
+int vkrt_import_host(Device *device, void *address, uint64_t size, uint32_t usage, HostImport *imported,
                      VkrtError *error) {
-  int (*import)(HostImport *, Device *, void *, uint64_t, uint32_t, VkrtError *) =
-      (int (*)(HostImport *, Device *, void *, uint64_t, uint32_t, VkrtError *))dlsym(RTLD_NEXT, "vkrt_import_host");
+  int (*import)(Device *, void *, uint64_t, uint32_t, HostImport *, VkrtError *) =
+      (int (*)(Device *, void *, uint64_t, uint32_t, HostImport *, VkrtError *))dlsym(RTLD_NEXT, "vkrt_import_host");
   tries++;
   if (strcmp(how, "die") == 0) _exit(9);
   if (strcmp(how, "refuse") == 0) return error->status = VKRT_ERROR_DEVICE;
   if (strcmp(how, "elsewhere") == 0)
     address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return import(imported, device, address, size, usage, error);
+  return import(device, address, size, usage, imported, error);
 }
 
 int vkrt_wait_for_fence(const Fence *fence, uint64_t timeout, int *done, VkrtError *error) {
@@ -84,7 +84,7 @@ int main(int count, char **arguments) {
   what = count > 3 ? arguments[3] : "";
   if (vkrt_acquire_instance(&instance, &error) || vkrt_usable_devices(instance, found, &number, &error)
       || vkrt_read_physical(instance, found[0], &physical, &error)
-      || vkrt_open_device(&device, instance, &physical, &error) || vkrt_open_file(arguments[1], &file, &error)) {
+      || vkrt_open_device(instance, &physical, &device, &error) || vkrt_open_file(arguments[1], &file, &error)) {
     fprintf(stderr, "%s\n", error.text);
     return 1;
   }

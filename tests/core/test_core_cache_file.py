@@ -110,8 +110,8 @@ def pipeline_file(option: str, owner: Owner) -> str | None:
     file, error = PipelineFile(), Error()
     device = ctypes.create_string_buffer(ROOM)
     device.raw = b"\x01" * ROOM  # as one that was inherited: it makes no VkPipelineCache
-    assert core().vkrt_open_pipeline_file(byref(file), device, owner.as_core(), option.encode(),
-                                          b"1.2.3", byref(error)) == 0
+    assert core().vkrt_open_pipeline_file(device, owner.as_core(), option.encode(), b"1.2.3",
+                                          byref(file), byref(error)) == 0
     path = file.path
     core().vkrt_close_pipeline_file(byref(file))
     return None if path is None else os.fsdecode(path)

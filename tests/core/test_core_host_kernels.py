@@ -61,14 +61,6 @@ RUN_HOST_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64
                                    ctypes.POINTER(Error))
 
 
-class Host(ctypes.Structure):
-    """As vkrt/core/host_kernel.pxd has it."""
-
-    _fields_ = [("poll", ctypes.c_void_p), ("poll_data", ctypes.c_void_p),
-                ("run_kernel", RUN_HOST_KERNEL), ("kernel_data", ctypes.c_void_p),
-                ("clock", ctypes.c_void_p)]
-
-
 class HostKernels:
     """Numpy's kernels behind the submissions of a plan.
 
@@ -82,7 +74,7 @@ class HostKernels:
         core.vkrt_host_address.restype = ctypes.c_void_p
         self.core, self.plan = core, plan
         self.execution, self.ran, self.status = None, [], 0
-        self.host = Host(run_kernel=RUN_HOST_KERNEL(self.run))
+        self.run_kernel = RUN_HOST_KERNEL(self.run)
 
     def array(self, place):
         part = Range(place.range.storage, place.range.offset, place.range.nbytes)
@@ -121,7 +113,7 @@ def test_kernels_of_the_host(options, tmp_path, monkeypatch):
                                  ctypes.byref(error)) == 6
     assert names and error.text.decode().startswith(f"{names[0]} runs on the host")
     kernels = HostKernels(core, plan)
-    with opened(core, out, host=ctypes.byref(kernels.host)) as bare:
+    with opened(core, out, run_kernel=kernels.run_kernel) as bare:
         kernels.execution = execution_of(core, bare)
         for _ in range(2):
             kernels.ran.clear()

@@ -34,7 +34,7 @@ def device():
 @pytest.fixture
 def allocator(device):
     error, opened = Error(), room()
-    expect_ok(core().vkrt_open_allocator(opened, device, byref(error)), error)
+    expect_ok(core().vkrt_open_allocator(device, opened, byref(error)), error)
     yield opened
     core().vkrt_close_allocator(opened)
     core().vkrt_close_allocator(opened)

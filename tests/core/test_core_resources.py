@@ -151,8 +151,8 @@ def test_a_read_only_mapping_is_read_in_place(bench, tmp_path):
     with open(tmp_path / "weights", "rb") as file:
         mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ), np.uint8)
     try:
-        call("vkrt_import_host", byref(imported), bench.device, ctypes.c_void_p(mapped.ctypes.data),
-             ctypes.c_uint64(mapped.size), BUFFER_USAGE)
+        call("vkrt_import_host", bench.device, ctypes.c_void_p(mapped.ctypes.data),
+             ctypes.c_uint64(mapped.size), BUFFER_USAGE, byref(imported))
     except ValueError as error:
         assert "VK_EXT_external_memory_host" in str(error) or "multiples of" in str(error)
         pytest.skip("the device imports no host memory, or not by pages")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from program_samples import program_of, samples
 
 import vkrt
 from vkrt.compiled.file import HEAD
-from vkrt.dataclass import replace
 from vkrt.executable import flat, rows
 from vkrt.executable.program import CompiledShape
 from vkrt.files import COMPILED_MAGIC

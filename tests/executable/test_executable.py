@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 from program_samples import (
@@ -28,7 +28,7 @@ from vkrt.executable.executable import RECORDS, Executable
 from vkrt.executable.records import DispatchCommand
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.work.tensor import Tensor
 
 PROGRAMS = sorted({path for folder in model_folders() for path in folder.rglob("*.pte")})
@@ -91,7 +91,7 @@ def test_every_record_is_known():
     """Those that the executable's modules define are in the list that files go by."""
     known = {cls.__name__ for cls in (Executable, *RECORDS)}
     assert known == {name for name, thing in vars(executables).items()
-                     if isinstance(thing, type) and hasattr(thing, "_fields")}
+                     if isinstance(thing, type) and is_dataclass(thing)}
 
 
 def with_dispatch(sample: Executable) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from program_samples import program_of, samples, with_checksum
 
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.executable import flat, rows
 from vkrt.executable.program import ConstantMethod, Module

@@ -4,12 +4,12 @@ are seldom where images are."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.method import prepare
 from vkrt.method.method import Method

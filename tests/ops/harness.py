@@ -14,7 +14,7 @@ import numpy as np
 from vkrt.device.policy import SWIFTSHADER, target_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.work.limits import Read
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor, channels_last, device_dtype

@@ -15,7 +15,7 @@ from pathlib import Path
 from dealing import STORAGES, number_of
 from harness import Variant, variants
 
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.shader import catalog
 from vkrt.shader.catalog import Shader
 from vkrt.work.records import Dispatch
@@ -66,7 +66,7 @@ def _stamp() -> str:
     """What the answer depends on: the samples, the operators, the kernels."""
     digest = hashlib.sha256(repr(sorted(catalog())).encode())
     folders = [ROOT / "tests" / "ops", *(ROOT / "vkrt" / room for room in (
-        "device", "graph", "ops", "work"))]
+        "device", "graph", "lowering", "ops", "passes", "work"))]
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

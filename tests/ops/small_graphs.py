@@ -6,9 +6,10 @@ import numpy as np
 from harness import normal
 
 from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
+from vkrt.passes.pipeline import run_passes
 from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -24,6 +25,11 @@ def value(*sizes: int, dtype: str = "float32") -> Tensor:
 def graph_of(x: Tensor, nodes: list[Node], *more: Tensor) -> Graph:
     """The graph that gives the last node's result, and others."""
     return Graph("network", [x], [nodes[-1].outs[0], *more], nodes).finish()
+
+
+def rewritten(graph: Graph, **target) -> Graph:
+    """What passes make of a graph; the same object where nothing is to be fused."""
+    return run_passes(graph, Target(**target))
 
 
 def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:

@@ -17,8 +17,8 @@ from vkrt.device.policy import policy_from
 from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.context import Lowering
-from vkrt.ops.lowering import lower
+from vkrt.lowering.context import Lowering
+from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import supported
 from vkrt.shader import catalog, spirv
 from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch, WorkList
@@ -94,6 +94,13 @@ def lowered(sample: str, graph: Graph) -> list[tuple[str, WorkList]]:
             few = replace(SHARING, lanes=1)
             work = lower(graph, replace(target, tuning=few, features=frozenset(FEATURES)))
             result.append((f"{sample}-{storage}-few-lanes", work))
+        # With the smaller kernels that some have for few registers
+        if any(getattr(step, "shader", "").startswith(("linear_q4", "conv2d_depthwise"))
+               for step in result[-1][1].steps):
+            for registers in (128, 32):
+                fewer = Tuning(lanes=1, registers=registers)
+                result.append((f"{sample}-{storage}-{registers}",
+                               lower(graph, replace(target, tuning=fewer))))
         # With weights that lanes hand round, wherever a kernel does it
         work = lower(graph, replace(target, tuning=WIDE, features=frozenset(["shuffle"])))
         if any(".shuffle" in getattr(step, "shader", "") for step in work.steps):

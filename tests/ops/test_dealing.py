@@ -42,9 +42,10 @@ def test_all_takes_everything(monkeypatch):
     assert len(ours | newer) == 150 + 150 + 50 + 50
     assert newer < runs["validation"]
     driven = {one.nodeid for one in ITEMS if "driver" in one.keywords}
-    assert ours | newer | runs["swiftshader"] >= driven
     assert newer | (ours & driven) <= runs["swiftshader"] | runs["validation"] | {
         name for name in driven if any(storage in name for storage in STORAGES)}
+    # Of three storages one is left to a full run
+    assert len(driven - (ours | newer | runs["swiftshader"])) == 150
 
 
 def test_one_driver_is_enough(monkeypatch):

@@ -6,14 +6,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from harness import Variant, check, in_images, merged, variants
-from support import STORAGES, same_bits
+from both_ways import check_both_ways
+from harness import Variant, variants
+from support import STORAGES
 
-from vkrt.device.policy import overridden, policy_of, target_of
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
-from vkrt.plan.options import LoadOptions
+from vkrt.device.policy import policy_of
+from vkrt.lowering.lowering import lower
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tuning import Tuning
@@ -54,21 +52,5 @@ def test_which_samples():
 @pytest.mark.usefixtures("apart")
 def test_samples(half, storage, device):
     """Right, and the same bits both ways."""
-    members = samples(half)
-    if storage == "texture3d":
-        members = in_images(members, half, device.info, target_of(device.info, storage))
-    cases = [variant.case() for variant in members]
-    graph, data = merged(cases)
-    results = []
-    for tuning in (ROW, TALL):
-        with overridden(replace(policy_of(device.info), tuning=tuning)):
-            method = Method(graph, [Source.wrap(data)], device,
-                            options=LoadOptions(storage=storage))
-        try:
-            results.append(method.execute([a for case in cases for a in case.inputs]))
-        finally:
-            method.close()
-    same_bits(*results)
-    found = iter(results[1])
-    for case in cases:
-        check([next(found) for _ in case.expected], case)
+    check_both_ways(samples(half), half, [replace(policy_of(device.info), tuning=tuning)
+                                          for tuning in (ROW, TALL)], storage, device)

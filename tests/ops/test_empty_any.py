@@ -11,8 +11,8 @@ from harness import make_case, samples
 
 from vkrt.errors import FormatError, InternalError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
 from vkrt.ops import registry
-from vkrt.ops.lowering import lower
 from vkrt.ops.registry import known
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

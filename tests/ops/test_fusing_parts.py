@@ -17,8 +17,8 @@ from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops import lowering
-from vkrt.ops.lowering import lower
+from vkrt.lowering import lowering
+from vkrt.lowering.lowering import lower
 from vkrt.ops.matmul_apart import rows_in
 from vkrt.ops.strided import Strided, turned
 from vkrt.work.target import Target

@@ -18,22 +18,23 @@ from fused_graphs import (
     several,
 )
 from harness import normal
-from small_graphs import Constants, kernels, layer, results_of, value
+from small_graphs import Constants, kernels, layer, results_of, rewritten, value
 from support import STORAGES, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops import fusing_rows
-from vkrt.ops.fusing import fusions_of
-from vkrt.ops.lowering import lower
+from vkrt.passes import fuse_rows
+from vkrt.passes.share_choices import share_choices
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
+CHOICE = "torchao.choose_qparams_affine.default"
 NAMES = ("linear_q4_gemv", "linear_q4_gemv_beside", "linear_q4_any", "linear_q4_4x8",
          "rms_norm", "binary", "unary")
 
@@ -68,7 +69,7 @@ def test_layers_of_one_row_are_one_dispatch(kind, count, dtype, bias, names, sto
 
 
 def test_layers_of_several_rows_stay():
-    assert kernels(several("groups", 3, rows=2)[0], NAMES).count("linear_q4_4x8") == 3
+    assert kernels(several("groups", 3, rows=3)[0], NAMES).count("linear_q4_4x8") == 3
 
 
 @pytest.mark.parametrize("change", ["columns", "group", "bias", "row"])
@@ -157,8 +158,23 @@ def test_a_norm_that_layers_cannot_do_stays(monkeypatch):
     reads = normed_graph([*nodes, Node("aten.exp.default", nodes[1].outs, (value(1, DEPTH),))])
     for graph in (result, groups, reads):
         assert "rms_norm" in kernels(graph, NAMES)
-    monkeypatch.setattr(fusing_rows, "NORM_BYTES", 100)
+    monkeypatch.setattr(fuse_rows, "NORM_BYTES", 100)
     assert "rms_norm" in kernels(normed_graph(nodes), NAMES)
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_norm_that_a_layer_adds_to_its_result_stays(storage, device):
+    """All that read it are layers of one row, but for one of them it is no row."""
+    nodes, constants = normed()
+    norm, other = nodes[1].outs[0], nodes[2].outs[0]
+    made, total = (Tensor((1, DEPTH), "float32") for _ in range(2))
+    results = [node.outs[0] for node in nodes[2:]]
+    nodes += [layer("groups", other, made, constants, seed=70, group=32),
+              Node("aten.add.Tensor", (made, norm, 1), (total,))]
+    graph = graph_of(nodes[0].args[0], nodes, total, *results)
+    assert "rms_norm" in kernels(graph, NAMES) and "binary" not in kernels(graph, NAMES)
+    compare(graph, constants, storage, device, "float32", 2e-6)
 
 
 # Weights that are streamed
@@ -229,7 +245,7 @@ def test_a_row_that_only_layers_read_is_quantized_as_it_is_rounded():
     assert kernels(graph, names) == ["quantize_row"]
     for result in graph.nodes[0].outs:
         more = Graph("layers", graph.inputs, [*graph.outputs, result], graph.nodes).finish()
-        assert kernels(more, names) == ["choose_qparams", "quantize_row"]
+        assert kernels(more, names) == ["choose_qparams", "quantize_rows"]
     # A layer that reads the scale of another tensor.
     other = Node("aten.neg.default", (x,), (Tensor(x.sizes, x.dtype),))
     nodes = [other, *graph.nodes]
@@ -265,15 +281,18 @@ def test_the_row_of_a_gated_layer_is_quantized_as_it_is_rounded():
 def test_repeated_nodes_have_the_same_operator_arguments_and_results():
     x = value(3, 64)
     graph, _ = quantized(x, x, x, x)
-    assert fusions_of(graph).repeated == {2: 0, 4: 0, 6: 0}
-    assert not fusions_of(graph, wanted=False).repeated
+    shared = share_choices(graph, Target())
+    choices = [node for node in shared.nodes if node.op == CHOICE]
+    assert len(choices) == 1 and len(shared.nodes) == len(graph.nodes) - 3
+    assert all(node.args[1:3] == choices[0].outs for node in shared.nodes if node.op != CHOICE)
+    assert rewritten(graph, fuses=False) is graph
     nodes = list(graph.nodes)
     nodes[2] = replace(nodes[2], args=(*nodes[2].args[:4], -8, 7))
     nodes[4] = replace(nodes[4], args=(value(3, 64), *nodes[4].args[1:]))
     # It is refused later, and no reason to be lost for words here.
     nodes[6] = replace(nodes[6], args=(x, "ASYMMETRIC", [1, [64]], *nodes[6].args[3:]))
     graph = Graph("layers", graph.inputs, graph.outputs, nodes).finish()
-    assert not fusions_of(graph).repeated
+    assert share_choices(graph, Target()) is graph
 
 
 @pytest.mark.driver

@@ -8,9 +8,9 @@ from gaps import PATTERNS, check_gaps, check_weights, fill, memory_of, run_over
 from harness import Sample, make_case, normal
 
 from vkrt.device.policy import SWIFTSHADER
+from vkrt.lowering.context import Lowering
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.context import Lowering
 from vkrt.plan.options import LoadOptions
 
 # The result has 2 * 3 texels.

@@ -7,7 +7,7 @@ from fused_graphs import graph_of
 from small_graphs import value
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

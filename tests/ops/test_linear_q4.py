@@ -12,10 +12,10 @@ from support import STORAGES
 
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method import prepare
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 
@@ -65,7 +65,8 @@ def test_the_embedding_and_the_output_layer_share_their_weight(storage):
 
 @pytest.mark.parametrize(("sizes", "group", "shader"), [
     ((1, 64), 32, "linear_q4_gemv"), ((1, 1, 64), 64, "linear_q4_gemv"),
-    ((2, 64), 32, "linear_q4_4x8"), ((300, 64), 32, "linear_q4_8x8"),
+    ((2, 64), 32, "linear_q4_2x4"), ((3, 64), 32, "linear_q4_4x8"),
+    ((300, 64), 32, "linear_q4_8x8"),
     ((1, 48), 16, "linear_q4_any"), ((5, 48), 48, "linear_q4_any"),
 ])
 def test_rows_and_groups_choose_the_kernel(sizes, group, shader):

@@ -11,9 +11,9 @@ from number_samples import NUMBERS, OPERATORS, Operator, agrees, expectations
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.errors import UnsupportedError
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 

@@ -9,9 +9,9 @@ from small_graphs import graph_of, kernels, result_of, value
 from test_fusing_parts import attention, error, expected
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops import lowering
-from vkrt.ops.lowering import lower
-from vkrt.ops.parts_memory import costly_parts
+from vkrt.lowering import lowering
+from vkrt.lowering.lowering import lower
+from vkrt.lowering.parts_memory import costly_parts
 from vkrt.plan.scratch import alive
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

@@ -9,8 +9,8 @@ import pytest
 from vkrt.errors import FormatError, InputError
 from vkrt.graph.graph import Graph, node_of
 from vkrt.graph.symbols import Symbol, size_of
+from vkrt.lowering.lowering import lower
 from vkrt.ops.extremes import MAX_POINTS, largest_and_near, live_bytes
-from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.resolving import resolve
 from vkrt.plan.blocks import activation_blocks

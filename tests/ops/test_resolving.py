@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from vkrt.dataclass import replace
 from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in
+from vkrt.lowering.lowering import lower
 from vkrt.ops.extremes import largest_and_near
-from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import operators
 from vkrt.ops.resolving import resolve

@@ -20,9 +20,9 @@ from test_sharing import DEFAULT, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target

@@ -18,9 +18,9 @@ from support import DEPTH, STORAGES
 
 from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 

@@ -9,16 +9,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from harness import Variant, check, in_images, merged, variants
-from support import DEPTH, STORAGES, run_python, same_bits
+from both_ways import check_both_ways
+from harness import Variant, in_images, merged, variants
+from support import DEPTH, STORAGES, run_python
 
 from vkrt.cli.tune import convolution, linear
 from vkrt.device.policy import SWIFTSHADER, overridden, policy_of, target_of
 from vkrt.graph.graph import Graph, Node
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
-from vkrt.plan.options import LoadOptions
+from vkrt.lowering.lowering import lower
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -84,27 +82,13 @@ def test_samples(half, storage, device):
             members = in_images(members, half, device.info, target_of(device.info, storage))
         if DEPTH != "full":
             members = members[::3]
-        cases = [variant.case() for variant in members]
-        graph, data = merged(cases)
-        results = []
+        graph, _ = merged([variant.case() for variant in members])
         for policy in policies(device):
             with overridden(policy):
                 names = kernels(graph, target_of(device.info, storage))
                 assert are_wide(names) == (policy.tuning == WIDE and has_lanes(device))
-                if not has_lanes(device):
-                    continue  # the same kernels twice, which test_ops.py runs
-                method = Method(graph, [Source.wrap(data)], device,
-                                options=LoadOptions(storage=storage))
-            try:
-                results.append(method.execute([a for case in cases for a in case.inputs]))
-            finally:
-                method.close()
-        if not results:
-            continue
-        same_bits(*results)
-        found = iter(results[1])
-        for case in cases:
-            check([next(found) for _ in case.expected], case)
+        if has_lanes(device):  # else the same kernels twice, which test_ops.py runs
+            check_both_ways(members, half, policies(device), storage, device)
 
 
 def info(subgroup: int, driver: int = LAVAPIPE, **features: bool) -> DeviceInfo:
@@ -166,7 +150,7 @@ RUN = """
     from vkrt.device.policy import target_of
     from vkrt.memory.source import Source
     from vkrt.method.method import Method
-    from vkrt.ops.lowering import lower
+    from vkrt.lowering.lowering import lower
     from vkrt.plan.options import LoadOptions
     from vkrt.vk.device import Device
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 

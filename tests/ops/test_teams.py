@@ -10,10 +10,10 @@ from harness import Sample, make_case, normal
 from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method import prepare
 from vkrt.method.method import Method
-from vkrt.ops.lowering import lower
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target

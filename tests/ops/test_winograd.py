@@ -13,10 +13,10 @@ from support import STORAGES
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.ops import winograd
-from vkrt.ops.lowering import lower
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import plan
 from vkrt.work.target import Target
@@ -73,7 +73,7 @@ def test_results(storage, strip, anyway, monkeypatch, device):
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 def test_rows_of_a_tile(storage, anyway, device):
-    """Where an invocation has few registers it brings a row to and from the points."""
+    """With few registers an invocation brings a row of a tile or weight to or from the points."""
     for row in LAYERS:
         case = layer_case(*row)
         results = []
@@ -84,13 +84,13 @@ def test_rows_of_a_tile(storage, anyway, device):
                                 options=LoadOptions(storage=storage, winograd="always"))
             try:
                 steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
-                results.append((steps["winograd_input"].invocations,
-                                steps["winograd_output"].invocations))
+                results.append([steps[f"winograd_{part}"].invocations
+                                for part in ("weight", "input", "output")])
                 check(method.execute(case.inputs), case)
             finally:
                 method.close()
-        (inputs, outputs), by_rows = results
-        assert by_rows == (6 * inputs, 4 * outputs)
+        whole, by_rows = results
+        assert by_rows == [times * count for times, count in zip((6, 6, 4), whole)]
 
 
 def chain(layers: int = 3, sizes=(1, 32, 48, 48)):

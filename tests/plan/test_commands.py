@@ -15,8 +15,8 @@ from vkrt.executable.records import (
     DispatchCommand,
     ExecutionPlan,
 )
-from vkrt.ops.lowering import lower
-from vkrt.ops.prepacking import weight_plan
+from vkrt.lowering.lowering import lower
+from vkrt.lowering.prepacking import weight_plan
 from vkrt.plan.barriers import barriers
 from vkrt.plan.commands import execution_plan, profiled_plan
 from vkrt.plan.kernels import Specialization

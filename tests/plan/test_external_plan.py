@@ -12,7 +12,7 @@ from vkrt.description import Description
 from vkrt.errors import InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.executable.records import CopyCommand
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.plan.commands import execution_plan
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.plan import plan

@@ -9,7 +9,7 @@ import pytest
 
 from vkrt.description import Description
 from vkrt.errors import UnsupportedError
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.ops.resolving import resolve
 from vkrt.plan.budget import Budget
 from vkrt.plan.placement import Placement, Placements

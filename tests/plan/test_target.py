@@ -9,7 +9,7 @@ import pytest
 from vkrt.device.policy import policy_of
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.lowering import lower
+from vkrt.lowering.lowering import lower
 from vkrt.vk.info import DeviceInfo
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor

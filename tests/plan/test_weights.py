@@ -10,8 +10,8 @@ from support import MODELS
 
 from vkrt import pte
 from vkrt.graph.build import build_graph
+from vkrt.lowering.lowering import lower
 from vkrt.ops import copying
-from vkrt.ops.lowering import lower
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels, mutated
 from vkrt.plan.schedule import schedule

@@ -25,6 +25,7 @@ from vkrt.capi.table cimport (
     vkrt_options, vkrt_program, vkrt_state, vkrt_submission, vkrt_table,
     vkrt_tensor, vkrt_tensor_info,
 )
+from vkrt.core.atomic cimport atomic_read
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, Error,
 )
@@ -33,10 +34,10 @@ from vkrt.core.loaded_program cimport (
     LoadedProgram, LoadOptions, MethodState, ProgramFigures, ProgramMethod, cancel_method,
     close_loaded, find_method, need_method, open_loaded, read_figures,
 )
-from vkrt.core.method_state cimport close_state, new_state, reset_state
+from vkrt.core.method_state cimport close_state, make_state, reset_state
 from vkrt.core.program_device cimport HostDevice
 from vkrt.core.records cimport Text
-from vkrt.core.threads cimport atomic_read, pthread_mutex_lock, pthread_mutex_unlock
+from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 
 
 cdef const char* method_name(const char* name) noexcept nogil:
@@ -48,8 +49,11 @@ cdef const char* method_name(const char* name) noexcept nogil:
 
 # Loads
 
-cdef int on_part(void* data, const char* part) noexcept nogil:
+cdef int on_part(void* data, LoadedProgram* program, const char* part) noexcept nogil:
     cdef const vkrt_options* options = <const vkrt_options*>data
+    say_part(program, part)
+    if options == NULL or options.progress == NULL:
+        return 0
     return options.progress(part, options.progress_data)
 
 
@@ -69,9 +73,7 @@ cdef int load_from(vkrt_failure* failure, File* file, const vkrt_options* option
     if code != VKRT_OK:
         close_file(file)
         return code
-    taken.on_method_part = say_part
-    if options.progress != NULL:
-        taken.on_part, taken.data = on_part, <void*>options
+    taken.on_part, taken.data = on_part, <void*>options
     if open_loaded(file, &taken, &loaded, &error):
         return failed(failure, &error)
     for i in range(loaded.method_count):
@@ -178,7 +180,7 @@ cdef int hold_loaded(vkrt_failure* failure, vkrt_program program, const char* na
     cdef int code = hold_method(failure, program, name, method)
     if code == VKRT_OK and not atomic_read(&method[0].is_loaded):
         memset(&options, 0, sizeof(options))
-        options.on_method_part = say_part
+        options.on_part = on_part
         if need_method(method[0], &options, &error):
             code = failed(failure, &error)
             release_program(<size_t>program)
@@ -284,7 +286,7 @@ cdef int state_new(vkrt_failure* failure, vkrt_program program, const char* name
         release_program(<size_t>program)
         return no_state(failure)
     pthread_mutex_lock(&method.lock)
-    if new_state(method, &made, &error):
+    if make_state(method, &made, &error):
         code = failed(failure, &error)
     else:
         number = add_state(<size_t>program, made)

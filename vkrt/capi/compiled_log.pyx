@@ -6,12 +6,11 @@ from libc.stdlib cimport atoi, getenv
 from libc.string cimport strcmp
 
 from vkrt.core.allocator cimport Statistics, read_statistics
+from vkrt.core.atomic cimport atomic_read, atomic_write
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.loaded_program cimport executable_of
 from vkrt.core.records cimport ExecutableRow, MemoryFiguresRow, Records
-from vkrt.core.threads cimport (
-    atomic_read, atomic_write, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock,
-)
+from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 
 cdef extern from * nogil:
     """
@@ -86,19 +85,25 @@ cdef void say_method(const ProgramMethod* method) noexcept nogil:
 
 
 cdef const char* phase_after(const char* part) noexcept nogil:
-    """What a load comes to behind a part of it, as `vkrt.method.loaded` calls that."""
+    """What a method's load comes to behind a part of it, as `vkrt.method.loaded` calls that; NULL
+    behind what comes before."""
     if strcmp(part, b"pipelines") == 0:
         return b"graph built"
-    return b"after prepack" if strcmp(part, b"weights") == 0 else b"before execute"
+    if strcmp(part, b"weights") == 0:
+        return b"after prepack"
+    if strcmp(part, b"allocate and record") == 0:
+        return b"before execute"
+    return NULL
 
 
 cdef void say_part(LoadedProgram* program, const char* part) noexcept nogil:
     cdef Statistics statistics
     cdef char[GROUPED] nbytes
     cdef char[120] line
-    if not hears(2):
+    cdef const char* phase = phase_after(part)
+    if phase == NULL or not hears(2):
         return
     read_statistics(&program.session.allocator, &statistics)
-    snprintf(line, sizeof(line), b"%s: %s bytes on the device", phase_after(part),
+    snprintf(line, sizeof(line), b"%s: %s bytes on the device", phase,
              grouped(statistics.block_bytes, nbytes))
     say(2, line)

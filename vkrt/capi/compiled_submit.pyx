@@ -9,11 +9,12 @@ from vkrt.capi.compiled_handles cimport find_state
 from vkrt.capi.compiled_inputs cimport Call, find_shape
 from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.table cimport VKRT_OK
+from vkrt.core.atomic cimport atomic_read
 from vkrt.core.buffer_executions cimport drop_buffer_executions
 from vkrt.core.error cimport VKRT_ERROR_INPUT, Error
 from vkrt.core.loaded_program cimport MethodState, settle_run
 from vkrt.core.submitted_run cimport submit_run, wait_for_submitted
-from vkrt.core.threads cimport atomic_read, pthread_mutex_lock, pthread_mutex_unlock
+from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 
 
 cdef int submit_locked(Call* call, size_t handle, TakenSubmission* taken,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from vkrt.capi import sharing
-from vkrt.dataclass import dataclass
 from vkrt.errors import ClosedError, InputError
 from vkrt.method.method import Method
 from vkrt.method.run import Run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.vk.device import Device
 
 

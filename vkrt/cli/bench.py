@@ -6,6 +6,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.cli.reference import FORMS, load_reference
-from vkrt.dataclass import asdict, dataclass
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.method.arguments import MethodMetadata

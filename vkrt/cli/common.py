@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from typing import Any
 
-from vkrt.dataclass import fields
 from vkrt.errors import InputError
 from vkrt.plan.options import LoadOptions
 
@@ -40,6 +40,18 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def add_method(parser: argparse.ArgumentParser) -> None:
     """Which method runs."""
     parser.add_argument("--method", default="forward", help="which method runs (default: forward)")
+
+
+def add_repeat(parser: argparse.ArgumentParser, default: int, what: str) -> None:
+    """How often something runs."""
+    parser.add_argument("--repeat", type=_positive, default=default, metavar="N",
+                        help=f"{what} (default: {default})")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import asdict
 
 from vkrt.cli import common
 from vkrt.cli.progress import add_progress, progress_of
 from vkrt.compiled.compiler import compile
-from vkrt.dataclass import asdict
 from vkrt.graph.wording import counted
 
 # Of the options of a load those that decide what is loaded

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from vkrt.cli import common
-from vkrt.dataclass import asdict
 from vkrt.vk.device import devices, no_device
 
 

@@ -8,17 +8,17 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 from vkrt.cli import EXIT_FAILED, common, selftest
 from vkrt.cli.report import FILE, reporting
 from vkrt.cli.tune import Bench, tune_ceiling
-from vkrt.dataclass import asdict
-from vkrt.device.policy import target_of
+from vkrt.device.policy import policy_of, target_of
 from vkrt.device.rows import Profile, profile_of
 from vkrt.errors import VkrtError
 from vkrt.memory.source import Source
-from vkrt.runtime.map_trial import reads_files
+from vkrt.runtime.map_trial import reads_files, why_none
 from vkrt.runtime.refusals import refused_by
 from vkrt.version import __version__
 from vkrt.vk.device import Device
@@ -30,12 +30,16 @@ LIMITS = ("maxTexelBufferElements", "maxStorageBufferRange", "maxImageDimension3
           "minTexelBufferOffsetAlignment", "nonCoherentAtomSize", "maxMemoryAllocationSize",
           "subgroupSize")
 
+# Drivers have been seen whose kernels are wrong in a quarter of all runs, and less.
+RUNS = 100
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     common.add_device(parser)
     parser.add_argument("--quick", action="store_true",
                         help="without measuring rates (default: they are measured)")
+    common.add_repeat(parser, RUNS, "how often each kernel is tried, for the same bits every time")
     parser.add_argument("--report", nargs="?", const=FILE, metavar="FILE",
                         help="also write a file to attach to an issue: this, the system, versions "
                              f"and drivers, without names of yours (FILE: {FILE}; default: none)")
@@ -46,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code: 1 where a result is wrong."""
     report: dict[str, Any] = {}
     with reporting(options.report) as add, Device.open(common.device_of(options)) as device:
-        for lines in examine(device, not options.quick, report):
+        for lines in examine(device, not options.quick, report, options.repeat):
             add(lines)
             if not options.json:
                 print(*lines, sep="\n", flush=True)
@@ -55,12 +59,14 @@ def execute(options: argparse.Namespace) -> int:
     return EXIT_FAILED if report["wrong"] else 0
 
 
-def examine(device: Device, measures: bool, report: dict[str, Any]) -> Iterator[list[str]]:
+def examine(device: Device, measures: bool, report: dict[str, Any],
+            runs: int) -> Iterator[list[str]]:
     """Finds what is known, tried and measured of a device, for JSON, and the lines that say it, as
     they are there.
 
     Args:
         report: takes it.
+        runs: how often each program of the test runs.
     """
     info, profile = device.info, profile_of(device.info)
     target = target_of(info, enabled=device.features)
@@ -82,7 +88,7 @@ def examine(device: Device, measures: bool, report: dict[str, Any]) -> Iterator[
     found: list[dict[str, Any]] = []  # of the family that is tried
     lost = ""
     try:
-        for finding in selftest.run(device):
+        for finding in selftest.run(device, runs):
             if found and found[0]["name"] != finding.name:
                 yield _selftest_lines(found)
                 found = []
@@ -116,8 +122,9 @@ def _fields(profile: Profile) -> dict[str, dict[str, Any]]:
 def _ways(device: Device, lost: str) -> dict[str, str]:
     """How weights can get to kernels: by name of the placement, "yes" or why not."""
     features = device.info.features
-    if not features.get("ext_memory_host"):
-        mapped = "no: the device has no VK_EXT_external_memory_host"
+    why = why_none(device, policy_of(device.info).maps_files)
+    if why:
+        mapped = f"no: {why}"
     elif lost:
         mapped = "not tried"
     else:
@@ -165,6 +172,7 @@ def _selftest_lines(found: list[dict[str, Any]]) -> list[str]:
     for finding in found:
         if finding["wrong"] or finding["message"]:
             said = finding["message"] or f"relative error {finding['error']:.1e}"
+            by = f" by {', '.join(finding['shaders'])}" if finding["shaders"] else ""
             lines.append(f"{'WRONG' if finding['wrong'] else 'lacks':9} {finding['name']} in "
-                         f"{finding['dtype']}, {finding['storage']}: {said}")
+                         f"{finding['dtype']}, {finding['storage']}: {said}{by}")
     return lines

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from vkrt.cli import EXIT_FAILED, common
-from vkrt.dataclass import replace
 from vkrt.description import Description
-from vkrt.errors import LoaderError, UnsupportedError
+from vkrt.errors import InputError, LoaderError, UnsupportedError
 from vkrt.files import is_compiled, verify
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
+from vkrt.method.prepare import target_on
 from vkrt.method.specialization import specialization_of
 from vkrt.ops.registry import operator
 from vkrt.plan.kernels import kernels_of
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="also create the pipelines and say how long that takes, without those "
                              "that prepare weights; what is in the driver's cache takes no time "
                              "(default: no)")
+    parser.add_argument("--passes", action="store_true",
+                        help="print the graph of each method as exported, and after each pass that "
+                             "changes it (default: no)")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
@@ -45,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
     if is_compiled(options.model):
+        if options.passes:
+            raise InputError(f"{options.model}: a compiled program has no graph for passes; give "
+                             "the .pte file")
         from vkrt.cli import info_compiled  # which programs do without
 
         compiled = info_compiled.describe(options.model)
@@ -52,6 +59,12 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     description = Description(options.model, options.data_path)
     try:
+        if options.passes:
+            texts = {name: _passes(description, name, options)
+                     for name in description.method_names}
+            common.show(options, {"file": options.model, "passes": texts}, "\n\n".join(
+                text for each in texts.values() for text in each))
+            return 0
         methods = {name: describe(description, name, common.device_of(options),
                                   common.load_options(options), options.memory_budget is not None,
                                   options.compile)
@@ -69,6 +82,21 @@ def execute(options: argparse.Namespace) -> int:
     # Without a driver all is said that is in the file, unless more was asked for.
     asked = options.device is not None or options.compile or options.memory_budget is not None
     return EXIT_FAILED if asked and any("no_driver" in data for data in methods.values()) else 0
+
+
+def _passes(description: Description, name: str, options: argparse.Namespace) -> list[str]:
+    """The graph of a method, at the sizes that it is planned for, and what each pass that changes
+    it makes of it, as texts."""
+    from vkrt.ops.extremes import largest_and_near
+    from vkrt.passes.pipeline import run_passes
+    from vkrt.passes.text import text_of
+
+    graph = largest_and_near(description.graph(name))[0]
+    texts = [f"method '{name}'\n{text_of(graph)}"]
+    with Device.open(common.device_of(options)) as device:
+        run_passes(graph, target_on(device, common.load_options(options)), told=lambda one, new:
+                   texts.append(f"{len(texts):02} {one.name}: {one.summary}\n{text_of(new)}"))
+    return texts
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,

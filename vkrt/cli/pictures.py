@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import InputError, missing_package
 
 # In what is written here

@@ -1,4 +1,4 @@
-"""`vkrt run`: runs a program once, on inputs from files, and says what it took."""
+"""`vkrt run`: runs a program on inputs from files, and says what it took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli import archives, common, pictures, sounds
+from vkrt.cli import EXIT_FAILED, archives, common, pictures, sounds
+from vkrt.cli.bits import first_difference
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
 from vkrt.method.named_inputs import archive_keys, inputs_of_archive
@@ -45,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clock", default="auto", choices=CLOCKS,
                         help="what times the steps of the profile: the device's timestamps or the "
                              "host's clock (default: auto)")
+    common.add_repeat(parser, 1, "how often it runs, on the same inputs and states")
+    parser.add_argument("--check-bits", action="store_true",
+                        help="fail where an output of a further run has other bits than that "
+                             "of the first (default: no)")
     parser.add_argument("--trace", metavar="FILE",
                         help="write the load and a profiled run for chrome://tracing or Perfetto "
                              "(default: none)")
@@ -58,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     with progress_of(options) as progress:
         data, text = _run(options, progress)
     common.show(options, data, text)
-    return 0
+    return EXIT_FAILED if "differs" in data else 0
 
 
 def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], str]:
@@ -85,6 +90,7 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
         except InputError as error:
             raise InputError(": ".join((*options.input, str(error)))) from error
         done = time.perf_counter()
+        differs = _repeat(options, program, arrays, outputs)
         if options.output:
             _save(options.output, outputs, metadata, rate)
         data: dict[str, Any] = {
@@ -94,6 +100,9 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
         lines = [f"{data['device']}: loaded in {data['load_ms']:.1f} ms, first run "
                  f"{data['run_ms']:.1f} ms"]
         lines += [f"output {i}: {s}" for i, s in enumerate(data["outputs"])]
+        lines += differs
+        if differs:
+            data["differs"] = differs[0]
         count = options.top if options.top is not None else 5 if labels else 0
         if count:
             data["top"] = pictures.top(outputs[0], labels, count)
@@ -116,6 +125,23 @@ def _run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any
                 data["profile"] = profile.as_dict()
                 lines += ["", program.memory.stopwatch.table(), "", profile.table()]
         return data, "\n".join(lines)
+
+
+def _repeat(options: argparse.Namespace, program: Program, arrays: list[np.ndarray],
+            outputs: list[Any]) -> list[str]:
+    """Runs the program as often as it is to run, after its first run; what is to be said of
+    outputs with other bits, where these are compared.
+
+    Args:
+        outputs: of the first run.
+    """
+    def again() -> list[Any]:
+        program.reset_state(options.method)
+        found = program.run(*arrays, method=options.method)
+        return found if options.check_bits else []
+
+    differs = first_difference(outputs, again, options.repeat)
+    return [f"WRONG    output {differs.output}: {differs}"] if differs else []
 
 
 def _summary(value: Any) -> str:

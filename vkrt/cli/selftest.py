@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vkrt.dataclass import dataclass
+from vkrt.cli.bits import Difference, first_difference
 from vkrt.device.rows import STORAGES
 from vkrt.errors import PipelineError, UnsupportedError, VkrtError, VulkanError
 from vkrt.graph.graph import Graph, Node
@@ -15,6 +16,7 @@ from vkrt.memory.source import Source
 from vkrt.method.method import Method
 from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
+from vkrt.work.records import Dispatch
 from vkrt.work.tensor import Constant, Tensor
 
 # Relative errors (L2) beyond which a result is wrong, by the dtype of the input. Of whole numbers
@@ -55,8 +57,9 @@ class Finding:
     Attributes:
         name, dtype, storage: what ran.
         error: relative, L2; None where nothing came out.
-        message: why; "" where it ran.
+        message: why, or what differs from run to run; "" where it ran.
         wrong: whether the device fails the test by it.
+        shaders: that ran, in this order.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Finding:
     error: float | None = None
     message: str = ""
     wrong: bool = False
+    shaders: tuple[str, ...] = ()
 
 
 def _numbers(*sizes: int, seed: int = 0) -> np.ndarray:
@@ -200,8 +204,11 @@ def _expected(program: Program, dtype: str) -> np.ndarray:
     return program.compute(*(array.astype(np.float64) for array in _arrays(program, dtype)))
 
 
-def run(device: Device) -> Iterator[Finding]:
+def run(device: Device, runs: int = 1) -> Iterator[Finding]:
     """Runs every program in every storage and precision on a device.
+
+    Args:
+        runs: how often each; all have to give the same bits.
 
     Raises:
         DeviceLostError: nothing further can run.
@@ -213,7 +220,8 @@ def run(device: Device) -> Iterator[Finding]:
                 what = (program.name, dtype, storage)
                 options = LoadOptions(storage=storage, winograd=program.winograd)
                 try:
-                    result = _result(graph, data, _arrays(program, dtype)[0], device, options)
+                    result, differs, shaders = _result(
+                        graph, data, _arrays(program, dtype)[0], device, options, runs)
                 except UnsupportedError as error:
                     yield Finding(*what, message=str(error))
                     continue
@@ -225,13 +233,21 @@ def run(device: Device) -> Iterator[Finding]:
                 expected = _expected(program, dtype)
                 off = float(np.linalg.norm(result.astype(np.float64) - expected)
                             / np.linalg.norm(expected))
-                yield Finding(*what, error=off, wrong=not off <= BOUNDS[dtype])
+                yield Finding(*what, error=off, message=str(differs or ""),
+                              wrong=differs is not None or not off <= BOUNDS[dtype],
+                              shaders=shaders)
 
 
 def _result(graph: Graph, data: bytes, x: np.ndarray, device: Device,
-            options: LoadOptions) -> np.ndarray:
+            options: LoadOptions,
+            runs: int) -> tuple[np.ndarray, Difference | None, tuple[str, ...]]:
+    """What comes out, what differs in further runs, and the shaders that ran."""
     method = Method(graph, [Source.wrap(data)], device, options=options)
     try:
-        return method.execute([x])[0]
+        first = method.execute([x])
+        differs = first_difference(first, lambda: method.execute([x]), runs)
+        shaders = dict.fromkeys(step.shader for step in method.work.steps
+                                if isinstance(step, Dispatch))
+        return first[0], differs, tuple(shaders)
     finally:
         method.close()

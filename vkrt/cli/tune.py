@@ -2,8 +2,9 @@
 
 Every variant of a kernel runs on programs of one operator, repeated, made for the purpose. On CPU
 drivers the time is that of all CPUs, so other work on the machine does not matter; on others it is
-the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `winograd`, `features`, the limits
-of loops, `maps_files` and, where the driver has been measured before, `speed` stay what they are.
+the device's (timestamps). `lanes`, `min_groups`, `max_texels`, `registers`, `winograd` and its
+times, `features`, the limits of loops, `maps_files` and, where the driver has been measured before,
+`speed` stay what they are.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
-from vkrt.dataclass import replace
 from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import (
     STORAGES,

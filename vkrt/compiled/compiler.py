@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
 from vkrt.compiled.method import LoweredMethod, graphs_at
 from vkrt.compiled.weights import CompiledWeights
-from vkrt.dataclass import dataclass, replace
 from vkrt.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.executable import flat, rows

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.compiled.weights import CompiledWeights
-from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import Block
 from vkrt.executable.program import CompiledMethod, CompiledShape
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
+from vkrt.lowering.lowering import lower
+from vkrt.lowering.reuse import with_weights_of
 from vkrt.memory.source import Source
 from vkrt.method.instances import Shape
 from vkrt.method.kept import fixed_plan_of, is_fixed
 from vkrt.method.prepare import activation_bytes, prepare_sizes, prepare_work, target_on
-from vkrt.ops.lowering import lower
-from vkrt.ops.reuse import with_weights_of
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.refusals import with_smaller
 from vkrt.work.records import WorkList

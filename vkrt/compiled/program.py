@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 from vkrt.compiled.file import read
-from vkrt.dataclass import fields, replace
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.modules import another_shader, check_interfaces
 from vkrt.executable.program import Compiled, CompiledMethod, shaders_of

@@ -8,6 +8,7 @@ where its constants are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy as np
 from vkrt.compiled.file import PAGE
 from vkrt.compiled.prepacked import can_be_prepacked, key_of, prepacked
 from vkrt.compiled.transfers import transfer_of
-from vkrt.dataclass import dataclass, replace
 from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import host_read

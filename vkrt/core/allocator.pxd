@@ -32,7 +32,7 @@ cdef struct Statistics:
 
 # What failed needs no `close_allocator`.
 cdef extern int open_allocator "vkrt_open_allocator"(
-    Allocator* allocator, Device* device, Error* error) noexcept nogil
+    Device* device, Allocator* allocator, Error* error) noexcept nogil
 # Ends the account; at once, or when its last block is freed. Its memory stays its owner's.
 cdef extern void close_allocator "vkrt_close_allocator"(Allocator* allocator) noexcept nogil
 # Nothing is allocated where no call may reach the driver.

@@ -4,17 +4,17 @@ and counts, and never pools."""
 
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_add, atomic_join, atomic_raise, atomic_read64
 from vkrt.core.device cimport check_created, count_destroyed, reaches_driver, retain_device
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_OK, fail
 from vkrt.core.features cimport has_feature
 from vkrt.core.live cimport ALLOCATOR
 from vkrt.core.memory_types cimport MAX_MEMORY_HEAPS
-from vkrt.core.threads cimport atomic_add, atomic_join, atomic_raise, atomic_read64
 from vkrt.core.vma cimport Heap, vkrt_vma_close, vkrt_vma_heaps, vkrt_vma_open
 from vkrt.core.vulkan cimport VK_API_VERSION_1_3
 
 
-cdef int open_allocator(Allocator* allocator, Device* device, Error* error) noexcept nogil:
+cdef int open_allocator(Device* device, Allocator* allocator, Error* error) noexcept nogil:
     cdef int result
     memset(allocator, 0, sizeof(allocator[0]))
     if retain_device(device, error):

@@ -1,9 +1,11 @@
 # cython: language_level=3
 
+from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from vkrt.core.allocator cimport note_peak, release_allocator, retain_allocator
+from vkrt.core.atomic cimport atomic_add, atomic_add64, atomic_read, atomic_take, atomic_write
 from vkrt.core.device cimport Device, check_usable, reaches_driver, uncount
 from vkrt.core.error cimport (
     VKRT_ERROR_DEVICE, VKRT_ERROR_DEVICE_MEMORY, VKRT_ERROR_INPUT, VKRT_OK, fail, fail_call,
@@ -15,17 +17,11 @@ from vkrt.core.memory_types cimport (
 )
 from vkrt.core.pages cimport return_pages
 from vkrt.core.results cimport FORKED, check_result
-from vkrt.core.threads cimport (
-    atomic_add, atomic_add64, atomic_read, atomic_take, atomic_write,
-)
 from vkrt.core.vma cimport (
     Heap, vkrt_vma_allocate, vkrt_vma_bind_buffer, vkrt_vma_bind_image, vkrt_vma_flush,
     vkrt_vma_free, vkrt_vma_heaps, vkrt_vma_invalidate,
 )
 from vkrt.core.vulkan cimport *
-
-cdef extern from "<stdio.h>" nogil:
-    int snprintf(char* text, size_t size, const char* form, ...)
 
 # How many allocations until the one that fails on purpose; none where there are none left.
 cdef int failing

@@ -22,8 +22,8 @@ cdef struct Blocks:
 
 # Nothing is allocated yet. What failed needs no `free_blocks`.
 cdef extern int plan_blocks "vkrt_plan_blocks"(
-    Blocks* blocks, Allocator* allocator, const Records* records, const Rows* planned,
-    const int64_t* type_bits, Error* error) noexcept nogil
+    Allocator* allocator, const Records* records, const Rows* planned, const int64_t* type_bits,
+    Blocks* blocks, Error* error) noexcept nogil
 # Allocates a block by its number, unless it is there.
 cdef extern int allocate_planned "vkrt_allocate_planned"(
     Blocks* blocks, int64_t number, Error* error) noexcept nogil

@@ -12,8 +12,8 @@ from vkrt.core.records cimport (
 )
 
 
-cdef int plan_blocks(Blocks* blocks, Allocator* allocator, const Records* records,
-                     const Rows* planned, const int64_t* type_bits, Error* error) noexcept nogil:
+cdef int plan_blocks(Allocator* allocator, const Records* records, const Rows* planned,
+                     const int64_t* type_bits, Blocks* blocks, Error* error) noexcept nogil:
     memset(blocks, 0, sizeof(blocks[0]))
     blocks.allocator, blocks.records = allocator, records
     blocks.planned, blocks.type_bits = planned, type_bits

@@ -13,14 +13,6 @@ from vkrt.core.method cimport plan_at
 from vkrt.core.method_state cimport make_execution
 from vkrt.core.records cimport COMMAND_BARRIER, ExecutionPlanRow, Records, SubmissionRecordRow
 
-cdef enum:
-    # Bytes of the host's memory for the handles and commands of all of a method's; so many stay
-    # whatever their bytes. As `vkrt.method.instances` and `vkrt.method.lru_cache` have them
-    MAX_BYTES = 8 << 20
-    LEAST = 8
-    # Bytes of the host's memory for the handles and commands of one step
-    STEP_BYTES = 3600
-
 
 cdef uint64_t bytes_of(const Records* records, const ExecutionPlanRow* plan) noexcept nogil:
     cdef const SubmissionRecordRow* submission
@@ -108,9 +100,9 @@ cdef int record_buffers(BufferExecution* made, const ExternalBuffer* inputs,
                         Error* error) noexcept nogil:
     cdef ProgramMethod* method = made.state.method
     cdef ExternalPlan planned
-    cdef int status = plan_external(
-        &planned, &method.program.program.records, plan,
-        <uint64_t>method.row.largest.executable.offset_alignment, inputs, outputs, error)
+    cdef int status = plan_external(&method.program.program.records, plan,
+                                    <uint64_t>method.row.largest.executable.offset_alignment,
+                                    inputs, outputs, &planned, error)
     if status == VKRT_OK:
         made.copied = copied_bytes(&planned.binding)
         status = make_execution(made.state, made.shape, &planned.binding, &made.execution, error)

@@ -3,11 +3,11 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_add, atomic_take
 from vkrt.core.device cimport check_created, count_destroyed, retain_device, uncount
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_MEMORY, VKRT_OK, fail, need
 from vkrt.core.live cimport COMMAND_BUFFER, COMMAND_POOL, count
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_add, atomic_take
 from vkrt.core.vulkan cimport *
 
 

@@ -3,13 +3,13 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from vkrt.core.atomic cimport atomic_take
 from vkrt.core.device cimport check_created, count_destroyed, get_sampler, retain_device
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
 from vkrt.core.live cimport DESCRIPTOR_POOL
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_take
 from vkrt.core.vulkan cimport *
 
 cdef enum:

@@ -83,7 +83,7 @@ cdef struct Device:
 # Creates the device with the features vkrt uses, as far as they are there. It becomes a user of the
 # instance. What failed needs no `close_device`.
 cdef extern int open_device "vkrt_open_device"(
-    Device* device, Instance* instance, const Physical* physical, Error* error) noexcept nogil
+    Instance* instance, const Physical* physical, Device* device, Error* error) noexcept nogil
 # Uses the device of a host, who has enabled these features (a set).
 cdef extern int adopt_device "vkrt_adopt_device"(
     Device* device, Instance* instance, const Physical* physical, VkDevice handle, VkQueue queue,

@@ -4,6 +4,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid
 
+from vkrt.core.atomic cimport atomic_add
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_DEVICE_LOST, VKRT_ERROR_FORKED, VKRT_ERROR_MEMORY, VKRT_OK, fail,
     fail_call,
@@ -20,8 +21,7 @@ from vkrt.core.process cimport stop_calls, unwatch, watch
 from vkrt.core.results cimport FORKED, check_result
 from vkrt.core.table cimport fill_device_table
 from vkrt.core.threads cimport (
-    atomic_add, nap, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock,
-    pthread_mutex_unlock,
+    nap, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from vkrt.core.vulkan cimport *
 
@@ -65,7 +65,7 @@ cdef int start(Device* device, Instance* instance, const Physical* physical, VkD
     return watch(&device.calls, &device.vk, sizeof(device.vk), error)
 
 
-cdef int open_device(Device* device, Instance* instance, const Physical* physical,
+cdef int open_device(Instance* instance, const Physical* physical, Device* device,
                      Error* error) noexcept nogil:
     cdef FeatureChain chain
     cdef VkDeviceQueueCreateInfo[2] queues

@@ -12,10 +12,10 @@ from vkrt.core.descriptors cimport DescriptorPool
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.external cimport ExternalIO, IOBinding
-from vkrt.core.fence cimport Poll
 from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport Host
 from vkrt.core.kernels cimport Kernel
+from vkrt.core.poll cimport Poll
 from vkrt.core.recorded cimport Recording
 from vkrt.core.records cimport ExecutionPlanRow, Records
 from vkrt.core.streamer cimport Streamer
@@ -44,8 +44,8 @@ cdef struct Execution:
 # No memory is allocated yet. Balance with `close_execution`, also where it failed.
 #   kernels: by their numbers in the plan; the array becomes the execution's, which frees it
 cdef extern int open_execution "vkrt_open_execution"(
-    Execution* execution, Device* device, const Records* records, const ExecutionPlanRow* plan,
-    Kernel* kernels, bint odd, Error* error) noexcept nogil
+    Device* device, const Records* records, const ExecutionPlanRow* plan, Kernel* kernels, bint odd,
+    Execution* execution, Error* error) noexcept nogil
 # Binds the activations to the arena, writes the descriptor sets and records the commands. Balance
 # with `unbind_execution` or `close_execution`; nothing is left bound where it failed.
 #   others: `count` of them, which have the storages of weights and states

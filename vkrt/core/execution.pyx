@@ -29,8 +29,8 @@ from vkrt.core.submission cimport (
 )
 
 
-cdef int open_execution(Execution* execution, Device* device, const Records* records,
-                        const ExecutionPlanRow* plan, Kernel* kernels, bint odd,
+cdef int open_execution(Device* device, const Records* records, const ExecutionPlanRow* plan,
+                        Kernel* kernels, bint odd, Execution* execution,
                         Error* error) noexcept nogil:
     memset(execution, 0, sizeof(execution[0]))
     execution.device, execution.odd = device, odd
@@ -53,23 +53,23 @@ cdef int make_commands(Execution* execution, const Handles* const* others, size_
                        Error* error) noexcept nogil:
     cdef Handles* handles = &execution.handles
     cdef size_t i
-    if open_handles(handles, execution.device, execution.records, &execution.plan.storages,
-                    execution.odd, error):
+    if open_handles(execution.device, execution.records, &execution.plan.storages, execution.odd,
+                    handles, error):
         return error.status
     for i in range(count):
         share_handles(handles, others[i])
     if (bind_activations(execution, memory, error)
             or place_external(&execution.external, handles, binding, error)
             or make_command_pool(execution.device, False, &execution.pool, error)
-            or open_submission(&execution.submission, execution.device, error)
+            or open_submission(execution.device, &execution.submission, error)
             or make_submission_sets(
                 handles, execution.records,
                 execution.records.submission_record + execution.plan.submissions.first,
                 execution.plan.submissions.count, execution.kernels, &execution.sets, error)
-            or record_plan(&execution.recording, &execution.pool, handles, execution.records,
-                           execution.plan, execution.kernels, &execution.sets, NULL, error)):
+            or record_plan(&execution.pool, handles, execution.records, execution.plan,
+                           execution.kernels, &execution.sets, NULL, &execution.recording, error)):
         return error.status
-    return record_external(&execution.external, handles, binding, &execution.pool, error)
+    return record_external(handles, binding, &execution.pool, &execution.external, error)
 
 
 cdef int bind_execution(Execution* execution, const Handles* const* others, size_t count,

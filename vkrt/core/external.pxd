@@ -69,7 +69,7 @@ cdef extern int place_external "vkrt_place_external"(
     Error* error) noexcept nogil
 # Records the copies; the handles are bound.
 cdef extern int record_external "vkrt_record_external"(
-    ExternalIO* external, const Handles* handles, const IOBinding* binding, CommandPool* pool,
+    const Handles* handles, const IOBinding* binding, CommandPool* pool, ExternalIO* external,
     Error* error) noexcept nogil
 # Submits what comes before a run; semaphores may be NULL.
 cdef extern int begin_external "vkrt_begin_external"(

@@ -104,8 +104,8 @@ cdef int record_copies(CommandBuffer* commands, const Handles* handles, const Ex
     return end_commands(commands, error)
 
 
-cdef int record_external(ExternalIO* external, const Handles* handles, const IOBinding* binding,
-                         CommandPool* pool, Error* error) noexcept nogil:
+cdef int record_external(const Handles* handles, const IOBinding* binding, CommandPool* pool,
+                         ExternalIO* external, Error* error) noexcept nogil:
     if binding == NULL:
         return VKRT_OK
     if record_copies(&external.copy_in, handles, binding.copies_in, binding.copy_in_count, True,

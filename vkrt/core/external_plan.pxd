@@ -29,8 +29,9 @@ cdef struct ExternalPlan:
 #   alignment: bytes that the offset of a buffer used in place is a multiple of
 # VKRT_ERROR_INPUT: a buffer has fewer bytes than the tensor, or two outputs share bytes.
 cdef extern int plan_external "vkrt_plan_external"(
-    ExternalPlan* found, const Records* records, const ExecutionPlanRow* plan, uint64_t alignment,
-    const ExternalBuffer* inputs, const ExternalBuffer* outputs, Error* error) noexcept nogil
+    const Records* records, const ExecutionPlanRow* plan, uint64_t alignment,
+    const ExternalBuffer* inputs, const ExternalBuffer* outputs, ExternalPlan* found,
+    Error* error) noexcept nogil
 cdef extern void free_external_plan "vkrt_free_external_plan"(ExternalPlan* found) noexcept nogil
 # Bytes that the device copies in every run
 cdef extern uint64_t copied_bytes "vkrt_copied_bytes"(const IOBinding* binding) noexcept nogil

@@ -208,9 +208,9 @@ cdef int plan_all(Search* search, const ExternalBuffer* inputs, const ExternalBu
     return VKRT_OK
 
 
-cdef int plan_external(ExternalPlan* found, const Records* records, const ExecutionPlanRow* plan,
-                       uint64_t alignment, const ExternalBuffer* inputs,
-                       const ExternalBuffer* outputs, Error* error) noexcept nogil:
+cdef int plan_external(const Records* records, const ExecutionPlanRow* plan, uint64_t alignment,
+                       const ExternalBuffer* inputs, const ExternalBuffer* outputs,
+                       ExternalPlan* found, Error* error) noexcept nogil:
     cdef size_t given = <size_t>plan.inputs.count
     cdef size_t made = <size_t>plan.outputs.count
     cdef Search search

@@ -6,13 +6,11 @@ from libc.stdint cimport uint64_t
 from vkrt.core.command cimport CommandBuffer
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
+from vkrt.core.poll cimport Poll
 from vkrt.core.vulkan cimport VkFence
 
 cdef extern from "<stdint.h>":
     uint64_t WITHOUT_END "UINT64_MAX"  # nanoseconds
-
-# Whether a wait is to end before the device is done: its host was interrupted, or asks for it.
-ctypedef int (*Poll)(void* data) noexcept nogil
 
 
 cdef struct Fence:

@@ -2,13 +2,13 @@
 
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_take
 from vkrt.core.device cimport (
     check_created, check_wait, count_destroyed, retain_device, submit_to,
 )
 from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, fail, need
 from vkrt.core.live cimport FENCE
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_take
 from vkrt.core.vulkan cimport *
 
 cdef enum:

@@ -11,6 +11,7 @@ cimport libc.errno as system_errno
 from libc.stdio cimport FILE, fclose, fopen, fscanf, snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset, strerror, strlen
+from posix.fcntl cimport AT_FDCWD
 from posix.mman cimport (
     MADV_DONTNEED, MAP_FAILED, MAP_PRIVATE, PROT_READ, madvise, mmap, munmap,
 )
@@ -183,7 +184,7 @@ cdef int check_unchanged(const File* file, Error* error) noexcept nogil:
         return fail(error, VKRT_ERROR_FORMAT,
                     "%s was written to after it was opened; load the program again",
                     tail_of(file.name))
-    if file.path == NULL or file_status(-1, file.path, &now):
+    if file.path == NULL or file_status(AT_FDCWD, file.path, &now):
         return VKRT_OK
     if now.inode != file.status.inode or now.device != file.status.device:
         return fail(error, VKRT_ERROR_FORMAT,

@@ -8,9 +8,10 @@ handlers begin with those of what the driver has used last.
 
 from libc.stdlib cimport free, malloc
 
+from vkrt.core.atomic cimport atomic_add, atomic_read
 from vkrt.core.threads cimport (
-    atomic_add, atomic_read, nap, pthread_detach, pthread_mutex_lock, pthread_mutex_t,
-    pthread_mutex_unlock, pthread_t, start_thread,
+    nap, pthread_detach, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, pthread_t,
+    start_thread,
 )
 from vkrt.core.vulkan cimport VkDevice
 

@@ -52,7 +52,7 @@ cdef extern int storage_requirements "vkrt_storage_requirements"(
     Error* error) noexcept nogil
 # Of the storages of a plan; nothing is made yet. What failed needs no `close_handles`.
 cdef extern int open_handles "vkrt_open_handles"(
-    Handles* handles, Device* device, const Records* records, const Rows* storages, bint odd,
+    Device* device, const Records* records, const Rows* storages, bint odd, Handles* handles,
     Error* error) noexcept nogil
 # Destroys what was made; the memory blocks are their owner's. May be called again.
 cdef extern void close_handles "vkrt_close_handles"(Handles* handles) noexcept nogil

@@ -11,8 +11,8 @@ from vkrt.core.formats cimport BUFFER_USAGE, IMAGE_USAGE, texel_format
 from vkrt.core.memory_types cimport hidden_types
 from vkrt.core.records cimport ROLE_WEIGHT
 from vkrt.core.resource cimport (
-    COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, destroy_buffer,
-    destroy_buffer_view, destroy_image, image_requirements, make_buffer, make_buffer_view,
+    COMPUTE_ONLY, SHARED, bind_buffer, bind_image, buffer_requirements, close_buffer,
+    close_buffer_view, close_image, image_requirements, make_buffer, make_buffer_view,
     make_image,
 )
 from vkrt.core.vulkan cimport VkExtent3D, VkFormat, VkMemoryRequirements
@@ -39,8 +39,8 @@ cdef uint64_t buffer_bytes(const StorageRow* storage, bint odd) noexcept nogil:
     return nbytes if nbytes & (nbytes - 1) else nbytes + TEXEL_BYTES
 
 
-cdef int open_handles(Handles* handles, Device* device, const Records* records,
-                      const Rows* storages, bint odd, Error* error) noexcept nogil:
+cdef int open_handles(Device* device, const Records* records, const Rows* storages, bint odd,
+                      Handles* handles, Error* error) noexcept nogil:
     memset(handles, 0, sizeof(handles[0]))
     handles.device = device
     handles.records = records
@@ -59,11 +59,11 @@ cdef int open_handles(Handles* handles, Device* device, const Records* records,
 cdef void close_handles(Handles* handles) noexcept nogil:
     cdef int64_t i
     for i in range(handles.view_count):
-        destroy_buffer_view(&handles.views[i].view)
+        close_buffer_view(&handles.views[i].view)
     if handles.buffers != NULL and handles.images != NULL:
         for i in range(handles.count):
-            destroy_buffer(&handles.buffers[i])
-            destroy_image(&handles.images[i])
+            close_buffer(&handles.buffers[i])
+            close_image(&handles.images[i])
     free(handles.views)
     free(handles.items)
     free(handles.buffers)
@@ -111,12 +111,12 @@ cdef int make_handle(Handles* handles, int64_t storage, Error* error) noexcept n
     cdef Handle* item = handles.items + storage
     if row.extents.is_there:
         item.image = &handles.images[storage]
-        return make_image(item.image, handles.device, extent_of(row),
-                          <VkFormat>texel_format(row.dtype), IMAGE_USAGE, error)
+        return make_image(handles.device, extent_of(row), <VkFormat>texel_format(row.dtype),
+                          IMAGE_USAGE, item.image, error)
     item.buffer = &handles.buffers[storage]
     item.offset = 0
-    return make_buffer(item.buffer, handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE,
-                       COMPUTE_ONLY, error)
+    return make_buffer(handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE, COMPUTE_ONLY,
+                       item.buffer, error)
 
 
 cdef int allow_uploads(Handles* handles, int64_t storage, Error* error) noexcept nogil:
@@ -124,9 +124,9 @@ cdef int allow_uploads(Handles* handles, int64_t storage, Error* error) noexcept
     cdef Buffer* buffer = handles.items[storage].buffer
     if handles.device.upload_family == handles.device.queue_family:
         return VKRT_OK
-    destroy_buffer(buffer)
-    return make_buffer(buffer, handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE,
-                       SHARED, error)
+    close_buffer(buffer)
+    return make_buffer(handles.device, buffer_bytes(row, handles.odd), BUFFER_USAGE, SHARED, buffer,
+                       error)
 
 
 cdef int make_handles(Handles* handles, const BlockRow* block, Error* error) noexcept nogil:
@@ -212,7 +212,7 @@ cdef int get_texel_view(Handles* handles, const RangeRow* part, int64_t format,
         nbytes = view_bytes(nbytes)
     made = &handles.views[handles.view_count]
     made.range, made.format = part[0], format
-    if make_buffer_view(&made.view, buffer, <VkFormat>format, offset, nbytes, error):
+    if make_buffer_view(buffer, <VkFormat>format, offset, nbytes, &made.view, error):
         return error.status
     handles.view_count += 1
     view[0] = made.view.handle

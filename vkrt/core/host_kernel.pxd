@@ -7,8 +7,8 @@ A branch is no kernel: the core reads its conditions itself.
 from libc.stdint cimport int64_t
 
 from vkrt.core.error cimport Error
-from vkrt.core.fence cimport Poll
 from vkrt.core.handles cimport Handles
+from vkrt.core.poll cimport Poll
 from vkrt.core.records cimport ExecutionPlanRow, HostKernelRow, Records
 
 # Runs the kernel behind a submission, whose number is that in the plan; its arrays lie at

@@ -26,7 +26,7 @@ cdef extern bint is_importable "vkrt_is_importable"(
 #   address, size: multiples of `Device.import_alignment`
 #   usage: of the buffer
 cdef extern int import_host "vkrt_import_host"(
-    HostImport* imported, Device* device, void* address, uint64_t size, uint32_t usage,
+    Device* device, void* address, uint64_t size, uint32_t usage, HostImport* imported,
     Error* error) noexcept nogil
 # Destroys the buffer and ends the import; the memory stays the host's. May be called again. Returns
 # whether the memory must stay to the end of the process, because the device was given up and may

@@ -2,14 +2,14 @@
 
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_add
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport (
     VKRT_ERROR_DEVICE, VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, fail_call,
 )
 from vkrt.core.live cimport IMPORT
-from vkrt.core.resource cimport IMPORTED, destroy_buffer, make_buffer
+from vkrt.core.resource cimport IMPORTED, close_buffer, make_buffer
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_add
 from vkrt.core.vulkan cimport *
 
 
@@ -29,8 +29,8 @@ cdef bint is_importable(const Device* device, uint32_t usage) noexcept nogil:
             and found.externalMemoryProperties.compatibleHandleTypes & handle_type != 0)
 
 
-cdef int import_host(HostImport* imported, Device* device, void* address, uint64_t size,
-                     uint32_t usage, Error* error) noexcept nogil:
+cdef int import_host(Device* device, void* address, uint64_t size, uint32_t usage,
+                     HostImport* imported, Error* error) noexcept nogil:
     cdef uint64_t alignment = device.import_alignment
     memset(imported, 0, sizeof(imported[0]))
     if alignment == 0 or device.vk.vkGetMemoryHostPointerPropertiesEXT == NULL:
@@ -40,7 +40,7 @@ cdef int import_host(HostImport* imported, Device* device, void* address, uint64
     if size == 0 or (<size_t>address | size) & (alignment - 1):
         return fail(error, VKRT_ERROR_INPUT, b"%llu bytes at %p: both are multiples of %llu",
                     <unsigned long long>size, address, <unsigned long long>alignment)
-    if (make_buffer(&imported.buffer, device, size, usage, IMPORTED, error)
+    if (make_buffer(device, size, usage, IMPORTED, &imported.buffer, error)
             or bind_memory(imported, address, error)):
         end_import(imported)
         return error.status
@@ -118,7 +118,7 @@ cdef bint end_import(HostImport* imported) noexcept nogil:
     cdef VkDeviceMemory memory = imported.memory
     cdef Device* device = imported.buffer.device
     cdef bint stays = False
-    destroy_buffer(&imported.buffer)
+    close_buffer(&imported.buffer)
     if memory != NULL:
         imported.memory = NULL
         device.vk.vkFreeMemory(device.handle, memory, NULL)

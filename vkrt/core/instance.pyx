@@ -12,6 +12,7 @@ Environment:
 """
 
 from libc.stdint cimport uint32_t
+from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, getenv
 from libc.string cimport memcpy, memset, strchr, strcmp, strlen
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
@@ -61,9 +62,6 @@ cdef extern from * nogil:
         const void* pNext
         uint32_t count
         const LayerSetting* settings
-
-cdef extern from "<stdio.h>" nogil:
-    int snprintf(char* text, size_t size, const char* form, ...)
 
 cdef PFN_vkGetInstanceProcAddr library_entry
 cdef Instance* shared

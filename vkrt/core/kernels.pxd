@@ -36,7 +36,7 @@ cdef struct Kernels:
 
 # No pipeline is made yet. What failed needs no `close_kernels`.
 cdef extern int open_kernels "vkrt_open_kernels"(
-    Kernels* kernels, Device* device, const Records* records, const char* data,
+    Device* device, const Records* records, const char* data, Kernels* kernels,
     Error* error) noexcept nogil
 # The device must be done with the pipelines. May be called again.
 cdef extern void close_kernels "vkrt_close_kernels"(Kernels* kernels) noexcept nogil

@@ -30,7 +30,7 @@ cdef enum:
     MAX_HELPERS = 3
 
 
-cdef int open_kernels(Kernels* kernels, Device* device, const Records* records, const char* data,
+cdef int open_kernels(Device* device, const Records* records, const char* data, Kernels* kernels,
                       Error* error) noexcept nogil:
     memset(kernels, 0, sizeof(kernels[0]))
     kernels.device, kernels.records, kernels.data = device, records, data

@@ -1,6 +1,6 @@
 # cython: language_level=3
 
-from vkrt.core.threads cimport atomic_add, atomic_read
+from vkrt.core.atomic cimport atomic_add, atomic_read
 
 cdef int[<int>KINDS] numbers
 

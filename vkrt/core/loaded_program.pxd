@@ -10,7 +10,8 @@ from vkrt.core.execution cimport Execution
 from vkrt.core.external cimport ExternalBuffer
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
-from vkrt.core.method cimport Method, OnPart, Session
+from vkrt.core.host_kernel cimport RunHostKernel
+from vkrt.core.method cimport Method, Session
 from vkrt.core.program cimport ProgramFile
 from vkrt.core.program_device cimport HostDevice, ProgramDevice
 from vkrt.core.program_figures cimport ProgramFigures
@@ -92,11 +93,19 @@ cdef struct LoadedProgram:
     ProgramDevice* device
     int64_t* type_bits
     Session session
+    # See `LoadOptions`
+    RunHostKernel run_kernel
+    void* kernel_data
     # Guards loads, and what methods share: the session, the figures. A method's lock comes before.
     pthread_mutex_t lock
     ProgramMethod* methods
     int64_t method_count
     ProgramFigures figures
+
+
+# Told when a part of a load is done: "read the program", "start the driver", and for each method
+# "read the plan" and those of `OnPart`. Any value but 0 ends the load, with VKRT_ERROR_CANCELLED.
+ctypedef int (*OnProgramPart)(void* data, LoadedProgram* program, const char* part) noexcept nogil
 
 
 cdef struct LoadOptions:
@@ -105,10 +114,11 @@ cdef struct LoadOptions:
     const char* pipeline_cache  # see `open_pipeline_file`
     const char* version  # vkrt's
     ReaderOptions reading
-    OnPart on_part  # NULL: nobody is told
+    # Runs kernels of the host's; NULL: it has none, and a method with such kernels is refused.
+    RunHostKernel run_kernel
+    void* kernel_data
+    OnProgramPart on_part  # NULL: nobody is told
     void* data
-    # Hears of the parts of each method's load, and may look at the program; NULL: nobody
-    void (*on_method_part)(LoadedProgram* program, const char* part) noexcept nogil
 
 
 # Loads a program from an open file, which becomes the program's also where this fails, and the

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset, strlen
 
 from vkrt.core.allocator cimport Statistics, read_statistics
+from vkrt.core.atomic cimport atomic_change, atomic_read, atomic_write
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
@@ -29,8 +30,7 @@ from vkrt.core.state_changes cimport leaves_states
 from vkrt.core.submitted_run cimport finish_submitted
 from vkrt.core.targets cimport find_fitting
 from vkrt.core.threads cimport (
-    atomic_change, atomic_read, atomic_write, pthread_mutex_destroy, pthread_mutex_init,
-    pthread_mutex_lock, pthread_mutex_unlock,
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
 )
 
 cdef enum Phase:
@@ -137,20 +137,20 @@ cdef int open_parts(LoadedProgram* program, const LoadOptions* options,
     if pthread_mutex_init(&program.lock, NULL) != 0:
         return fail(error, VKRT_ERROR_MEMORY, b"a program's lock: the host is out of memory")
     if (open_program_in(&program.file, &program.program, error)
-            or open_methods(program, error) or told(options, b"read the program", error)):
+            or open_methods(program, error) or told(program, options, b"read the program", error)):
         return error.status
     # Read while the driver starts
     prefetch_pages(&program.file, 0, DEFAULT_WINDOW)
     if (open_device(program, options, error)
-            or told(options, b"start the driver", error)):
+            or told(program, options, b"start the driver", error)):
         return error.status
     program.type_bits = <int64_t*>calloc(
         <size_t>program.program.records.counts[TABLE_BLOCK] + 1, sizeof(int64_t))
     if program.type_bits == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"types of memory: the host is out of memory")
-    return open_session(&program.session, &program.device.device, &program.program.records,
-                        &program.file, program.device.workarounds.odd_sizes, program.type_bits,
-                        &options.reading, error)
+    return open_session(&program.device.device, &program.program.records, &program.file,
+                        program.device.workarounds.odd_sizes, program.type_bits, &options.reading,
+                        &program.session, error)
 
 
 cdef int load_first(LoadedProgram* program, const LoadOptions* options,
@@ -172,6 +172,7 @@ cdef int open_loaded(File* file, const LoadOptions* options, LoadedProgram** pro
         return fail(error, VKRT_ERROR_MEMORY, b"a program: the host is out of memory")
     made.file = file[0]
     made.program.descriptor = -1
+    made.run_kernel, made.kernel_data = options.run_kernel, options.kernel_data
     if open_parts(made, options, error) or load_first(made, options, error):
         close_loaded(made)
         return error.status
@@ -179,8 +180,16 @@ cdef int open_loaded(File* file, const LoadOptions* options, LoadedProgram** pro
     return VKRT_OK
 
 
-cdef int told(const LoadOptions* options, const char* part, Error* error) noexcept nogil:
-    if options != NULL and options.on_part != NULL and options.on_part(options.data, part):
+cdef bint is_ended(LoadedProgram* program, const LoadOptions* options,
+                   const char* part) noexcept nogil:
+    """Tells the host of a part of a load; whether it ends the load."""
+    return (options != NULL and options.on_part != NULL
+            and options.on_part(options.data, program, part) != 0)
+
+
+cdef int told(LoadedProgram* program, const LoadOptions* options, const char* part,
+              Error* error) noexcept nogil:
+    if is_ended(program, options, part):
         return fail(error, VKRT_ERROR_CANCELLED, b"the host has ended the load after: %s", part)
     return VKRT_OK
 
@@ -194,13 +203,7 @@ cdef int on_part(void* data, const char* part) noexcept nogil:
     """A part of a method's load is done. The first one is that of the pipelines."""
     cdef Loading* loading = <Loading*>data
     save_pipelines(&loading.program.device.pipelines, &loading.program.device.device)
-    if loading.options == NULL:
-        return 0
-    if loading.options.on_method_part != NULL:
-        loading.options.on_method_part(loading.program, part)
-    if loading.options.on_part == NULL:
-        return 0
-    return loading.options.on_part(loading.options.data, part)
+    return is_ended(loading.program, loading.options, part)
 
 
 cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil:
@@ -210,11 +213,12 @@ cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* erro
             or find_fitting(&program.program.records, method.name, &program.device.device,
                             &program.device.physical, &program.device.workarounds,
                             &program.file, program.type_bits, &method.row, error)
-            or refuse_kernels(&program.program.records, method.row, error)
-            or told(options, b"read the plan", error)):
+            or program.run_kernel == NULL
+            and refuse_kernels(&program.program.records, method.row, error)
+            or told(program, options, b"read the plan", error)):
         return error.status
     add_figures(&program.figures, &program.program.records, &method.row.largest.executable)
-    if load_method(&method.method, &program.session, method.row, on_part, &loading, error):
+    if load_method(&program.session, method.row, on_part, &loading, &method.method, error):
         close_method(&method.method)
         remove_figures(&program.figures, &program.program.records,
                        &method.row.largest.executable)
@@ -289,6 +293,7 @@ cdef int run_over(MethodState* state, Execution* execution, const SemaphoreList*
     cdef int status
     memset(&host, 0, sizeof(host))
     host.poll, host.poll_data = is_cancelled, method
+    host.run_kernel, host.kernel_data = method.program.run_kernel, method.program.kernel_data
     set_running(method, True)
     status = run_execution(execution, &host, waits, signals, error)
     set_running(method, False)

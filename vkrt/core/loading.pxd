@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.pieces cimport Job
-from vkrt.core.read_batch cimport Poll
+from vkrt.core.poll cimport Poll
 from vkrt.core.reader cimport Reader
 
 # Hears how many bytes have been read so far; any value but 0 ends the load.

@@ -24,30 +24,23 @@ from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, close_once, open_once
 from vkrt.core.private_file cimport Part, put_private_file, read_private_file
 from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, destroy_buffer, make_buffer,
+    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
 )
 from vkrt.core.sha256 cimport SHA256_BYTES, sha256
-from vkrt.core.system cimport page_size
+from vkrt.core.system cimport kernel, page_size, utsname
 from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
 from vkrt.core.vulkan cimport VkPhysicalDeviceProperties
 
 cdef extern from * nogil:
     """
     #include <pthread.h>
-    #include <sys/utsname.h>
     static pthread_mutex_t vkrt_trial_lock = PTHREAD_MUTEX_INITIALIZER;
     #define VKRT_TRIAL_SUFFIX ".vkrtcopied"
     #define VKRT_TRIAL_MAGIC "vkrtcopy"
-    static inline const char* vkrt_kernel(struct utsname* system) {
-        return uname(system) ? "" : system->release;
-    }
     """
     pthread_mutex_t lock "vkrt_trial_lock"
     const char* SUFFIX "VKRT_TRIAL_SUFFIX"
     const char* MAGIC "VKRT_TRIAL_MAGIC"
-    struct utsname:
-        pass
-    const char* kernel "vkrt_kernel"(utsname* system)
 
 cdef enum:
     MAGIC_BYTES = 8
@@ -88,26 +81,26 @@ cdef struct Bench:
 
 cdef int open_bench(Bench* bench, const Device* device, const Physical* physical, char* pages,
                     uint64_t nbytes, Error* error) noexcept nogil:
-    if open_device(&bench.device, device.instance, physical, error):
+    if open_device(device.instance, physical, &bench.device, error):
         return error.status
     bench.device.loses_imports = device.loses_imports
-    if (open_allocator(&bench.allocator, &bench.device, error)
-            or import_host(&bench.source, &bench.device, pages, nbytes, BUFFER_USAGE, error)
-            or make_buffer(&bench.result, &bench.device, nbytes, BUFFER_USAGE, COMPUTE_ONLY, error)
+    if (open_allocator(&bench.device, &bench.allocator, error)
+            or import_host(&bench.device, pages, nbytes, BUFFER_USAGE, &bench.source, error)
+            or make_buffer(&bench.device, nbytes, BUFFER_USAGE, COMPUTE_ONLY, &bench.result, error)
             or allocate_block(&bench.allocator, bench.result.memory.required.size,
                               bench.result.memory.required.alignment,
                               bench.result.memory.required.memoryTypeBits, MEMORY_READBACK,
                               &bench.block, error)
             or bind_buffer(&bench.result, &bench.block, 0, error)):
         return error.status
-    return open_once(&bench.once, &bench.device, error)
+    return open_once(&bench.device, &bench.once, error)
 
 
 cdef bint close_bench(Bench* bench) noexcept nogil:
     """Whether the device may still read the pages, for good."""
     cdef bint stays
     close_once(&bench.once)
-    destroy_buffer(&bench.result)
+    close_buffer(&bench.result)
     free_block(&bench.block)
     stays = end_import(&bench.source)
     if bench.allocator.device != NULL:

@@ -1,14 +1,18 @@
 # cython: language_level=3
 # cython: cdivision=True
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.imported cimport is_importable
 from vkrt.core.map_trial cimport reads_files
 from vkrt.core.records cimport WeightReadRow
-from vkrt.core.weights cimport WINDOW_BYTES
+from vkrt.core.system cimport page_size
+
+cdef enum:
+    # Drivers have been seen to refuse imports of 1 GiB and more.
+    WINDOW_BYTES = 512 << 20
 
 
 cdef int refuse(const Records* records, const WeightReadRow* weight, const char* why,
@@ -17,11 +21,24 @@ cdef int refuse(const Records* records, const WeightReadRow* weight, const char*
                 <int>min(weight.name.count, <int64_t>80), records.texts + weight.name.first, why)
 
 
-cdef const char* why_none(const Device* device, const Workarounds* known) noexcept nogil:
-    """What keeps a device from reading any weight in place, or NULL."""
+cdef int64_t max_window(const Device* device) noexcept nogil:
+    return min(<int64_t>WINDOW_BYTES, <int64_t>min(device.max_allocation, <uint64_t>INT64_MAX))
+
+
+cdef void span_of(const Device* device, const File* file, int64_t offset, int64_t nbytes,
+                  int64_t* start, int64_t* end) noexcept nogil:
+    cdef uint64_t alignment = max(device.import_alignment, <uint64_t>1)
+    cdef uint64_t base = <uint64_t><size_t>file.data
+    cdef uint64_t address = base + <uint64_t>offset
+    start[0] = <int64_t>(address // alignment * alignment - base)
+    end[0] = <int64_t>(
+        (address + <uint64_t>nbytes + alignment - 1) // alignment * alignment - base)
+
+
+cdef const char* why_none(const Device* device, bint maps_files) noexcept nogil:
     if device.import_alignment == 0:
         return b"the device has no VK_EXT_external_memory_host"
-    if not known.maps_files and not is_importable(device, BUFFER_USAGE):
+    if not maps_files and not is_importable(device, BUFFER_USAGE):
         return b"the driver says that it imports no host memory for buffers"
     return NULL
 
@@ -34,18 +51,25 @@ cdef bint has_zeros(const char* data, int64_t nbytes) noexcept nogil:
     return True
 
 
-cdef const char* why_not(const WeightReadRow* weight, const File* file, const Device* device,
-                         uint64_t alignment) noexcept nogil:
-    """What keeps the device from reading a weight in place, or NULL."""
-    cdef uint64_t address = <uint64_t><size_t>file.data + <uint64_t>weight.offset
-    cdef uint64_t end = address + <uint64_t>(weight.nbytes + weight.tail)
-    cdef uint64_t page = device.import_alignment
-    if address % alignment:
+cdef bint is_mapped(const File* file, int64_t start, int64_t end) noexcept nogil:
+    """Whether these bytes lie in the system's pages that hold a file. Imports may have larger ones.
+    """
+    cdef uint64_t page = page_size()
+    cdef uint64_t base = <uint64_t><size_t>file.data
+    return (base + <uint64_t>start >= base // page * page
+            and base + <uint64_t>end <= (base + file.nbytes + page - 1) // page * page)
+
+
+cdef const char* why_not(const Device* device, const File* file, int64_t offset, int64_t nbytes,
+                         int64_t tail, uint64_t alignment) noexcept nogil:
+    cdef int64_t start, end
+    span_of(device, file, offset, nbytes + tail, &start, &end)
+    if (<uint64_t><size_t>file.data + <uint64_t>offset) % alignment:
         return b"its offset is not a multiple of what the device asks for"
-    if (end + page - 1) // page * page - address // page * page > min(
-            <uint64_t>WINDOW_BYTES, device.max_allocation):
-        return b"so many bytes cannot be imported"
-    if not has_zeros(file.data + weight.offset + weight.nbytes, weight.tail):
+    if not is_mapped(file, start, end) or end - start > max_window(device):
+        return b"the bytes around it cannot be imported"
+    if (offset + nbytes + tail > <int64_t>file.nbytes
+            or not has_zeros(file.data + offset + nbytes, tail)):
         return b"the bytes behind it are not zero, and kernels read whole texels"
     return NULL
 
@@ -60,9 +84,10 @@ cdef int check_mapped(const Records* records, const CompiledMethodRow* method,
     cdef const char* why
     cdef int64_t i
     for i in range(method.largest.executable.weights.mapped.count):
-        why = why_none(device, known)
+        why = why_none(device, known.maps_files)
         if why == NULL:
-            why = why_not(&weights[i], file, device, alignment)
+            why = why_not(device, file, weights[i].offset, weights[i].nbytes, weights[i].tail,
+                          alignment)
         if why != NULL:
             return refuse(records, &weights[i], why, error)
     # Last, because the first time with a driver this is a trial. Memory of the process is what such

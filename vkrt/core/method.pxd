@@ -13,11 +13,10 @@ from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
 from vkrt.core.execution cimport Execution
 from vkrt.core.external cimport IOBinding
-from vkrt.core.fence cimport Poll
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
-from vkrt.core.host_kernel cimport Host
 from vkrt.core.kernels cimport Kernels
+from vkrt.core.poll cimport Poll
 from vkrt.core.reader cimport Reader, ReaderOptions
 from vkrt.core.records cimport CompiledMethodRow, ExecutionPlanRow, HostArrayRow, Records
 from vkrt.core.states cimport States
@@ -64,13 +63,13 @@ cdef struct Method:
 # Balance with `close_session`, also where it failed.
 #   reading: how weights are read from the file
 cdef extern int open_session "vkrt_open_session"(
-    Session* session, Device* device, const Records* records, const File* file, bint odd,
-    const int64_t* type_bits, const ReaderOptions* reading, Error* error) noexcept nogil
+    Device* device, const Records* records, const File* file, bint odd, const int64_t* type_bits,
+    const ReaderOptions* reading, Session* session, Error* error) noexcept nogil
 cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
 # Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it
 # failed.
 cdef extern int load_method "vkrt_load_method"(
-    Method* method, Session* session, const CompiledMethodRow* row, OnPart on_part, void* data,
+    Session* session, const CompiledMethodRow* row, OnPart on_part, void* data, Method* method,
     Error* error) noexcept nogil
 # Waits for a run that was cancelled. May be called again.
 cdef extern void close_method "vkrt_close_method"(Method* method) noexcept nogil
@@ -106,12 +105,5 @@ cdef extern int write_input "vkrt_write_input"(
     Method* method, int64_t number, const void* data, size_t nbytes, Error* error) noexcept nogil
 cdef extern int read_output "vkrt_read_output"(
     Method* method, int64_t number, void* data, size_t nbytes, Error* error) noexcept nogil
-# Runs once. Where the host ends it, the next run waits until the device is done with this one.
-# VKRT_ERROR_STATE: a run before has left the states half changed.
-#   states: those that the executions are bound to: the method's own, or further ones
-cdef extern int run_method "vkrt_run_method"(
-    Method* method, States* states, const Host* host, Error* error) noexcept nogil
-# Gives every state the value that the file has; waits for a run that was left.
-cdef extern int reset_method "vkrt_reset_method"(Method* method, Error* error) noexcept nogil
 # The execution of the shape at hand
 cdef extern Execution* execution_of "vkrt_execution_of"(Method* method) noexcept nogil

@@ -11,10 +11,10 @@ from vkrt.core.arguments cimport check_elements
 from vkrt.core.check cimport product_of
 from vkrt.core.dtypes cimport itemsize_of
 from vkrt.core.error cimport (
-    VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_ERROR_STATE, VKRT_OK, fail,
+    VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
 from vkrt.core.execution cimport (
-    bind_execution, close_execution, open_execution, run_execution, settle_execution,
+    bind_execution, close_execution, open_execution, settle_execution,
 )
 from vkrt.core.handles cimport close_handles, copy_from_range, copy_to_range, open_handles
 from vkrt.core.host_kernel cimport refuse_host_kernels
@@ -26,7 +26,6 @@ from vkrt.core.records cimport (
     WeightPlanRow,
 )
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
-from vkrt.core.state_changes cimport leaves_states
 from vkrt.core.strategies cimport STRATEGY_PREAD
 from vkrt.core.streamer cimport close_streamer, open_streamer
 from vkrt.core.uploads cimport open_uploader
@@ -35,16 +34,16 @@ from vkrt.core.weights cimport (
 )
 
 
-cdef int open_session(Session* session, Device* device, const Records* records, const File* file,
-                      bint odd, const int64_t* type_bits, const ReaderOptions* reading,
+cdef int open_session(Device* device, const Records* records, const File* file, bint odd,
+                      const int64_t* type_bits, const ReaderOptions* reading, Session* session,
                       Error* error) noexcept nogil:
     memset(session, 0, sizeof(session[0]))
     session.device, session.records, session.file = device, records, file
     session.odd, session.type_bits = odd, type_bits
     session.files[0] = file
-    if (open_allocator(&session.allocator, device, error)
+    if (open_allocator(device, &session.allocator, error)
             or open_reader(session.files, 1, reading, &session.reader, error)
-            or open_kernels(&session.kernels, device, records, file.data, error)):
+            or open_kernels(device, records, file.data, &session.kernels, error)):
         return error.status
     return VKRT_OK
 
@@ -84,7 +83,7 @@ cdef int open_shape(Method* method, int64_t shape, Execution* execution,
     if get_kernels(&session.kernels, &plan.kernels, &kernels, error):
         free(kernels)
         return error.status
-    return open_execution(execution, session.device, session.records, plan, kernels, session.odd,
+    return open_execution(session.device, session.records, plan, kernels, session.odd, execution,
                           error)
 
 
@@ -112,15 +111,13 @@ cdef int open_all(Method* method, Error* error) noexcept nogil:
     method.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if method.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a method: the host is out of memory")
-    if (open_handles(&method.kept, session.device, records, &plan.storages, session.odd, error)
-            or open_weights(&method.weights, &session.allocator, records,
-                            &method.row.largest.executable.weights, session.file, &method.kept,
-                            session.type_bits, error)
-            or open_states(&method.states, &session.allocator, records,
-                           &method.row.largest.executable.states, &method.kept, session.type_bits,
-                           error)
-            or plan_blocks(&method.arena, &session.allocator, records, &plan.blocks,
-                           session.type_bits, error)):
+    if (open_handles(session.device, records, &plan.storages, session.odd, &method.kept, error)
+            or open_weights(&session.allocator, records, &method.row.largest.executable.weights,
+                            session.file, &method.kept, session.type_bits, &method.weights, error)
+            or open_states(&session.allocator, records, &method.row.largest.executable.states,
+                           &method.kept, session.type_bits, &method.states, error)
+            or plan_blocks(&session.allocator, records, &plan.blocks, session.type_bits,
+                           &method.arena, error)):
         return error.status
     for i in range(method.row.others.count + 1):
         if open_shape(method, i, &method.executions[i], error):
@@ -167,9 +164,9 @@ cdef int open_stream(Method* method, Error* error) noexcept nogil:
     # giving them back takes nearly twice the time of the system's own copy.
     options.strategy, options.window = STRATEGY_PREAD, DEFAULT_WINDOW
     if (open_reader(session.files, 1, &options, &method.stream_reader, error)
-            or open_uploader(&method.streamer.uploader, &session.allocator, &method.stream_reader,
-                             plan, &method.kept, error)
-            or open_streamer(&method.streamer, plan, &method.kept, error)):
+            or open_uploader(&session.allocator, &method.stream_reader, plan, &method.kept,
+                             &method.streamer.uploader, error)
+            or open_streamer(plan, &method.kept, &method.streamer, error)):
         return error.status
     return VKRT_OK
 
@@ -180,8 +177,8 @@ cdef int told(OnPart on_part, void* data, const char* part, Error* error) noexce
     return VKRT_OK
 
 
-cdef int load_method(Method* method, Session* session, const CompiledMethodRow* row,
-                     OnPart on_part, void* data, Error* error) noexcept nogil:
+cdef int load_method(Session* session, const CompiledMethodRow* row, OnPart on_part, void* data,
+                     Method* method, Error* error) noexcept nogil:
     # Order "eager": everything is allocated before anything is packed.
     cdef bint eager = row.largest.executable.weights.is_eager
     cdef int64_t i
@@ -290,25 +287,6 @@ cdef int read_output(Method* method, int64_t number, void* data, size_t nbytes,
                     <unsigned long long>nbytes)
     return copy_from_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
                            error)
-
-
-cdef int run_method(Method* method, States* states, const Host* host, Error* error) noexcept nogil:
-    cdef Execution* execution = execution_of(method)
-    if states.inconsistent:
-        return fail(error, VKRT_ERROR_STATE, b"a run that failed has left what the method keeps "
-                    b"from run to run half changed; reset it")
-    if settle_method(method, host.poll, host.poll_data, error):
-        return error.status
-    if run_execution(execution, host, NULL, NULL, error):
-        states.inconsistent = leaves_states(execution, error)
-        return error.status
-    return VKRT_OK
-
-
-cdef int reset_method(Method* method, Error* error) noexcept nogil:
-    if settle_method(method, NULL, NULL, error):
-        return error.status
-    return reset_states(&method.states, &method.session.reader, error)
 
 
 cdef Execution* execution_of(Method* method) noexcept nogil:

@@ -12,9 +12,9 @@ from vkrt.core.records cimport StateTensorRow
 
 
 # One more state, with the initial values
-cdef extern int new_state "vkrt_new_state"(
+cdef extern int make_state "vkrt_make_state"(
     ProgramMethod* method, MethodState** state, Error* error) noexcept nogil
-# One that `new_state` made
+# One that `make_state` made
 cdef extern void close_state "vkrt_close_state"(MethodState* state) noexcept nogil
 # Makes the method ready to run over a state, at a shape by its number (`use_shape`).
 cdef extern int use_state "vkrt_use_state"(

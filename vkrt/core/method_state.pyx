@@ -45,16 +45,16 @@ cdef int open_new(MethodState* state, Error* error) noexcept nogil:
     state.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if state.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a state: the host is out of memory")
-    if (open_handles(&state.handles, &program.device.device, records,
-                     &plan_at(records, method.row, 0).storages, program.session.odd, error)
-            or open_states(&state.own, &program.session.allocator, records, plan_of(method),
-                           &state.handles, program.type_bits, error)
+    if (open_handles(&program.device.device, records, &plan_at(records, method.row, 0).storages,
+                     program.session.odd, &state.handles, error)
+            or open_states(&program.session.allocator, records, plan_of(method), &state.handles,
+                           program.type_bits, &state.own, error)
             or allocate_states(&state.own, error)):
         return error.status
     return reset_state(state, error)
 
 
-cdef int new_state(ProgramMethod* method, MethodState** state, Error* error) noexcept nogil:
+cdef int make_state(ProgramMethod* method, MethodState** state, Error* error) noexcept nogil:
     cdef MethodState* made = <MethodState*>calloc(1, sizeof(MethodState))
     state[0] = NULL
     if made == NULL:

@@ -14,8 +14,7 @@ cdef struct Once:
 
 
 # What failed needs no `close_once`.
-cdef extern int open_once "vkrt_open_once"(
-    Once* once, Device* device, Error* error) noexcept nogil
+cdef extern int open_once "vkrt_open_once"(Device* device, Once* once, Error* error) noexcept nogil
 cdef extern void close_once "vkrt_close_once"(Once* once) noexcept nogil
 # Ends the recording, submits it, and waits until the device is done with it.
 cdef extern int carry_out "vkrt_carry_out"(Once* once, Error* error) noexcept nogil

@@ -9,7 +9,7 @@ from vkrt.core.error cimport VKRT_OK
 from vkrt.core.fence cimport WITHOUT_END, close_fence, make_fence, submit, wait_for_fence
 
 
-cdef int open_once(Once* once, Device* device, Error* error) noexcept nogil:
+cdef int open_once(Device* device, Once* once, Error* error) noexcept nogil:
     memset(once, 0, sizeof(once[0]))
     if (make_command_pool(device, False, &once.pool, error)
             or make_command_buffer(&once.pool, &once.commands, error)

@@ -7,6 +7,7 @@ from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy
 
+from vkrt.core.atomic cimport atomic_add64
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK,
     Error, fail,
@@ -16,7 +17,7 @@ from vkrt.core.packing cimport pack_parts
 from vkrt.core.scratch cimport acquire_scratch, release_scratch
 from vkrt.core.strategies cimport NOT_PROVIDED, TRUNCATED, FileReader
 from vkrt.core.strided_copy cimport StridedCopy, parts_bytes, rows_bytes
-from vkrt.core.system cimport atomic_add, file_size, now
+from vkrt.core.system cimport file_size, now
 
 cdef enum:
     # of the largest piece: packed ones have to fit the cache of a core. What a mapping has in
@@ -180,14 +181,14 @@ cdef int carry_piece(PieceReader* reader, const Job* piece) noexcept nogil:
     if data != NULL and not packed and data != piece.target:
         memcpy(piece.target, data, piece.nbytes)
     middle = now()
-    atomic_add(&reader.read_time, middle - start)
+    atomic_add64(&reader.read_time, middle - start)
     if data != NULL:
         if packed:
             pack_parts(piece.copy, data, piece.target, piece.first, piece.parts)
-            atomic_add(&reader.pack_time, now() - middle)
+            atomic_add64(&reader.pack_time, now() - middle)
         file.behind(file, piece.offset, piece.nbytes)
-        atomic_add(&reader.bytes_read, piece.nbytes)
-        atomic_add(&reader.reads, 1)
+        atomic_add64(&reader.bytes_read, piece.nbytes)
+        atomic_add64(&reader.reads, 1)
     if through:
         release_scratch(&reader.scratch, place, piece.nbytes, slot)
     return error

@@ -2,12 +2,12 @@
 
 from libc.string cimport memcpy, memset
 
+from vkrt.core.atomic cimport atomic_take
 from vkrt.core.capability cimport check_capabilities
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_OK, fail
 from vkrt.core.live cimport DESCRIPTOR_LAYOUT, PIPELINE, SHADER_MODULE
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_take
 from vkrt.core.vulkan cimport *
 
 

@@ -3,8 +3,8 @@
 
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-from vkrt.core.fence cimport Poll
 from vkrt.core.pipeline cimport Constant, DescriptorLayout, Pipeline, Recipe, ShaderModule
+from vkrt.core.poll cimport Poll
 from vkrt.core.threads cimport pthread_t
 from vkrt.core.vulkan cimport VkPipeline
 

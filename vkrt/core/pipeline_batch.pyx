@@ -3,14 +3,13 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_add, atomic_read, atomic_swap
 from vkrt.core.device cimport check_usable
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
 )
 from vkrt.core.pipeline cimport compile_recipe, take_pipeline, write_recipe
-from vkrt.core.threads cimport (
-    atomic_add, atomic_read, atomic_swap, join_thread, nap, start_thread,
-)
+from vkrt.core.threads cimport join_thread, nap, start_thread
 from vkrt.core.vulkan cimport VK_ERROR_UNKNOWN
 
 cdef enum:

@@ -32,8 +32,8 @@ cdef extern CacheOwner owner_of "vkrt_cache_owner_of"(const Physical* physical) 
 #   option: which was checked
 #   version: vkrt's
 cdef extern int open_pipeline_file "vkrt_open_pipeline_file"(
-    PipelineFile* file, Device* device, const CacheOwner* owner, const char* option,
-    const char* version, Error* error) noexcept nogil
+    Device* device, const CacheOwner* owner, const char* option, const char* version,
+    PipelineFile* file, Error* error) noexcept nogil
 # Saves what is new in the device's cache, whether a file was written: one that cannot be is none.
 cdef extern bint save_pipelines "vkrt_save_pipelines"(
     PipelineFile* file, const Device* device) noexcept nogil

@@ -78,9 +78,8 @@ cdef CacheOwner owner_of(const Physical* physical) noexcept nogil:
     return owner
 
 
-cdef int open_pipeline_file(PipelineFile* file, Device* device, const CacheOwner* owner,
-                            const char* option, const char* version,
-                            Error* error) noexcept nogil:
+cdef int open_pipeline_file(Device* device, const CacheOwner* owner, const char* option,
+                            const char* version, PipelineFile* file, Error* error) noexcept nogil:
     cdef char* data
     cdef size_t nbytes = 0
     memset(file, 0, sizeof(file[0]))

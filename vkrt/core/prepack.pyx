@@ -17,7 +17,7 @@ from vkrt.core.reader cimport start_ahead
 from vkrt.core.records cimport PrepackBatchRow, StagedReadRow
 from vkrt.core.recording cimport make_sets, record_commands
 from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, destroy_buffer, make_buffer,
+    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
 )
 from vkrt.core.weight_jobs cimport plain_job
 
@@ -35,14 +35,14 @@ cdef struct Prepack:
 
 
 cdef int acquire(Prepack* prepack, Allocator* allocator, Error* error) noexcept nogil:
-    if (make_buffer(&prepack.staging, allocator.device, prepack.plan.staging_bytes, BUFFER_USAGE,
-                    COMPUTE_ONLY, error)
+    if (make_buffer(allocator.device, prepack.plan.staging_bytes, BUFFER_USAGE, COMPUTE_ONLY,
+                    &prepack.staging, error)
             or allocate_block(allocator, prepack.staging.memory.required.size,
                               prepack.staging.memory.required.alignment,
                               prepack.staging.memory.required.memoryTypeBits, MEMORY_STAGING,
                               &prepack.block, error)
             or bind_buffer(&prepack.staging, &prepack.block, 0, error)
-            or open_once(&prepack.once, allocator.device, error)):
+            or open_once(allocator.device, &prepack.once, error)):
         return error.status
     prepack.handles.staging = &prepack.staging
     return VKRT_OK
@@ -51,7 +51,7 @@ cdef int acquire(Prepack* prepack, Allocator* allocator, Error* error) noexcept 
 cdef void release(Prepack* prepack) noexcept nogil:
     prepack.handles.staging = NULL
     close_once(&prepack.once)
-    destroy_buffer(&prepack.staging)
+    close_buffer(&prepack.staging)
     free_block(&prepack.block)
 
 

@@ -1,64 +1,21 @@
 # cython: language_level=3
 
 from libc.errno cimport EEXIST, EINTR, ENOENT, ESRCH, errno
-from libc.stdint cimport int64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, realloc, strtol
 from libc.string cimport memcmp, memcpy, strcmp, strlen, strrchr
 
-from vkrt.core.threads cimport atomic_add
+from posix.fcntl cimport (
+    O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NONBLOCK, O_RDONLY, O_WRONLY, open, openat,
+)
+from posix.signal cimport kill
+from posix.unistd cimport close, getpid, read, write
 
-cdef extern from * nogil:
-    """
-    #include <dirent.h>
-    #include <fcntl.h>
-    #include <limits.h>
-    #include <signal.h>
-    #include <stdio.h>
-    #include <sys/stat.h>
-    #include <unistd.h>
-    #define VKRT_OTHERS_WRITE (S_IWGRP | S_IWOTH)
-    #define VKRT_IS_FILE(status) (S_ISREG((status)->st_mode) != 0)
-    #define VKRT_MODIFIED(status) \\
-        ((int64_t)(status)->st_mtim.tv_sec * 1000000000 + (status)->st_mtim.tv_nsec)
-    """
-    enum:
-        O_CLOEXEC
-        O_CREAT
-        O_DIRECTORY
-        O_EXCL
-        O_NOFOLLOW
-        O_NONBLOCK
-        O_RDONLY
-        O_WRONLY
-        PATH_MAX
-        S_ISVTX
-        OTHERS_WRITE "VKRT_OTHERS_WRITE"
-    struct Status "stat":
-        unsigned int st_mode
-        unsigned int st_uid
-        int64_t st_size
-    struct dirent:
-        char* d_name
-    int open(const char* path, int flags, ...)
-    int openat(int folder, const char* name, int flags, ...)
-    int close(int file)
-    int fstat(int file, Status* status)
-    int fstatat(int folder, const char* name, Status* status, int flags)
-    ssize_t read(int file, void* data, size_t size)
-    ssize_t write(int file, const void* data, size_t size)
-    int mkdir(const char* path, unsigned int mode)
-    int renameat(int old_folder, const char* old, int folder, const char* name)
-    int unlinkat(int folder, const char* name, int flags)
-    void* fdopendir(int folder)
-    dirent* readdir(void* folder)
-    int closedir(void* folder)
-    int kill(int process, int signal)
-    unsigned int geteuid()
-    int getpid()
-    bint is_file "VKRT_IS_FILE"(const Status* status)
-    # Nanoseconds
-    int64_t modified "VKRT_MODIFIED"(const Status* status)
+from vkrt.core.atomic cimport atomic_add
+from vkrt.core.system cimport (
+    O_NOFOLLOW, PATH_MAX, FileStatus, closedir, dirent, fdopendir, file_status, mkdir, readdir,
+    renameat, unlinkat,
+)
 
 cdef enum:
     HEAD_BYTES = 256
@@ -70,20 +27,16 @@ cdef enum:
 cdef int written
 
 
-cdef bint is_ours(const Status* status) noexcept nogil:
-    return status.st_uid == 0 or status.st_uid == geteuid()
-
-
 cdef int open_folder(const char* path) noexcept nogil:
     """A descriptor of a folder that only this user and root change; -1 where it is another."""
-    cdef Status status
+    cdef FileStatus status
     cdef const char* here = b"."
     cdef int folder = open(path if path[0] != 0 else here,
                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
     if folder < 0:
         return -1
-    if (fstat(folder, &status) == 0 and is_ours(&status)
-            and (not status.st_mode & OTHERS_WRITE or status.st_mode & S_ISVTX)):
+    if (file_status(folder, NULL, &status) == 0 and status.is_ours
+            and (not status.others_write or status.is_sticky)):
         return folder
     close(folder)
     return -1
@@ -130,7 +83,7 @@ cdef char* read_whole(int file, size_t limit, size_t* size) noexcept nogil:
 
 cdef char* read_private_file(const char* path, size_t limit, size_t* size) noexcept nogil:
     cdef char[PATH_MAX] folder
-    cdef Status status
+    cdef FileStatus status
     cdef char* data = NULL
     cdef const char* name = split(path, folder)
     cdef int directory = open_folder(folder) if name != NULL else -1
@@ -143,8 +96,8 @@ cdef char* read_private_file(const char* path, size_t limit, size_t* size) noexc
     close(directory)
     if file < 0:
         return NULL
-    if (fstat(file, &status) == 0 and is_file(&status) and is_ours(&status)
-            and not status.st_mode & OTHERS_WRITE):
+    if (file_status(file, NULL, &status) == 0 and status.is_regular and status.is_ours
+            and not status.others_write):
         data = read_whole(file, limit, size)
     close(file)
     return data
@@ -153,9 +106,9 @@ cdef char* read_private_file(const char* path, size_t limit, size_t* size) noexc
 cdef bint begins_with(int file, Part magic) noexcept nogil:
     """Whether a file that was opened is empty or begins with the magic; closes it."""
     cdef char[HEAD_BYTES] head
-    cdef Status status
+    cdef FileStatus status
     cdef ssize_t got = -1
-    if fstat(file, &status) == 0 and is_file(&status):
+    if file_status(file, NULL, &status) == 0 and status.is_regular:
         got = read(file, head, HEAD_BYTES)
     close(file)
     return got == 0 or (got >= <ssize_t>magic.size
@@ -273,19 +226,20 @@ cdef uint64_t look_through(int directory, const char* keep, const char* suffix, 
                            uint64_t* oldest_size) noexcept nogil:
     cdef void* entries = fdopendir(open_again(directory))
     cdef dirent* entry
-    cdef Status status
+    cdef FileStatus status
     cdef uint64_t total = 0
-    cdef int64_t least = 0
+    cdef long long least = 0
     oldest[0] = 0
     if entries == NULL:
         return 0
     entry = readdir(entries)
     while entry != NULL:
-        if has_suffix(entry.d_name, suffix) and fstatat(directory, entry.d_name, &status, 0) == 0:
-            total += status.st_size
-            if strcmp(entry.d_name, keep) != 0 and (oldest[0] == 0 or modified(&status) < least):
-                least = modified(&status)
-                oldest_size[0] = status.st_size
+        if (has_suffix(entry.d_name, suffix)
+                and file_status(directory, entry.d_name, &status) == 0):
+            total += status.nbytes
+            if strcmp(entry.d_name, keep) != 0 and (oldest[0] == 0 or status.mtime_ns < least):
+                least = status.mtime_ns
+                oldest_size[0] = status.nbytes
                 snprintf(oldest, HEAD_BYTES, b"%s", entry.d_name)
         entry = readdir(entries)
     closedir(entries)

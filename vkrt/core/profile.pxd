@@ -38,8 +38,8 @@ cdef struct Profile:
 # VKRT_ERROR_UNSUPPORTED: the queue has no timestamps, or steps cannot be submitted one by one
 # because weights are streamed.
 cdef extern int open_profile "vkrt_open_profile"(
-    Profile* profile, Execution* execution, const Records* records, const ExecutionPlanRow* plan,
-    bint on_device, Error* error) noexcept nogil
+    Execution* execution, const Records* records, const ExecutionPlanRow* plan, bint on_device,
+    Profile* profile, Error* error) noexcept nogil
 # Runs once, timed.
 #   run: when the run began, and how long it was until its results were there
 #   steps: of as many as the profile has, on the same clock. Timestamps are put on it as if the

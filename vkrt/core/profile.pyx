@@ -45,8 +45,8 @@ cdef int note_steps(Profile* profile, const Records* records, const ExecutionPla
     return VKRT_OK
 
 
-cdef int open_profile(Profile* profile, Execution* execution, const Records* records,
-                      const ExecutionPlanRow* plan, bint on_device, Error* error) noexcept nogil:
+cdef int open_profile(Execution* execution, const Records* records, const ExecutionPlanRow* plan,
+                      bint on_device, Profile* profile, Error* error) noexcept nogil:
     memset(profile, 0, sizeof(profile[0]))
     profile.execution, profile.on_device = execution, on_device
     if not on_device and execution.streamer != NULL:
@@ -60,9 +60,9 @@ cdef int open_profile(Profile* profile, Execution* execution, const Records* rec
             execution.device, max(<uint32_t>(2 * profile.count), <uint32_t>1), &profile.queries,
             error):
         return error.status
-    return record_plan(&profile.recording, &execution.pool, &execution.handles, records, plan,
-                       execution.kernels, &execution.sets,
-                       &profile.queries if on_device else NULL, error)
+    return record_plan(&execution.pool, &execution.handles, records, plan, execution.kernels,
+                       &execution.sets, &profile.queries if on_device else NULL, &profile.recording,
+                       error)
 
 
 cdef int run_by_timestamps(Profile* profile, const Host* host, StepTime* run, StepTime* steps,

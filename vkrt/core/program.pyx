@@ -7,6 +7,7 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset, strerror
+from posix.unistd cimport close, pread
 
 from vkrt.core.check cimport check_method
 from vkrt.core.check_border cimport check_border
@@ -53,8 +54,6 @@ cdef extern from *:
     }
     """
     int open_regular "vkrt_open_regular"(const char* path, uint64_t* nbytes) noexcept nogil
-    int close(int descriptor) noexcept nogil
-    ssize_t pread(int descriptor, void* memory, size_t nbytes, int64_t offset) noexcept nogil
 
 cdef enum:
     # Of bindings that a shader may have

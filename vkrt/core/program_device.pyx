@@ -37,9 +37,9 @@ cdef int open_parts(ProgramDevice* device, Instance* instance, const char* name,
     device.workarounds = workarounds_of(&device.physical)
     owner = owner_of(&device.physical)
     if (check_cache_option(resolve_cache_option(pipeline_cache), error)
-            or open_device(&device.device, instance, &device.physical, error)):
+            or open_device(instance, &device.physical, &device.device, error)):
         return error.status
-    return open_pipeline_file(&device.pipelines, &device.device, &owner, pipeline_cache, version,
+    return open_pipeline_file(&device.device, &owner, pipeline_cache, version, &device.pipelines,
                               error)
 
 

@@ -4,14 +4,12 @@ from libc.stdint cimport uint64_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.pieces cimport Job, PieceReader
+from vkrt.core.poll cimport Poll
 
 cdef enum:
     MAX_THREADS = 256
     # As TRUNCATED and others are: `Poll` has ended the work.
     STOPPED = -4
-
-# Called by the thread that waits, some fifty times a second; anything but 0 ends the work.
-ctypedef int (*Poll)(void* data) noexcept nogil
 
 cdef struct Piece:
     Job job

@@ -5,11 +5,12 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 
+from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_read64, atomic_write64
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, Error, fail
 from vkrt.core.file cimport File
 from vkrt.core.pieces cimport Job, carry_piece, check_job, fail_job, piece_of
 from vkrt.core.strategies cimport FileReader, forget_range, in_cache
-from vkrt.core.system cimport atomic_add, atomic_change, atomic_load, atomic_store, now
+from vkrt.core.system cimport now
 from vkrt.core.threads cimport join_thread, pthread_t, start_thread
 
 cdef enum:
@@ -79,7 +80,7 @@ cdef int run_batch(ReadBatch* batch, int threads, Poll poll, void* data,
         started += 1
     if work_here(batch, poll, data):
         code = STOPPED
-        atomic_store(&batch.stop, 1)
+        atomic_write64(&batch.stop, 1)
     while started:
         started -= 1
         join_thread(others[started])
@@ -113,9 +114,9 @@ cdef bint do_next(ReadBatch* batch) noexcept nogil:
     """Does the next piece; False where there is none, or one failed."""
     cdef uint64_t index
     cdef int code
-    if atomic_load(&batch.stop):
+    if atomic_read64(&batch.stop):
         return False
-    index = atomic_add(&batch.next, 1)
+    index = atomic_add64(&batch.next, 1) - 1
     if index >= batch.count:
         return False
     ahead(batch, index)
@@ -129,11 +130,11 @@ cdef void note_failure(ReadBatch* batch, uint64_t index, int code) noexcept nogi
     """Keeps the failure of the first piece, whichever thread meets it when: its index, from 1,
     in the upper half of the number, the code in the lower."""
     cdef uint64_t failure = (index + 1) << 32 | <uint32_t>code
-    cdef uint64_t before = atomic_load(&batch.failure)
+    cdef uint64_t before = atomic_read64(&batch.failure)
     while (before == 0 or failure < before) \
-            and not atomic_change(&batch.failure, before, failure):
-        before = atomic_load(&batch.failure)
-    atomic_store(&batch.stop, 1)
+            and not atomic_change64(&batch.failure, before, failure):
+        before = atomic_read64(&batch.failure)
+    atomic_write64(&batch.stop, 1)
 
 
 cdef void ahead(ReadBatch* batch, size_t index) noexcept nogil:
@@ -144,7 +145,7 @@ cdef void ahead(ReadBatch* batch, size_t index) noexcept nogil:
     cdef size_t limit = before + batch.reader.window
     cdef size_t source, offset, end
     cdef FileReader* file
-    if not atomic_change(&batch.asking, 0, 1):
+    if not atomic_change64(&batch.asking, 0, 1):
         return  # another thread is about it
     batch.asked = max(batch.asked, index)
     piece = batch.pieces + batch.asked
@@ -160,7 +161,7 @@ cdef void ahead(ReadBatch* batch, size_t index) noexcept nogil:
             file = &batch.reader.files[source]
             file.ahead(file, offset, end - offset)
         batch.asked = piece - batch.pieces
-    atomic_store(&batch.asking, 0)
+    atomic_write64(&batch.asking, 0)
 
 
 cdef void forget_all(ReadBatch* batch) noexcept nogil:

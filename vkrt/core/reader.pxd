@@ -3,7 +3,7 @@
 from vkrt.core.error cimport Error
 from vkrt.core.file cimport File
 from vkrt.core.pieces cimport Job, PieceReader
-from vkrt.core.read_batch cimport Poll
+from vkrt.core.poll cimport Poll
 
 cdef enum:
     # bytes: how far ahead of the cursor the system may be asked to read

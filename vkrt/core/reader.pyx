@@ -11,19 +11,21 @@ from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_change64, atomic_write64
 from vkrt.core.error cimport (
     VKRT_ERROR_CANCELLED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail,
 )
 from vkrt.core.file cimport File
 from vkrt.core.pieces cimport NO_SOURCE, Job, carry_job, fail_job
+from vkrt.core.poll cimport Poll
 from vkrt.core.read_batch cimport (
-    MAX_THREADS, STOPPED, Poll, ReadBatch, add_job, free_batch, is_warm, run_batch,
+    MAX_THREADS, STOPPED, ReadBatch, add_job, free_batch, is_warm, run_batch,
 )
 from vkrt.core.scratch cimport free_idle_scratch
 from vkrt.core.strategies cimport (
     STRATEGY_AUTO, STRATEGY_NONE, STRATEGY_PREAD, FileReader, ask_for, strategy_name, use_strategy,
 )
-from vkrt.core.system cimport atomic_change, atomic_store, memory_size
+from vkrt.core.system cimport memory_size
 
 cdef enum:
     # Several reads at once keep a disk busy, whoever waits for them.
@@ -131,7 +133,7 @@ cdef int start_ahead(Reader* reader, size_t source, size_t offset, size_t nbytes
         return fail_job(&reader.pieces, &job, NO_SOURCE, error)
     file = &reader.pieces.files[source]
     if file.file.fd < 0 or reader.strategy == STRATEGY_NONE or offset >= file.file.nbytes \
-            or not atomic_change(&file.asking, 0, 1):  # another thread is about it
+            or not atomic_change64(&file.asking, 0, 1):  # another thread is about it
         return VKRT_OK
     end = offset + min(nbytes, min(window, file.file.nbytes - offset))
     if file.asked_from <= offset < file.asked_to:
@@ -140,7 +142,7 @@ cdef int start_ahead(Reader* reader, size_t source, size_t offset, size_t nbytes
             start = end
     if start < end:
         file.asked_from, file.asked_to = offset, end
-    atomic_store(&file.asking, 0)
+    atomic_write64(&file.asking, 0)
     if start < end:
         ask_for(file, start, end - start)
     return VKRT_OK

@@ -30,8 +30,8 @@ cdef struct Recording:
 #   sets: of all of its dispatches, in order
 #   queries: two for every step, of the device or of the host; NULL: no timestamps
 cdef extern int record_plan "vkrt_record_plan"(
-    Recording* recording, CommandPool* pool, Handles* handles, const Records* records,
-    const ExecutionPlanRow* plan, const Kernel* kernels, const DescriptorPool* sets,
-    const TimestampQueries* queries, Error* error) noexcept nogil
+    CommandPool* pool, Handles* handles, const Records* records, const ExecutionPlanRow* plan,
+    const Kernel* kernels, const DescriptorPool* sets, const TimestampQueries* queries,
+    Recording* recording, Error* error) noexcept nogil
 # The device must be done with it. May be called again.
 cdef extern void close_recording "vkrt_close_recording"(Recording* recording) noexcept nogil

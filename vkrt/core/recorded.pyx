@@ -13,10 +13,10 @@ from vkrt.core.recording cimport StepClock, record_timed_commands
 from vkrt.core.timestamps cimport reset_timestamps
 
 
-cdef int record_plan(Recording* recording, CommandPool* pool, Handles* handles,
-                     const Records* records, const ExecutionPlanRow* plan, const Kernel* kernels,
+cdef int record_plan(CommandPool* pool, Handles* handles, const Records* records,
+                     const ExecutionPlanRow* plan, const Kernel* kernels,
                      const DescriptorPool* sets, const TimestampQueries* queries,
-                     Error* error) noexcept nogil:
+                     Recording* recording, Error* error) noexcept nogil:
     cdef const SubmissionRecordRow* row = records.submission_record + plan.submissions.first
     cdef RecordedSubmission* item
     cdef StepClock clock

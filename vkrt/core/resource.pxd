@@ -53,16 +53,16 @@ cdef enum BufferUse:
     SHARED = 2
 
 
-# What failed needs no `destroy_..`, which may be called again.
+# What failed needs no `close_..`, which may be called again.
 #   usage: VkBufferUsageFlags
 cdef extern int make_buffer "vkrt_make_buffer"(
-    Buffer* buffer, Device* device, uint64_t size, uint32_t usage, BufferUse use,
+    Device* device, uint64_t size, uint32_t usage, BufferUse use, Buffer* buffer,
     Error* error) noexcept nogil
 cdef extern int lend_buffer "vkrt_lend_buffer"(
     Buffer* buffer, Device* device, VkBuffer handle, uint64_t size, Error* error) noexcept nogil
 cdef extern int bind_buffer "vkrt_bind_buffer"(
     Buffer* buffer, Block* block, uint64_t offset, Error* error) noexcept nogil
-cdef extern void destroy_buffer "vkrt_destroy_buffer"(Buffer* buffer) noexcept nogil
+cdef extern void close_buffer "vkrt_close_buffer"(Buffer* buffer) noexcept nogil
 # Fails unless a part is in the buffer and not empty.
 cdef extern int check_range "vkrt_check_range"(
     const Buffer* buffer, uint64_t offset, uint64_t range, Error* error) noexcept nogil
@@ -71,20 +71,20 @@ cdef extern int check_range "vkrt_check_range"(
 #   offset: bytes, a multiple of `minTexelBufferOffsetAlignment`
 #   range: bytes, a multiple of the texel's size
 cdef extern int make_buffer_view "vkrt_make_buffer_view"(
-    BufferView* view, const Buffer* buffer, VkFormat format, uint64_t offset, uint64_t range,
+    const Buffer* buffer, VkFormat format, uint64_t offset, uint64_t range, BufferView* view,
     Error* error) noexcept nogil
-cdef extern void destroy_buffer_view "vkrt_destroy_buffer_view"(BufferView* view) noexcept nogil
+cdef extern void close_buffer_view "vkrt_close_buffer_view"(BufferView* view) noexcept nogil
 
 # A 3-D image
 #   usage: VkImageUsageFlags
 cdef extern int make_image "vkrt_make_image"(
-    Image* image, Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
+    Device* device, VkExtent3D extent, VkFormat format, uint32_t usage, Image* image,
     Error* error) noexcept nogil
 cdef extern int bind_image "vkrt_bind_image"(
     Image* image, Block* block, uint64_t offset, Error* error) noexcept nogil
 cdef extern int get_image_view "vkrt_get_image_view"(
     Image* image, VkImageView* view, Error* error) noexcept nogil
-cdef extern void destroy_image "vkrt_destroy_image"(Image* image) noexcept nogil
+cdef extern void close_image "vkrt_close_image"(Image* image) noexcept nogil
 
 # What a buffer or an image would need, without keeping one.
 #   shared: the buffer may be one of the compute queue alone, or one that the queue for copies uses

@@ -44,7 +44,7 @@ cdef void note_place(MemoryBinding* memory, Block* block, uint64_t offset) noexc
     memory.bound, memory.block, memory.offset = True, block, offset
 
 
-cdef int make_buffer(Buffer* buffer, Device* device, uint64_t size, uint32_t usage, BufferUse use,
+cdef int make_buffer(Device* device, uint64_t size, uint32_t usage, BufferUse use, Buffer* buffer,
                      Error* error) noexcept nogil:
     cdef uint32_t[2] families
     cdef VkBufferCreateInfo info
@@ -101,7 +101,7 @@ cdef int bind_buffer(Buffer* buffer, Block* block, uint64_t offset, Error* error
     return VKRT_OK
 
 
-cdef void destroy_buffer(Buffer* buffer) noexcept nogil:
+cdef void close_buffer(Buffer* buffer) noexcept nogil:
     cdef VkBuffer handle = buffer.handle
     if handle == NULL:
         return
@@ -122,8 +122,8 @@ cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,
     return VKRT_OK
 
 
-cdef int make_buffer_view(BufferView* view, const Buffer* buffer, VkFormat format, uint64_t offset,
-                          uint64_t range, Error* error) noexcept nogil:
+cdef int make_buffer_view(const Buffer* buffer, VkFormat format, uint64_t offset, uint64_t range,
+                          BufferView* view, Error* error) noexcept nogil:
     cdef VkBufferViewCreateInfo info
     cdef VkBufferView handle = NULL
     cdef Device* device = buffer.device
@@ -146,7 +146,7 @@ cdef int make_buffer_view(BufferView* view, const Buffer* buffer, VkFormat forma
     return VKRT_OK
 
 
-cdef void destroy_buffer_view(BufferView* view) noexcept nogil:
+cdef void close_buffer_view(BufferView* view) noexcept nogil:
     cdef VkBufferView handle = view.handle
     if handle == NULL:
         return
@@ -155,8 +155,8 @@ cdef void destroy_buffer_view(BufferView* view) noexcept nogil:
     count_destroyed(view.device, BUFFER_VIEW)
 
 
-cdef int make_image(Image* image, Device* device, VkExtent3D extent, VkFormat format,
-                    uint32_t usage, Error* error) noexcept nogil:
+cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
+                    Image* image, Error* error) noexcept nogil:
     cdef VkImageCreateInfo info
     cdef VkImage handle = NULL
     memset(image, 0, sizeof(image[0]))
@@ -222,7 +222,7 @@ cdef int get_image_view(Image* image, VkImageView* view, Error* error) noexcept 
     return VKRT_OK
 
 
-cdef void destroy_image(Image* image) noexcept nogil:
+cdef void close_image(Image* image) noexcept nogil:
     cdef VkImage handle = image.handle
     cdef Device* device = image.device
     if handle == NULL:
@@ -247,23 +247,23 @@ cdef VkMemoryRequirements both_requirements(VkMemoryRequirements needs,
 cdef int buffer_requirements(Device* device, uint64_t size, uint32_t usage, bint shared,
                              VkMemoryRequirements* needs, Error* error) noexcept nogil:
     cdef Buffer buffer
-    if make_buffer(&buffer, device, size, usage, COMPUTE_ONLY, error):
+    if make_buffer(device, size, usage, COMPUTE_ONLY, &buffer, error):
         return error.status
     needs[0] = buffer.memory.required
-    destroy_buffer(&buffer)
+    close_buffer(&buffer)
     if shared and device.upload_family != device.queue_family:
-        if make_buffer(&buffer, device, size, usage, SHARED, error):
+        if make_buffer(device, size, usage, SHARED, &buffer, error):
             return error.status
         needs[0] = both_requirements(needs[0], buffer.memory.required)
-        destroy_buffer(&buffer)
+        close_buffer(&buffer)
     return VKRT_OK
 
 
 cdef int image_requirements(Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
                             VkMemoryRequirements* needs, Error* error) noexcept nogil:
     cdef Image image
-    if make_image(&image, device, extent, format, usage, error):
+    if make_image(device, extent, format, usage, &image, error):
         return error.status
     needs[0] = image.memory.required
-    destroy_image(&image)
+    close_image(&image)
     return VKRT_OK

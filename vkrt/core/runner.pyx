@@ -1,67 +1,39 @@
 # cython: language_level=3
 
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memset, strlen
+from libc.string cimport memset
 
-from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail
-from vkrt.core.file cimport close_file, open_file
-from vkrt.core.method cimport (
-    close_method, close_session, load_method, open_session, refuse_kernels, run_method,
+from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
+from vkrt.core.file cimport File, open_file
+from vkrt.core.loaded_program cimport (
+    LoadOptions, close_loaded, find_method, need_method, open_loaded, run_loaded,
 )
-from vkrt.core.program cimport close_program, open_program
-from vkrt.core.program_device cimport close_program_device, open_program_device
-from vkrt.core.reader cimport DEFAULT_WINDOW, ReaderOptions
-from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records, Text
-from vkrt.core.targets cimport find_fitting
-
-
-cdef int find_method(Runner* runner, const char* name, Error* error) noexcept nogil:
-    """The method of the first target that fits the device."""
-    cdef const Records* records = &runner.program.records
-    cdef const CompiledTargetRow* target = (records.compiled_target
-                                            + records.compiled.targets.first)
-    cdef const Text* named
-    cdef int64_t i
-    for i in range(target.methods.first, target.methods.first + target.methods.count):
-        named = &records.compiled_method[i].largest.method
-        if (named.count == <int64_t>strlen(name)
-                and memcmp(records.texts + named.first, name, strlen(name)) == 0):
-            return find_fitting(records, named, &runner.device.device, &runner.device.physical,
-                                &runner.device.workarounds, &runner.file, runner.type_bits,
-                                &runner.row, error)
-    return fail(error, VKRT_ERROR_INPUT, b"there is no method '%s'", name)
+from vkrt.core.method_state cimport reset_state, use_state
+from vkrt.core.reader cimport DEFAULT_WINDOW
 
 
 cdef int open_parts(Runner* runner, const char* path, const char* method,
-                    Error* error) noexcept nogil:
-    cdef ReaderOptions reading
-    memset(&reading, 0, sizeof(reading))
-    reading.window = DEFAULT_WINDOW
-    if (open_program(path, &runner.program, error) or open_file(path, &runner.file, error)
-            or open_program_device(b"#0", b"off", b"", &runner.device, error)):
+                    RunHostKernel run_kernel, Error* error) noexcept nogil:
+    cdef LoadOptions options
+    cdef File file
+    memset(&options, 0, sizeof(options))
+    options.device, options.pipeline_cache, options.version = b"#0", b"off", b""
+    options.reading.window = DEFAULT_WINDOW
+    options.run_kernel = run_kernel
+    if (open_file(path, &file, error)
+            or open_loaded(&file, &options, &runner.program, error)
+            or find_method(runner.program, method, &runner.method, error)
+            or need_method(runner.method, NULL, error)):
         return error.status
-    runner.type_bits = <int64_t*>calloc(
-        <size_t>runner.program.records.counts[TABLE_BLOCK] + 1, sizeof(int64_t))
-    if runner.type_bits == NULL:
-        return fail(error, VKRT_ERROR_MEMORY, b"types of memory: the host is out of memory")
-    if (find_method(runner, method, error)
-            or runner.host.run_kernel == NULL
-            and refuse_kernels(&runner.program.records, runner.row, error)
-            or open_session(&runner.session, &runner.device.device, &runner.program.records,
-                            &runner.file, runner.device.workarounds.odd_sizes, runner.type_bits,
-                            &reading, error)):
-        return error.status
-    return load_method(&runner.method, &runner.session, runner.row, NULL, NULL, error)
+    return use_state(runner.method, &runner.method.first, 0, error)
 
 
-cdef int open_runner(const char* path, const char* method, const Host* host, Runner** runner,
-                     Error* error) noexcept nogil:
+cdef int open_runner(const char* path, const char* method, RunHostKernel run_kernel,
+                     Runner** runner, Error* error) noexcept nogil:
     runner[0] = <Runner*>calloc(1, sizeof(Runner))
     if runner[0] == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a program: the host is out of memory")
-    if host != NULL:
-        runner[0].host = host[0]
-    if open_parts(runner[0], path, method, error):
+    if open_parts(runner[0], path, method, run_kernel, error):
         close_runner(runner[0])
         runner[0] = NULL
         return error.status
@@ -69,21 +41,21 @@ cdef int open_runner(const char* path, const char* method, const Host* host, Run
 
 
 cdef void close_runner(Runner* runner) noexcept nogil:
-    if runner.method.session != NULL:
-        close_method(&runner.method)
-    if runner.session.device != NULL:
-        close_session(&runner.session)
-    if runner.device != NULL:
-        close_program_device(runner.device)
-    close_file(&runner.file)
-    close_program(&runner.program)
-    free(runner.type_bits)
+    if runner.program != NULL:
+        close_loaded(runner.program)
     free(runner)
 
 
 cdef Method* method_of(Runner* runner) noexcept nogil:
-    return &runner.method
+    return &runner.method.method
 
 
 cdef int run_once(Runner* runner, Error* error) noexcept nogil:
-    return run_method(&runner.method, &runner.method.states, &runner.host, error)
+    cdef ProgramMethod* method = runner.method
+    if use_state(method, &method.first, method.method.shape, error):
+        return error.status
+    return run_loaded(method, &method.first, error)
+
+
+cdef int reset_runner(Runner* runner, Error* error) noexcept nogil:
+    return reset_state(&runner.method.first, error)

@@ -6,9 +6,8 @@ piece is a mapping of its own, so that its pages go back to the system at once; 
 whole huge pages asks for them.
 """
 
-from vkrt.core.system cimport (
-    atomic_add, atomic_change, atomic_load, atomic_store, map_memory, unmap_memory,
-)
+from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_raise, atomic_write64
+from vkrt.core.system cimport map_memory, unmap_memory
 
 
 cdef char* acquire_scratch(ScratchPool* pool, size_t nbytes, int* slot) noexcept nogil:
@@ -19,11 +18,10 @@ cdef char* acquire_scratch(ScratchPool* pool, size_t nbytes, int* slot) noexcept
     cdef int i
     cdef char* data = NULL
     cdef Scratch* scratch
-    cdef uint64_t held, peak
     slot[0] = -1
     for i in range(SCRATCHES):
         scratch = &pool.scratches[i]
-        if atomic_change(&scratch.busy, 0, 1):
+        if atomic_change64(&scratch.busy, 0, 1):
             if scratch.nbytes >= nbytes:
                 slot[0] = i
                 return scratch.data
@@ -37,11 +35,8 @@ cdef char* acquire_scratch(ScratchPool* pool, size_t nbytes, int* slot) noexcept
         scratch = &pool.scratches[slot[0]]
         scratch.data, scratch.nbytes = data, nbytes
         if data == NULL:
-            atomic_store(&scratch.busy, 0)
-    held = atomic_add(&pool.held, nbytes) + nbytes
-    peak = atomic_load(&pool.peak)
-    while held > peak and not atomic_change(&pool.peak, peak, held):
-        peak = atomic_load(&pool.peak)
+            atomic_write64(&scratch.busy, 0)
+    atomic_raise(&pool.peak, atomic_add64(&pool.held, nbytes))
     return data
 
 
@@ -49,15 +44,15 @@ cdef void release_scratch(ScratchPool* pool, char* data, size_t nbytes,
                           int slot) noexcept nogil:
     """Gives memory back, with what `acquire_scratch` was asked for; the next piece may use it."""
     if slot >= 0:
-        atomic_store(&pool.scratches[slot].busy, 0)
+        atomic_write64(&pool.scratches[slot].busy, 0)
     else:
         unmap_memory(data, nbytes)
-        atomic_add(&pool.held, -<uint64_t>nbytes)
+        atomic_add64(&pool.held, -<uint64_t>nbytes)
 
 
 cdef void drop(ScratchPool* pool, Scratch* scratch) noexcept nogil:
     unmap_memory(scratch.data, scratch.nbytes)
-    atomic_add(&pool.held, -<uint64_t>scratch.nbytes)
+    atomic_add64(&pool.held, -<uint64_t>scratch.nbytes)
     scratch.data, scratch.nbytes = NULL, 0
 
 
@@ -67,6 +62,6 @@ cdef void free_idle_scratch(ScratchPool* pool) noexcept nogil:
     cdef Scratch* scratch
     for i in range(SCRATCHES):
         scratch = &pool.scratches[i]
-        if atomic_change(&scratch.busy, 0, 1):
+        if atomic_change64(&scratch.busy, 0, 1):
             drop(pool, scratch)
-            atomic_store(&scratch.busy, 0)
+            atomic_write64(&scratch.busy, 0)

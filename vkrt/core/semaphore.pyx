@@ -2,6 +2,7 @@
 
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_take
 from vkrt.core.batch cimport SemaphoreList, submit_batch
 from vkrt.core.device cimport (
     check_created, check_wait, count_destroyed, retain_device, submit_to,
@@ -11,7 +12,7 @@ from vkrt.core.features cimport has_feature
 from vkrt.core.fence cimport wait_for_fence
 from vkrt.core.live cimport SEMAPHORE
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_take, pthread_mutex_lock, pthread_mutex_unlock
+from vkrt.core.threads cimport pthread_mutex_lock, pthread_mutex_unlock
 from vkrt.core.vulkan cimport *
 
 cdef enum:

@@ -12,7 +12,7 @@ from vkrt.core.memory_types cimport MEMORY_READBACK
 from vkrt.core.once cimport Once, carry_out, close_once, open_once
 from vkrt.core.records cimport StateTensorRow
 from vkrt.core.resource cimport (
-    COMPUTE_ONLY, Buffer, bind_buffer, destroy_buffer, make_buffer,
+    COMPUTE_ONLY, Buffer, bind_buffer, close_buffer, make_buffer,
 )
 from vkrt.core.states cimport write_state
 from vkrt.core.vulkan cimport (
@@ -34,9 +34,9 @@ cdef struct Window:
 
 cdef int open_window(Window* window, States* states, Error* error) noexcept nogil:
     memset(window, 0, sizeof(window[0]))
-    if (open_once(&window.once, states.handles.device, error)
-            or make_buffer(&window.buffer, states.handles.device, PIECE, BUFFER_USAGE,
-                           COMPUTE_ONLY, error)
+    if (open_once(states.handles.device, &window.once, error)
+            or make_buffer(states.handles.device, PIECE, BUFFER_USAGE, COMPUTE_ONLY, &window.buffer,
+                           error)
             or allocate_block(states.blocks.allocator, window.buffer.memory.required.size,
                               window.buffer.memory.required.alignment,
                               window.buffer.memory.required.memoryTypeBits, MEMORY_READBACK,
@@ -47,7 +47,7 @@ cdef int open_window(Window* window, States* states, Error* error) noexcept nogi
 
 cdef void close_window(Window* window) noexcept nogil:
     close_once(&window.once)
-    destroy_buffer(&window.buffer)
+    close_buffer(&window.buffer)
     free_block(&window.block)
 
 
@@ -108,7 +108,7 @@ cdef int load_states(States* states, const char* values, Error* error) noexcept 
     cdef int64_t i
     cdef int status = VKRT_OK
     states.inconsistent = True
-    if open_once(&once, states.handles.device, error):
+    if open_once(states.handles.device, &once, error):
         return error.status
     for i in range(states.plan.tensors.count):
         if status == VKRT_OK:

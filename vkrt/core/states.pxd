@@ -24,8 +24,8 @@ cdef struct States:
 # Makes the handles of a method's states in `handles`. No memory is allocated yet. Balance with
 # `close_states`, also where it failed.
 cdef extern int open_states "vkrt_open_states"(
-    States* states, Allocator* allocator, const Records* records, const StatePlanRow* plan,
-    Handles* handles, const int64_t* type_bits, Error* error) noexcept nogil
+    Allocator* allocator, const Records* records, const StatePlanRow* plan, Handles* handles,
+    const int64_t* type_bits, States* states, Error* error) noexcept nogil
 # Allocates their memory, unless it is there.
 cdef extern int allocate_states "vkrt_allocate_states"(
     States* states, Error* error) noexcept nogil

@@ -29,13 +29,13 @@ cdef enum:
     MOST_PIECES = 64
 
 
-cdef int open_states(States* states, Allocator* allocator, const Records* records,
-                     const StatePlanRow* plan, Handles* handles, const int64_t* type_bits,
+cdef int open_states(Allocator* allocator, const Records* records, const StatePlanRow* plan,
+                     Handles* handles, const int64_t* type_bits, States* states,
                      Error* error) noexcept nogil:
     cdef int64_t i
     memset(states, 0, sizeof(states[0]))
     states.records, states.plan, states.handles = records, plan, handles
-    if plan_blocks(&states.blocks, allocator, records, &plan.blocks, type_bits, error):
+    if plan_blocks(allocator, records, &plan.blocks, type_bits, &states.blocks, error):
         return error.status
     for i in range(plan.blocks.first, plan.blocks.first + plan.blocks.count):
         if make_handles(handles, records.block + i, error):
@@ -133,7 +133,7 @@ cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nog
     if states.plan.tensors.count == 0:
         return VKRT_OK
     states.inconsistent = True
-    if open_once(&once, states.handles.device, error):
+    if open_once(states.handles.device, &once, error):
         return error.status
     for i in range(states.plan.tensors.first,
                    states.plan.tensors.first + states.plan.tensors.count):

@@ -20,19 +20,9 @@ from libc.stdint cimport uint64_t
 from posix.mman cimport MADV_DONTNEED, madvise
 from posix.unistd cimport pread
 
+from vkrt.core.atomic cimport atomic_add64, atomic_change64, atomic_read64, atomic_write64
 from vkrt.core.file cimport File, floor_to
-from vkrt.core.system cimport (
-    atomic_add,
-    atomic_change,
-    atomic_load,
-    atomic_store,
-    file_size,
-    forget,
-    mincore,
-    read_ahead,
-    want,
-    want_mapped,
-)
+from vkrt.core.system cimport file_size, forget, mincore, read_ahead, want, want_mapped
 
 cdef enum:
     # A fault maps the pages around it that are in memory too. Linux maps whole folios since 6.18,
@@ -49,15 +39,15 @@ cdef uint64_t failing
 
 cdef void fail_read_after(uint64_t n) noexcept nogil:
     """Lets the n-th read from now on fail with EIO, once, for tests; 0: none."""
-    atomic_store(&failing, n)
+    atomic_write64(&failing, n)
 
 
 cdef bint must_fail() noexcept nogil:
-    cdef uint64_t n = atomic_load(&failing)
+    cdef uint64_t n = atomic_read64(&failing)
     while n:
-        if atomic_change(&failing, n, n - 1):
+        if atomic_change64(&failing, n, n - 1):
             return n == 1
-        n = atomic_load(&failing)
+        n = atomic_read64(&failing)
     return False
 
 
@@ -196,18 +186,18 @@ cdef void ahead_nothing(FileReader* reader, size_t offset, size_t nbytes) noexce
 cdef void ahead_mapped(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
     cdef Py_ssize_t start = floor_to(reader.file, offset, reader.file.page)
     want_mapped(reader.file.data + start, offset + nbytes - start, reader.file.ahead_step)
-    atomic_add(&reader.asked, nbytes)
+    atomic_add64(&reader.asked, nbytes)
 
 
 cdef void ahead_file(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
     read_ahead(reader.file.fd, reader.file.start + offset, nbytes, reader.file.ahead_step)
-    atomic_add(&reader.asked, nbytes)
+    atomic_add64(&reader.asked, nbytes)
 
 
 cdef void ask_for(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
     """Asks for a range without waiting for any of it."""
     want(reader.file.fd, reader.file.start + offset, nbytes, reader.file.ahead_step)
-    atomic_add(&reader.asked, nbytes)
+    atomic_add64(&reader.asked, nbytes)
 
 
 cdef void behind_nothing(FileReader* reader, size_t offset, size_t nbytes) noexcept nogil:
@@ -238,4 +228,4 @@ cdef void forget_range(FileReader* reader, size_t offset, size_t nbytes) noexcep
     cdef size_t start = first // page * page
     if reader.forgets and reader.file.fd >= 0 and nbytes:
         forget(reader.file.fd, start, (first + nbytes + page - 1) // page * page - start)
-        atomic_add(&reader.forgotten, nbytes)
+        atomic_add64(&reader.forgotten, nbytes)

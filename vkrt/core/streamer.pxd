@@ -23,9 +23,10 @@ from libc.stdint cimport int64_t, uint64_t
 
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-from vkrt.core.fence cimport Fence, Poll
+from vkrt.core.fence cimport Fence
 from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport Host
+from vkrt.core.poll cimport Poll
 from vkrt.core.recorded cimport Recording
 from vkrt.core.records cimport ReloadRow, WeightPlanRow
 from vkrt.core.semaphore cimport TimelineSemaphore
@@ -92,7 +93,7 @@ cdef struct Streamer:
 # Starts the thread, which begins with what the first run needs first. Takes the uploader along,
 # which was opened before. Balance with `close_streamer`, also where it failed.
 cdef extern int open_streamer "vkrt_open_streamer"(
-    Streamer* streamer, const WeightPlanRow* plan, const Handles* handles,
+    const WeightPlanRow* plan, const Handles* handles, Streamer* streamer,
     Error* error) noexcept nogil
 # Runs all submissions once. A weight that could not be read fails the run; the next one tries
 # again.

@@ -50,7 +50,7 @@ cdef int open_lock(Streamer* streamer, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef int open_streamer(Streamer* streamer, const WeightPlanRow* plan, const Handles* handles,
+cdef int open_streamer(const WeightPlanRow* plan, const Handles* handles, Streamer* streamer,
                        Error* error) noexcept nogil:
     cdef int number
     streamer.device = handles.device

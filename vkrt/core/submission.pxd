@@ -8,7 +8,8 @@ it is done, and so somebody has to wait before: whoever uses it next, or release
 from vkrt.core.command cimport CommandBuffer
 from vkrt.core.device cimport Device
 from vkrt.core.error cimport Error
-from vkrt.core.fence cimport Fence, Poll
+from vkrt.core.fence cimport Fence
+from vkrt.core.poll cimport Poll
 
 
 cdef struct Submission:
@@ -18,7 +19,7 @@ cdef struct Submission:
 
 
 cdef extern int open_submission "vkrt_open_submission"(
-    Submission* submission, Device* device, Error* error) noexcept nogil
+    Device* device, Submission* submission, Error* error) noexcept nogil
 # Nothing may be pending. May be called again, also where it was never opened and is all zeros.
 cdef extern void close_submission "vkrt_close_submission"(Submission* submission) noexcept nogil
 # Submits commands and waits for them. VKRT_ERROR_CANCELLED where `poll` (which may be NULL) says

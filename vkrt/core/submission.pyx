@@ -8,7 +8,7 @@ from vkrt.core.fence cimport (
 )
 
 
-cdef int open_submission(Submission* submission, Device* device, Error* error) noexcept nogil:
+cdef int open_submission(Device* device, Submission* submission, Error* error) noexcept nogil:
     memset(submission, 0, sizeof(submission[0]))
     return make_fence(device, &submission.fence, error)
 

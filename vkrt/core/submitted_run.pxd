@@ -11,8 +11,8 @@ from libc.stdint cimport int64_t, uint64_t
 from vkrt.core.batch cimport SemaphoreList
 from vkrt.core.error cimport Error
 from vkrt.core.external cimport ExternalBuffer
-from vkrt.core.fence cimport Poll
 from vkrt.core.loaded_program cimport MethodState, ProgramMethod
+from vkrt.core.poll cimport Poll
 
 
 # Begins a run of a shape over a state; the run of before is waited for. Where a thread is at it and

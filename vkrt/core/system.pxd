@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""System calls that Cython's own declarations lack, and atomic counters.
+"""System calls that Cython's own declarations lack.
 
 What a system does not have answers with an errno (`ENOSYS`) or does nothing.
 """
@@ -12,8 +12,10 @@ cdef extern from * nogil:
     #ifndef _GNU_SOURCE
     #define _GNU_SOURCE
     #endif
+    #include <dirent.h>
     #include <errno.h>
     #include <fcntl.h>
+    #include <limits.h>
     #include <sched.h>
     #include <stdint.h>
     #include <stdlib.h>
@@ -23,6 +25,8 @@ cdef extern from * nogil:
     #ifdef __linux__
     #include <sys/sysmacros.h>
     #endif
+    #include <stdio.h>
+    #include <sys/utsname.h>
     #include <time.h>
     #include <unistd.h>
 
@@ -32,7 +36,7 @@ cdef extern from * nogil:
         long long nbytes, mtime_ns, ctime_ns;
         unsigned long long inode, device;
         unsigned int major, minor;  /* of the device */
-        int is_own;
+        int is_regular, is_own, is_ours, others_write, is_sticky;
     } VkrtFileStatus;
     #endif
 
@@ -97,16 +101,16 @@ cdef extern from * nogil:
         return fstat(fd, &status) ? -(long long)errno : (long long)status.st_size;
     }
 
-    /* Of an open file, or of the one at `path`. */
+    /* Of an open file, or of the one at `path` in an open folder. */
     static inline int vkrt_file_status(int fd, const char* path, VkrtFileStatus* out) {
         struct stat status;
-        if (path ? stat(path, &status) : fstat(fd, &status)) return errno;
+        memset(out, 0, sizeof *out);
+        if (path ? fstatat(fd, path, &status, 0) : fstat(fd, &status)) return errno;
     #ifdef __APPLE__
         struct timespec changed = status.st_mtimespec, touched = status.st_ctimespec;
     #else
         struct timespec changed = status.st_mtim, touched = status.st_ctim;
     #endif
-        memset(out, 0, sizeof *out);
         out->nbytes = (long long)status.st_size;
         out->mtime_ns = changed.tv_sec * 1000000000ll + changed.tv_nsec;
         out->ctime_ns = touched.tv_sec * 1000000000ll + touched.tv_nsec;
@@ -116,7 +120,11 @@ cdef extern from * nogil:
         out->major = major(status.st_dev);
         out->minor = minor(status.st_dev);
     #endif
+        out->is_regular = S_ISREG(status.st_mode) != 0;
         out->is_own = status.st_uid == geteuid();
+        out->is_ours = out->is_own || status.st_uid == 0;
+        out->others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+        out->is_sticky = (status.st_mode & S_ISVTX) != 0;
         return 0;
     }
 
@@ -149,6 +157,19 @@ cdef extern from * nogil:
         return (unsigned long long)sysconf(_SC_PHYS_PAGES) * vkrt_page_size();
     }
 
+    /* The pages are taken from whoever has them; what is not Linux refuses that. */
+    static inline int vkrt_remove_pages(void* address, size_t nbytes) {
+    #ifdef MADV_REMOVE
+        return madvise(address, nbytes, MADV_REMOVE);
+    #else
+        return -1;
+    #endif
+    }
+
+    static inline const char* vkrt_kernel(struct utsname* system) {
+        return uname(system) ? "" : system->release;
+    }
+
     /* A mapping of its own, which huge pages may back where they fit into it; NULL: refused. */
     static inline char* vkrt_map(size_t nbytes) {
         void* address = nbytes ? mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
@@ -170,21 +191,6 @@ cdef extern from * nogil:
         clock_gettime(CLOCK_MONOTONIC, &now);
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     }
-
-    static inline uint64_t vkrt_atomic_add(uint64_t* number, uint64_t more) {
-        return __atomic_fetch_add(number, more, __ATOMIC_SEQ_CST);
-    }
-    static inline uint64_t vkrt_atomic_load(uint64_t* number) {
-        return __atomic_load_n(number, __ATOMIC_SEQ_CST);
-    }
-    static inline void vkrt_atomic_store(uint64_t* number, uint64_t value) {
-        __atomic_store_n(number, value, __ATOMIC_SEQ_CST);
-    }
-    /* Whether `number` was `from` and is `to` now. */
-    static inline int vkrt_atomic_change(uint64_t* number, uint64_t from, uint64_t to) {
-        return __atomic_compare_exchange_n(number, &from, to, 0, __ATOMIC_SEQ_CST,
-                                           __ATOMIC_SEQ_CST);
-    }
     """
     int want "vkrt_want"(int fd, size_t offset, size_t nbytes, size_t step)
     int want_mapped "vkrt_want_mapped"(const char* address, size_t nbytes, size_t step)
@@ -200,7 +206,12 @@ cdef extern from * nogil:
         unsigned long long device  # the file system
         unsigned int major
         unsigned int minor
+        bint is_regular  # no folder, pipe or device
         bint is_own  # of the user who runs this process
+        bint is_ours  # the same, or root's
+        bint others_write  # may write: the group or everybody
+        bint is_sticky  # a folder in which they may not touch each other's files
+    # The system's errno or 0. `path` is one in the folder `fd`; NULL: of the file `fd`
     int file_status "vkrt_file_status"(int fd, const char* path, FileStatus* status)
     int open_to_read "vkrt_open"(const char* path)
     int duplicate "vkrt_duplicate"(int fd)
@@ -210,7 +221,19 @@ cdef extern from * nogil:
     char* map_memory "vkrt_map"(size_t nbytes)
     void unmap_memory "vkrt_unmap"(char* address, size_t nbytes)
     uint64_t now "vkrt_now"()
-    uint64_t atomic_add "vkrt_atomic_add"(uint64_t* number, uint64_t more)
-    uint64_t atomic_load "vkrt_atomic_load"(uint64_t* number)
-    void atomic_store "vkrt_atomic_store"(uint64_t* number, uint64_t value)
-    bint atomic_change "vkrt_atomic_change"(uint64_t* number, uint64_t old, uint64_t new)
+    int remove_pages "vkrt_remove_pages"(void* address, size_t nbytes)
+    struct utsname:
+        pass
+    # The release of the system's kernel
+    const char* kernel "vkrt_kernel"(utsname* system)
+    enum:
+        O_NOFOLLOW
+        PATH_MAX
+    struct dirent:
+        char* d_name
+    int mkdir(const char* path, unsigned int mode)
+    int renameat(int old_folder, const char* old, int folder, const char* name)
+    int unlinkat(int folder, const char* name, int flags)
+    void* fdopendir(int folder)
+    dirent* readdir(void* folder)
+    int closedir(void* folder)

@@ -5,10 +5,8 @@ A table of the device's own addresses skips the dispatch of the loader, and what
 cannot keep vkrt from being imported where there is no Vulkan.
 """
 
+from libc.stdio cimport snprintf
 from vkrt.core.error cimport VKRT_ERROR_LOADER, VKRT_OK, Error, fail_call
-
-cdef extern from "<stdio.h>" nogil:
-    int snprintf(char* text, size_t size, const char* form, ...)
 
 cdef extern from * nogil:
     """

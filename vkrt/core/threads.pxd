@@ -1,7 +1,5 @@
 # cython: language_level=3
-"""POSIX threads and atomic numbers, as far as the core uses them."""
-
-from libc.stdint cimport uint64_t
+"""POSIX threads, as far as the core uses them."""
 
 cdef extern from "<pthread.h>" nogil:
     ctypedef struct pthread_mutex_t:
@@ -28,27 +26,7 @@ cdef extern from * nogil:
     #define VKRT_CORE_THREADS
     #include <pthread.h>
     #include <signal.h>
-    #include <stdint.h>
     #include <time.h>
-    #define VKRT_ADD(place, change) __atomic_add_fetch(place, change, __ATOMIC_ACQ_REL)
-    #define VKRT_READ(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
-    #define VKRT_WRITE(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
-    #define VKRT_TAKE(place) __atomic_exchange_n(place, NULL, __ATOMIC_ACQ_REL)
-    static inline int vkrt_join(int* users) {
-        int now = VKRT_READ(users);
-        while (now > 0 && !__atomic_compare_exchange_n(users, &now, now + 1, 0, __ATOMIC_ACQ_REL,
-                                                       __ATOMIC_ACQUIRE)) {}
-        return now > 0;
-    }
-    static inline void vkrt_raise(uint64_t* place, uint64_t value) {
-        uint64_t now = VKRT_READ(place);
-        while (now < value && !__atomic_compare_exchange_n(place, &now, value, 0, __ATOMIC_ACQ_REL,
-                                                           __ATOMIC_ACQUIRE)) {}
-    }
-    static inline int vkrt_change(int* place, int from, int to) {
-        return __atomic_compare_exchange_n(place, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    }
-    #define VKRT_SWAP(place, value) __atomic_exchange_n(place, value, __ATOMIC_ACQ_REL)
     static inline void vkrt_nap(long nanoseconds) {
         struct timespec time = {0, nanoseconds};
         nanosleep(&time, NULL);
@@ -110,27 +88,11 @@ cdef extern from * nogil:
     }
     #endif
     """
-    # The new value
-    int atomic_add "VKRT_ADD"(int* place, int change)
-    int atomic_read "VKRT_READ"(int* place)
     int start_thread "vkrt_start_thread"(pthread_t* thread, void* (*work)(void*) noexcept nogil,
                                          void* data, const char* name)
     void join_thread "vkrt_join_thread"(pthread_t thread)
     int make_condition "vkrt_make_condition"(pthread_cond_t* condition)
     void wait_awhile "vkrt_wait_awhile"(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                         long nanoseconds)
-    void atomic_write "VKRT_WRITE"(int* place, int value)
-    uint64_t atomic_add64 "VKRT_ADD"(uint64_t* place, uint64_t change)
-    uint64_t atomic_read64 "VKRT_READ"(uint64_t* place)
-    # The old one
-    int atomic_swap "VKRT_SWAP"(int* place, int value)
-    # Puts a value in the place of another one; whether that was there.
-    bint atomic_change "vkrt_change"(int* place, int value, int new)
-    # A handle, in whose place there is none from now on: one of those who close it gets it.
-    void* atomic_take "VKRT_TAKE"(void** place)
-    # One user more, unless there is none left: then it says no.
-    bint atomic_join "vkrt_join"(int* users)
-    # The greater of what is there and the value
-    void atomic_raise "vkrt_raise"(uint64_t* place, uint64_t value)
     # Less than a second
     void nap "vkrt_nap"(long nanoseconds)

@@ -2,11 +2,11 @@
 
 from libc.string cimport memset
 
+from vkrt.core.atomic cimport atomic_take
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, need
 from vkrt.core.live cimport QUERY_POOL
 from vkrt.core.results cimport check_result
-from vkrt.core.threads cimport atomic_take
 from vkrt.core.vulkan cimport *
 
 

@@ -66,8 +66,8 @@ cdef struct Uploader:
 
 # The pool is bound. Balance with `close_uploader`, also where it failed.
 cdef extern int open_uploader "vkrt_open_uploader"(
-    Uploader* uploader, Allocator* allocator, Reader* reader, const WeightPlanRow* plan,
-    Handles* handles, Error* error) noexcept nogil
+    Allocator* allocator, Reader* reader, const WeightPlanRow* plan, Handles* handles,
+    Uploader* uploader, Error* error) noexcept nogil
 # Brings a weight to its place; its number is that in the order of the plan. `arrival` is the value
 # of `arrivals` behind its copies, where copies raise it.
 cdef extern int upload_weight "vkrt_upload_weight"(

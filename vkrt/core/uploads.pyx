@@ -15,7 +15,7 @@ from vkrt.core.memory_types cimport MEMORY_STAGING
 from vkrt.core.pieces cimport make_job_of_rows
 from vkrt.core.reader cimport read_job, start_ahead
 from vkrt.core.records cimport StreamedWeightRow, UploadPieceRow
-from vkrt.core.resource cimport SHARED, bind_buffer, check_range, destroy_buffer, make_buffer
+from vkrt.core.resource cimport SHARED, bind_buffer, check_range, close_buffer, make_buffer
 from vkrt.core.semaphore cimport (
     close_timeline, finish_value, make_timeline, submit_in_order,
 )
@@ -50,8 +50,8 @@ cdef int plan_piece(Uploader* uploader, Piece* piece, const Upload* item, const 
 
 cdef int open_staging(Uploader* uploader, Allocator* allocator, Error* error) noexcept nogil:
     cdef int i
-    if (make_buffer(&uploader.staging, allocator.device, UPLOAD_SLOTS * uploader.slot_bytes,
-                    BUFFER_USAGE, SHARED, error)
+    if (make_buffer(allocator.device, UPLOAD_SLOTS * uploader.slot_bytes, BUFFER_USAGE, SHARED,
+                    &uploader.staging, error)
             or allocate_block(allocator, uploader.staging.memory.required.size,
                               uploader.staging.memory.required.alignment,
                               uploader.staging.memory.required.memoryTypeBits, MEMORY_STAGING,
@@ -86,9 +86,8 @@ cdef int plan_pieces(Uploader* uploader, const Records* records, const StreamedW
     return VKRT_OK
 
 
-cdef int open_uploader(Uploader* uploader, Allocator* allocator, Reader* reader,
-                       const WeightPlanRow* plan, Handles* handles,
-                       Error* error) noexcept nogil:
+cdef int open_uploader(Allocator* allocator, Reader* reader, const WeightPlanRow* plan,
+                       Handles* handles, Uploader* uploader, Error* error) noexcept nogil:
     cdef const Records* records = handles.records
     cdef const StreamedWeightRow* rows = records.streamed_weight + plan.streamed.first
     cdef int64_t i
@@ -187,7 +186,7 @@ cdef void close_uploader(Uploader* uploader) noexcept nogil:
         close_command_pool(&uploader.pool)
     if uploader.arrivals.device != NULL:
         close_timeline(&uploader.arrivals)
-    destroy_buffer(&uploader.staging)
+    close_buffer(&uploader.staging)
     free_block(&uploader.block)
     free(uploader.items)
     free(uploader.pieces)

@@ -19,11 +19,6 @@ from vkrt.core.loading cimport Loading
 from vkrt.core.records cimport PrepackPlanRow, Records, WeightPlanRow
 
 
-cdef enum:
-    # Of the file, in one import: drivers have been seen to refuse imports of 1 GiB and more.
-    WINDOW_BYTES = 512 << 20
-
-
 cdef struct Weights:
     const Records* records
     const WeightPlanRow* plan
@@ -41,8 +36,8 @@ cdef struct Weights:
 #   file: of the program, to which all offsets refer
 #   type_bits: of the blocks, see `vkrt.core.fit`
 cdef extern int open_weights "vkrt_open_weights"(
-    Weights* weights, Allocator* allocator, const Records* records, const WeightPlanRow* plan,
-    const File* file, Handles* handles, const int64_t* type_bits, Error* error) noexcept nogil
+    Allocator* allocator, const Records* records, const WeightPlanRow* plan, const File* file,
+    Handles* handles, const int64_t* type_bits, Weights* weights, Error* error) noexcept nogil
 # Allocates all of their memory that is not there yet.
 cdef extern int allocate_weights "vkrt_allocate_weights"(
     Weights* weights, Error* error) noexcept nogil

@@ -8,6 +8,7 @@ from libc.string cimport memset
 from vkrt.core.block cimport flush_block
 from vkrt.core.blocks cimport allocate_planned, free_blocks, plan_blocks
 from vkrt.core.check_weights cimport has_written
+from vkrt.core.device cimport Device
 from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.formats cimport BUFFER_USAGE
 from vkrt.core.handles cimport (
@@ -15,6 +16,7 @@ from vkrt.core.handles cimport (
 )
 from vkrt.core.imported cimport end_import, import_host
 from vkrt.core.loading cimport count_bytes, read_jobs
+from vkrt.core.mapping cimport max_window, span_of
 from vkrt.core.pieces cimport Job
 from vkrt.core.prepack cimport run_prepack
 from vkrt.core.records cimport BlockRow, WeightReadRow
@@ -23,14 +25,14 @@ from vkrt.core.strided_copy cimport StridedCopy
 from vkrt.core.weight_jobs cimport copy_of_weight, make_weight_job
 
 
-cdef int open_weights(Weights* weights, Allocator* allocator, const Records* records,
-                      const WeightPlanRow* plan, const File* file, Handles* handles,
-                      const int64_t* type_bits, Error* error) noexcept nogil:
+cdef int open_weights(Allocator* allocator, const Records* records, const WeightPlanRow* plan,
+                      const File* file, Handles* handles, const int64_t* type_bits,
+                      Weights* weights, Error* error) noexcept nogil:
     cdef int64_t i
     memset(weights, 0, sizeof(weights[0]))
     weights.records, weights.plan, weights.allocator = records, plan, allocator
     weights.file, weights.handles = file, handles
-    if plan_blocks(&weights.blocks, allocator, records, &plan.blocks, type_bits, error):
+    if plan_blocks(allocator, records, &plan.blocks, type_bits, &weights.blocks, error):
         return error.status
     if import_weights(weights, error):
         return error.status
@@ -50,18 +52,21 @@ cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     cdef const WeightReadRow* mapped = weights.records.weight_read + weights.plan.mapped.first
     cdef int64_t number = weights.plan.mapped.count
     cdef int64_t first = 0, last
-    cdef uint64_t start, end, further
+    cdef const Device* device = weights.handles.device
+    cdef int64_t start, end, further
     if number == 0 or has_handle(weights.handles, mapped.storage):
         return VKRT_OK
     weights.imports = <HostImport*>calloc(<size_t>number, sizeof(HostImport))
     if weights.imports == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"imports of weights: the host is out of memory")
     while first < number:
-        span_of(weights, mapped + first, &start, &end)
+        span_of(device, weights.file, mapped[first].offset,
+                mapped[first].nbytes + mapped[first].tail, &start, &end)
         last = first + 1
         while last < number and mapped[last].offset >= mapped[first].offset:
-            span_of(weights, mapped + last, &further, &further)
-            if further - start > <uint64_t>WINDOW_BYTES:
+            span_of(device, weights.file, mapped[last].offset,
+                    mapped[last].nbytes + mapped[last].tail, &further, &further)
+            if further - start > max_window(device):
                 break
             end = max(end, further)
             last += 1
@@ -71,29 +76,17 @@ cdef int import_weights(Weights* weights, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef void span_of(const Weights* weights, const WeightReadRow* weight, uint64_t* start,
-                  uint64_t* end) noexcept nogil:
-    """First and last byte of the file's mapping that an import of a weight has to hold."""
-    cdef uint64_t alignment = weights.handles.device.import_alignment
-    cdef uint64_t address = <uint64_t><size_t>weights.file.data + <uint64_t>weight.offset
-    cdef uint64_t base = <uint64_t><size_t>weights.file.data
-    alignment = max(alignment, <uint64_t>1)
-    start[0] = address // alignment * alignment - base
-    end[0] = ((address + <uint64_t>(weight.nbytes + weight.tail) + alignment - 1)
-              // alignment * alignment - base)
-
-
 cdef int import_window(Weights* weights, const WeightReadRow* mapped, int64_t number,
-                       uint64_t start, uint64_t end, Error* error) noexcept nogil:
+                       int64_t start, int64_t end, Error* error) noexcept nogil:
     cdef HostImport* window = &weights.imports[weights.import_count]
     cdef int64_t i
-    if import_host(window, weights.handles.device, <void*>(weights.file.data + start), end - start,
-                   BUFFER_USAGE, error):
+    if import_host(weights.handles.device, <void*>(weights.file.data + start),
+                   <uint64_t>(end - start), BUFFER_USAGE, window, error):
         return error.status
     weights.import_count += 1
     for i in range(number):
         place_handle(weights.handles, mapped[i].storage, &window.buffer,
-                     <uint64_t>mapped[i].offset - start)
+                     <uint64_t>(mapped[i].offset - start))
     return VKRT_OK
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.device.rows import FEATURES, STORAGES, Entry, Profile, profile_of
 from vkrt.errors import InputError
 from vkrt.work.target import Target
-from vkrt.work.tuning import LANES, WIDE_TILES, Tuning
+from vkrt.work.tuning import LANES, WIDE_TILES, Tuning, WinogradTimes
 
 WINOGRAD = ("auto", "off", "always")
 FUSIONS = ("on", "off")
@@ -118,7 +118,8 @@ def policy_from(profile: Profile | Entry) -> Policy:
                       wide_depthwise=fields["wide_depthwise"],
                       tall_depthwise=fields["tall_depthwise"], min_groups=fields["min_groups"],
                       reads_ahead=fields["reads_ahead"], shares=fields["shares"],
-                      registers=fields["registers"]),
+                      registers=fields["registers"],
+                      winograd_times=WinogradTimes(**fields["winograd_times"])),
         features=tuple(fields["features"]),
         speed=Speed(**fields["speed"]), winograd=fields["winograd"],
         ceiling=ceiling and Ceiling(

@@ -14,10 +14,10 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.replaceable import check_replaceable, replacing
 from vkrt.work.tuning import WIDE_TILES, Tuning
@@ -102,6 +102,7 @@ FIELDS: dict[str, Any] = {
                                         for name in value))),
     "speed": {"multiply_adds": NUMBER, "bytes": NUMBER, "dispatch": NUMBER, "reads": NUMBER},
     "winograd": FLAG,
+    "winograd_times": {"points": NUMBER, "weight": NUMBER, "dispatch": NUMBER},
     "ceiling": {"flops": NUMBER, "bytes": NUMBER, "per_core": FLAG},
     "loop_limit": _or_null(COUNT),
     "maps_files": FLAG,

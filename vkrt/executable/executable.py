@@ -6,7 +6,8 @@ by number, and to what its own records say.
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.executable.memory import Block, MemoryFigures, Place
 from vkrt.executable.records import (
     BarrierCommand,

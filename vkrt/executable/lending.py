@@ -3,9 +3,9 @@ order the run among what else the host does on the device."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import InputError
 from vkrt.work.handles import address_of
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-from vkrt.dataclass import dataclass
 
 BlockKind = str  # one of these, of which files have the number
 BLOCK_KINDS = ("weight", "pool", "state", "activation", "host", "spill")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from vkrt.dataclass import replace
 from vkrt.errors import UnsupportedError
 from vkrt.executable.formats import DESCRIPTOR_TYPES
 from vkrt.executable.program import Module, ModuleBinding

@@ -7,9 +7,9 @@ refers to shaders and weights in other files.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.executable.executable import RECORDS as EXECUTABLE_RECORDS
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import BLOCK_KINDS, MemoryFigures

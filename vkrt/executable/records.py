@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.executable.memory import Block
 from vkrt.work.tensor import Dtype, Storage, itemsize
 

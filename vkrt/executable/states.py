@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.executable.memory import Block
 from vkrt.executable.records import Range
 from vkrt.work.tensor import Dtype

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.graph import prims
 from vkrt.graph.angles import widen_angles

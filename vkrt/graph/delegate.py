@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from vkrt import pte
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.borders import match_inputs, match_outputs
+from vkrt.graph.graph import MADE
 from vkrt.graph.scalars import only_number
 from vkrt.graph.states import PREPACK, changed_in_place
 from vkrt.graph.symbols import (
@@ -205,6 +206,8 @@ class DelegateNodes:
                 if isinstance(self.local[out_id], pte.SymInt):
                     self.local[out_id] = 0
             return
+        if call.name.startswith(MADE):
+            self.builder.unsupported[call.name] += 1
         if call.name == PREPACK and len(args) == 1:
             source = args[0]
             if isinstance(source, Tensor) and source.constant and source.dtype == outs[0].dtype:

@@ -7,10 +7,11 @@ delegate hands to the next is one tensor.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import dataclass, field
 from vkrt.errors import UnsupportedError
 from vkrt.graph.symbols import Late, Symbol, bounded, symbols_in
 from vkrt.work.limits import Read
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from vkrt.graph.states import State
 
 FOREVER = 1 << 60
+
+# What the names of operators begin with that passes make, and no program has
+MADE = "vkrt."
 
 # Conditions (tensors of one bool) and what they have to be for a node to run, the outermost first
 Guard = tuple[tuple[Tensor, bool], ...]
@@ -38,6 +42,8 @@ class Node:
         kernel: what the program calls it where it is a kernel outside of the delegates.
         formulas: the arguments with `Symbol`s where `args` has their bounds; None without any.
         guard: the conditions under which it runs; nobody needs its results under others.
+        attributes: what its kernel does besides, by name; passes put them there, and the operator
+            declares which it takes (`vkrt.ops.attributes`).
     """
 
     op: str
@@ -48,6 +54,7 @@ class Node:
     kernel: str = ""
     formulas: tuple[Any, ...] | None = None
     guard: Guard = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -55,22 +62,40 @@ class Node:
         return self.op.split(".")[1]
 
     def tensors(self) -> Iterator[Tensor]:
-        """The tensors among the arguments, in order, lists flattened; also those that hold what is
-        only known when kernels run."""
-        for arg in self.args:
-            if isinstance(arg, Tensor):
-                yield arg
-            elif isinstance(arg, Late):
-                yield arg.tensor
-            elif isinstance(arg, (list, tuple)):
-                yield from (item for item in arg if isinstance(item, Tensor))
+        """The tensors among the arguments and the attributes, in order, lists flattened; also those
+        that hold what is only known when kernels run."""
+        if not self.attributes:
+            return _tensors_in(self.args)
+        nodes = list(self.nested())
+        made = {out for node in nodes for out in node.outs}
+        values = (*self.args, *self.attributes.values(),
+                  *(arg for node in nodes for arg in node.args))
+        return (tensor for tensor in _tensors_in(values) if tensor not in made)
+
+    def nested(self) -> Iterator[Node]:
+        """The nodes among the attributes, which are done with this one: what they make is there for
+        it alone, or is one of its results."""
+        for value in self.attributes.values():
+            yield from (item for item in (value if isinstance(value, tuple) else (value,))
+                        if isinstance(item, Node))
 
     def reads(self) -> Iterator[Tensor]:
         """The tensors that have to be there when its turn comes: those of `tensors`, and those that
         decide whether it runs."""
-        yield from self.tensors()
-        for condition, _ in self.guard:
-            yield condition
+        if not self.guard:
+            return self.tensors()
+        return chain(self.tensors(), (condition for condition, _ in self.guard))
+
+    def is_same(self, other: Node) -> bool:
+        """Whether two nodes do the same to the same tensors."""
+        return self is other or (
+            (self.op, self.args, self.outs, self.guard, self.is_host)
+            == (other.op, other.args, other.outs, other.guard, other.is_host)
+            and self.attributes.keys() == other.attributes.keys()
+            and all(_is_same(value, other.attributes[name])
+                    for name, value in self.attributes.items())
+            # `args` compares what is known when kernels run by its bound.
+            and list(self.tensors()) == list(other.tensors()))
 
     def settle(self) -> None:
         """Takes the values that the symbols in the formulas have now."""
@@ -78,6 +103,25 @@ class Node:
 
     def __str__(self):
         return f"{self.op} ({self.label})" if self.label else self.op
+
+
+def _tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, Late):
+            yield value.tensor
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, Tensor))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two attributes say the same; nodes among them are compared as nodes."""
+    if isinstance(one, Node) and isinstance(other, Node):
+        return one.is_same(other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return one == other
 
 
 def node_of(op: str, args: Sequence[Any], outs: Sequence[Tensor], label: str = "",
@@ -115,6 +159,12 @@ class Graph:
         states: what it keeps from run to run; their sizes are fixed.
         input_names, output_names: as the file has them, see `vkrt.graph.names`; empty for a graph
             that is no method of a file.
+        numbers: of a graph that passes have rewritten: for each node the number of the one in
+            whose place it is in the graph as it was, and behind these how many there were. Empty
+            for a graph that nothing has rewritten.
+        checked: of nodes that passes have compared with their operators' declarations, the
+            arguments as schemas read them.
+        co_resident: sets of numbers of nodes whose weights a kernel reads together at other sizes.
     """
 
     name: str
@@ -131,7 +181,11 @@ class Graph:
     states: list[State] = field(default_factory=list)
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
-    _last_use: dict[Tensor, int] = field(default_factory=dict)
+    numbers: tuple[int, ...] = ()
+    checked: Mapping[Node, tuple[Any, ...]] = field(default_factory=dict)
+    co_resident: tuple[frozenset[int], ...] = ()
+    # None: not looked for yet
+    _last_use: dict[Tensor, int] | None = field(default_factory=dict)
 
     @property
     def is_dynamic(self) -> bool:
@@ -149,27 +203,43 @@ class Graph:
     def finish(self) -> Graph:
         """Drops nodes nobody needs and notes who uses each tensor last."""
         self._finish_chain()
-        results = [t for t in self.outputs if isinstance(t, Tensor)]
-        results += [state.after for state in self.states]
-        needed = set(results)
+        needed = set(self.results())
         kept = []
         for node in reversed(self.nodes):
             if any(out in needed for out in node.outs):
                 kept.append(node)
                 needed.update(node.reads())
         self.nodes = kept[::-1]
-        self._last_use = {}
-        for index, node in enumerate(self.nodes):
-            for tensor in node.reads():
-                self._last_use[tensor] = index
-        for tensor in results:
-            self._last_use[tensor] = FOREVER
+        self._last_use = self._uses()
         return self
+
+    def _uses(self) -> dict[Tensor, int]:
+        last = {tensor: index for index, node in enumerate(self.nodes) for tensor in node.reads()}
+        last.update(dict.fromkeys(self.results(), FOREVER))
+        return last
+
+    def results(self) -> list[Tensor]:
+        """The tensors that are there behind the last node: outputs, and what states become."""
+        return [*(t for t in self.outputs if isinstance(t, Tensor)),
+                *(state.after for state in self.states)]
+
+    def rewritten(self, nodes: Mapping[int, Node | None]) -> Graph:
+        """The same method with other nodes in the place of some; None for a node that goes."""
+        kept = [(self.number_of(index), node) for index, old in enumerate(self.nodes)
+                if (node := nodes.get(index, old)) is not None]
+        result = replace(self, nodes=[node for _, node in kept], numbers=(
+            *(number for number, _ in kept), self.number_of(len(self.nodes))))
+        result._last_use = None
+        return result
+
+    def number_of(self, index: int) -> int:
+        """The number that a node had before passes rewrote the graph; below 0, and behind the last
+        node, of the method's border."""
+        return self.numbers[index] if self.numbers and index >= 0 else index
 
     def _finish_chain(self) -> None:
         """Drops from the chain what neither results nor their sizes depend on."""
-        needed: set[Any] = {t for t in self.outputs if isinstance(t, Tensor)}
-        needed.update(state.after for state in self.states)
+        needed: set[Any] = set(self.results())
         needed.update(self.output_symbols.values())
         kept: list[Node | Symbol] = []
         for entry in reversed(self.chain):
@@ -189,6 +259,8 @@ class Graph:
     def last_use(self, tensor: Tensor) -> int:
         """Index of the last node that reads the tensor; -1 for none, `FOREVER` for outputs and what
         states become."""
+        if self._last_use is None:
+            self._last_use = self._uses()
         return self._last_use.get(tensor, -1)
 
     @staticmethod

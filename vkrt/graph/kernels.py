@@ -13,9 +13,9 @@ fits into 32 bits). Conversions are put in where an operator wants one dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Node, node_of
 from vkrt.pte import TensorList
 from vkrt.work.tensor import DTYPES, Tensor

@@ -10,9 +10,9 @@ the run and the one that holds it after.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.errors import FormatError
 from vkrt.pte import OperatorCall, ValueList
 from vkrt.work.tensor import Constant, Tensor

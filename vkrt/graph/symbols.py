@@ -13,9 +13,9 @@ a `Late`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.graph.numbers import FUNCTIONS, Number
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.errors import InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.graph.graph import Graph, default_names

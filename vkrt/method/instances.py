@@ -10,9 +10,9 @@ of them costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.graph.graph import Graph
@@ -20,7 +20,8 @@ from vkrt.method.lru_cache import LruCache
 from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
-from vkrt.runtime.external import ExternalBinding
+from vkrt.runtime.external import MAX_BYTES as MAX_BUFFER_BYTES
+from vkrt.runtime.external import STEP_BYTES, ExternalBinding
 from vkrt.runtime.state_memory import StateMemory
 from vkrt.work.limits import Read
 from vkrt.work.tensor import Tensor
@@ -28,14 +29,9 @@ from vkrt.work.tensor import Tensor
 if TYPE_CHECKING:
     import numpy as np
 
-# Bytes of the host's memory for the handles and commands of all instances over arrays, and of all
-# those over buffers of the host's: a host that makes new buffers for every run has as many of them
-# as there is room for, and they make none of the others go.
-MAX_BYTES, MAX_BUFFER_BYTES = 32 << 20, 8 << 20
-
-# Bytes of the host's memory for the handles and commands of one step, on lavapipe
-# (2.7 to 3.6 KiB were measured)
-STEP_BYTES = 3600
+# Bytes of the host's memory for the handles and commands of all instances over arrays. Those over
+# buffers of the host's have a bound of their own, so that they make none of the others go.
+MAX_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import fields, replace
 from typing import Any
 
-from vkrt.dataclass import fields, replace
 from vkrt.device.policy import policy_of
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.executable import flat, rows
@@ -57,13 +57,14 @@ MAX_FOLDER_BYTES = 64 << 20
 RECENT_NS = 2_000_000_000
 
 
-def plan_of(methods: Sequence[str], prepared: Prepared) -> MethodPlan | None:
+def plan_of(methods: Sequence[str], graph: Graph, prepared: Prepared) -> MethodPlan | None:
     """What is to be kept of a method; None where it should not be.
 
     Args:
         methods: the names of all methods of the program.
+        graph: of the method; that of `prepared` may be at some sizes.
     """
-    if prepared.shared.owners or not is_fixed(prepared.graph):
+    if prepared.shared.owners or not is_fixed(graph):
         return None
     return fixed_plan_of(methods, prepared)
 

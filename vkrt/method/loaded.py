@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import replace
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
 from vkrt.executable.executable import Executable
 from vkrt.executable.weights import StagedRead, WeightRead
@@ -276,8 +276,8 @@ class Loaded:
 
     def _sizes(self, shape: Shape) -> Prepared:
         """What sizes that are new, or were not run for long, come to."""
+        from vkrt.lowering.lowering import lower
         from vkrt.method.prepare import prepare_sizes
-        from vkrt.ops.lowering import lower
 
         planned = self.planned
         base = planned.base
@@ -310,8 +310,8 @@ class Loaded:
 
     def _load_extra(self, graph: Graph, work: WorkList) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
+        from vkrt.lowering.reuse import with_weights_of
         from vkrt.method.prepare import prepare_weights
-        from vkrt.ops.reuse import with_weights_of
 
         planned = self.planned
         base = planned.base

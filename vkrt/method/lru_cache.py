@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-# So many values stay, whatever their bytes.
-LEAST = 8
+from vkrt.runtime.external import LEAST
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

@@ -5,15 +5,15 @@ It has what an `Executable` has, made when it is asked for, and what that was ma
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import cached_property
 
-from vkrt.dataclass import dataclass, fields
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import MemoryFigures
 from vkrt.executable.records import ExecutionPlan
 from vkrt.executable.states import StatePlan
 from vkrt.executable.weights import WeightPlan
-from vkrt.ops.prepacking import weight_plan
+from vkrt.lowering.prepacking import weight_plan
 from vkrt.plan.commands import execution_plan
 from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan

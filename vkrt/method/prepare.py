@@ -7,12 +7,13 @@ others only its activations are planned anew (`prepare_sizes`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vkrt.dataclass import replace
-from vkrt.device.policy import policy_of, target_of
+from vkrt.device.policy import policy_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
 from vkrt.method.generic import GenericDevice
 from vkrt.method.planned import Planned
 from vkrt.method.prepared import Prepared
@@ -20,7 +21,6 @@ from vkrt.method.specialization import specialization_of
 from vkrt.ops.extremes import largest_and_near
 from vkrt.ops.ids import index_limits
 from vkrt.ops.late import limits
-from vkrt.ops.lowering import lower
 from vkrt.plan.blocks import activation_blocks
 from vkrt.plan.budget import Budget
 from vkrt.plan.contents import contents_of
@@ -31,6 +31,7 @@ from vkrt.plan.plan import plan
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
+from vkrt.plan.target import target_of
 from vkrt.plan.weight_reads import mapped_read
 from vkrt.runtime.handles import requirements_of
 from vkrt.runtime.mapping import Mapper

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import dataclass
 from vkrt.executable.executable import Executable
 from vkrt.executable.records import ExecutionPlan
 from vkrt.graph.graph import Graph

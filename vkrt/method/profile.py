@@ -7,9 +7,9 @@ The times come from `ComputeGraph.profile`, the bytes from the operands, the ari
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from vkrt.dataclass import asdict, dataclass
 from vkrt.device.policy import Ceiling, policy_of
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph

@@ -1,1 +1,1 @@
-"""Operators: each turns a node of the graph into records, see `registry` and `lowering`."""
+"""Operators: each is declared with the rule that turns a node into records, see `registry`."""

@@ -15,7 +15,7 @@ from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
 from vkrt.ops.positions import need_position, position, write_rows
 from vkrt.ops.registry import LateRule, op
-from vkrt.ops.rotary import turn_into
+from vkrt.ops.rotary import turn_into, turned_sizes
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
@@ -97,12 +97,28 @@ def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, sta
     out, *changed = node.outs
     keys, values = (cx.change(before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
-    rotary = cx.fusions.rotaries.get(cx.node)
-    if rotary is None:
-        write_rows(cx, (keys, values), (key, value), start)
-    else:
-        turn_into(cx, rotary, (keys, values), value, start)
+    write_rows(cx, (keys, values), (key, value), start)
     _attend(cx, out, query, keys, values, start, causal, scale)
+
+
+def _rotary_sizes(query, key, *others):
+    *cached, cosines, sines, how, first_row = others
+    return _cached_sizes(*turned_sizes(query, key, cosines, sines, how, first_row), *cached)
+
+
+@op("vkrt.rotary_sdpa_with_kv_cache.default", "query:T key:T value:T key_cache:T! value_cache:T! "
+    "start_pos:i seq_len:i attn_mask:T? dropout_p:f is_causal:b scale:f? freqs_cos:T freqs_sin:T "
+    "how:s first_row:i", sizes=_rotary_sizes, dtypes=ONE_FLOAT)
+def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length,
+                               _mask, _dropout, causal, scale, cosines, sines, how, first_row):
+    """The same of queries and keys that are turned before (`vkrt.passes.fuse_rotary`)."""
+    out, *changed = node.outs
+    keys, values = (cx.change(before, after) for before, after in
+                    zip((key_cache, value_cache), changed, strict=True))
+    turned = Tensor(query.sizes, query.dtype)
+    turn_into(cx, turned, query, key, (cosines, sines), how, first_row, (keys, values), value,
+              start)
+    _attend(cx, out, turned, keys, values, start, causal, scale)
 
 
 @op("update_cache.default", "value:T cache:T! start_pos:i", sizes=_update_sizes, dtypes=ONE_FLOAT,

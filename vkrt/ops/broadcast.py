@@ -8,8 +8,8 @@ out to the full sizes first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.ops import copying
 from vkrt.ops.copying import Walk
 from vkrt.shader import kind

@@ -8,8 +8,8 @@ run over (ky, kx, input channel of the group); a depthwise one has rows of ky an
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.ops import tiles
 from vkrt.ops.copying import variant
 from vkrt.ops.ending import Ending
@@ -138,6 +138,7 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
     height = height_of(conv.out)
     reads, tile, is_tall = [source, matrix, *ending.vectors], (2, 1), False
     if (width >= cx.target.tuning.wide_depthwise
+            and _wide_registers(conv) <= cx.target.tuning.registers
             and cx.compiled("conv2d_depthwise_8", reads, short_name(result.dtype)) is not None):
         is_tall = (cx.target.tuning.tall_depthwise and height > 1
                      and max(conv.kernel) <= MAX_UNROLLED_KERNEL)
@@ -147,6 +148,16 @@ def depthwise(cx, conv: Convolution, source: Operand, matrix: Operand, ending: E
     tiles = -(-width // tile[0]) * -(-height // tile[1]) * (rows // height)
     cx.dispatch(f"conv2d_depthwise_{math.prod(tile)}", params, [result], reads, tiles * texels,
                 loops=conv.taps)
+
+
+def _wide_registers(conv: Convolution) -> int:
+    """Registers that an invocation takes for 8 pixels of a row: sums, the pixels of the source that
+    later taps meet again, one more, a weight, and 48 that it counts with. (Intel has 128: of 5x5
+    with stride 2 its compiler spills 24, with stride 1 none up to 9x9.)"""
+    step = conv.stride[1] // math.gcd(conv.stride[1], conv.dilation[1])
+    # A tap and the one `step` behind it share pixels.
+    kept = 8 * max(min(step, conv.kernel[1] - step), 0)
+    return 4 * (8 + kept + 2) + 48
 
 
 def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: Ending,

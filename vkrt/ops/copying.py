@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.errors import UnsupportedError
 from vkrt.work.records import Prepack
 from vkrt.work.tensor import Constant, Operand, itemsize, short_name

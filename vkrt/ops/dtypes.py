@@ -12,9 +12,9 @@ floats are right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.work.tensor import Tensor
 

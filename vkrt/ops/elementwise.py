@@ -248,9 +248,10 @@ TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
     takes_activation=TAILS)
 @op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",
     takes_activation=TAILS)
+@op("vkrt.silu_mul.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
+    takes_activation=TAILS)
 def _two(cx, node, x, y):
-    function = "SILU_MUL" if cx.node in cx.fusions.gated else node.name.upper()
-    binary(cx, node.outs[0], function, x, y, then=tail(cx))
+    binary(cx, node.outs[0], node.name.upper(), x, y, then=tail(cx))
 
 
 @op("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
+from vkrt.graph.graph import Node
+from vkrt.ops.attributes import EPILOGUE, RESIDUAL
 from vkrt.ops.registry import known
 from vkrt.work.tensor import Operand, row_major
 
@@ -49,12 +51,14 @@ class Tail:
 
 
 def tail(cx) -> Tail | None:
-    """What the current node's kernel does to its result (see `vkrt.ops.fusing`)."""
-    node = cx.fusions.tails.get(cx.node)
-    if node is None:
-        return None
+    """What the current node's kernel does to its result."""
+    return cx.attribute(EPILOGUE)
+
+
+def tail_of(node: Node) -> Tail:
+    """An activation as what a kernel does to its result; its arguments are right."""
     found = known(node.op)
-    assert found.activation is not None  # else it would not be a tail
+    assert found.activation is not None  # else no kernel could do it
     args = found.schema.read(node.args)
     if found.activation == "GELU":
         return Tail(GELU[args[1]])
@@ -76,8 +80,8 @@ def plain(vector: Operand, has_bias: bool, then: Tail | None = None) -> Ending:
 
 
 def addend(cx) -> Operand | None:
-    """What the current node's kernel adds to its result (see `vkrt.ops.fusing`), row-major."""
-    tensor = cx.fusions.addends.get(cx.node)
+    """What the current node's kernel adds to its result, row-major."""
+    tensor = cx.attribute(RESIDUAL)
     return None if tensor is None else cx.read(tensor, row_major(tensor.rank))
 
 

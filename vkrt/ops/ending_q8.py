@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from vkrt.dataclass import replace
+from vkrt.ops.attributes import REQUANTIZATION
 from vkrt.ops.dtypes import ONE_FLOAT, DtypeRule
 from vkrt.ops.ending import Ending
 from vkrt.ops.quantizing import RANGES, need_scale, need_zero, quantize_into
@@ -22,6 +23,9 @@ REAL = DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1]))
 
 # A product has at most |q - zero| <= 255 times |weight| <= 128, and a sum of them 31 bits.
 LONGEST = ((1 << 31) - 1) // (255 * 128)
+
+# Fewer registers than Mali's 64: on V3D, which has 32, kernels of words do not compile or spill.
+WORDS_REGISTERS = 64
 
 LOWEST = {"none": -math.inf, "relu": 0.0}
 
@@ -75,7 +79,7 @@ def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
     """
     vectors = _view(cx, scales), _view(cx, bias)
     scale, zero = result
-    then = cx.fusions.requantized.get(cx.node)
+    then = cx.attribute(REQUANTIZATION)
     last = ((False, 1.0, 0.0, 0.0, 1.0, 0) if then is None else
             (True, then.scale, then.low, then.high, 1 / then.new_scale, then.new_zero))
     return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero, *last))
@@ -100,7 +104,8 @@ def in_words(cx, shader: str, source: Operand, matrix: Operand) -> tuple[Operand
         shader: whose register tiles multiply, "matmul" or "conv2d"; without words where the driver
             compiles none of these for words.
     """
-    if cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16:
+    if (cx.storage == "texture3d" or matrix.packed % 16 or source.packed % 16
+            or cx.target.tuning.registers < WORDS_REGISTERS):
         return source, matrix
     words = words_of(source), words_of(matrix)
     least = min(tile for tile, _ in cx.target.tuning.tiles if shader != "matmul" or tile[0] > 1)

@@ -7,7 +7,8 @@ OPERATORS = {
     "arg_reduction": (
         "aten.argmax.default aten.argmin.default aten.max.dim aten.min.dim "),
     "attention": (
-        "llama.custom_sdpa.default sdpa_with_kv_cache.default update_cache.default "),
+        "llama.custom_sdpa.default sdpa_with_kv_cache.default update_cache.default "
+        "vkrt.rotary_sdpa_with_kv_cache.default "),
     "attention_plain": (
         "et_vk.sdpa.default "),
     "choosing": (
@@ -53,7 +54,8 @@ OPERATORS = {
         "aten.sqrt.default aten.sub.Scalar aten.sub.Tensor aten.tan.default aten.tanh.default "
         "aten.trunc.default aten.where.self dim_order_ops._to_dim_order_copy.default "
         "et_vk.binary_add_with_clamp.default et_vk.binary_div_with_clamp.default "
-        "et_vk.binary_mul_with_clamp.default et_vk.binary_sub_with_clamp.default "),
+        "et_vk.binary_mul_with_clamp.default et_vk.binary_sub_with_clamp.default "
+        "vkrt.silu_mul.default "),
     "elementwise_q8": (
         "et_vk.add_q8ta_q8ta_q8to.default et_vk.q8ta_add.default "
         "et_vk.q8ta_pixel_shuffle.default et_vk.q8ta_relu.default "),
@@ -144,7 +146,7 @@ OPERATORS = {
         "aten.unfold_copy.default aten.unsqueeze_copy.default aten.view.default "
         "aten.view_copy.default dim_order_ops._clone_dim_order.default et_vk.prepack.default "),
     "softmax": (
-        "aten._log_softmax.default aten._softmax.default "),
+        "aten._log_softmax.default aten._softmax.default vkrt.safe_softmax.default "),
     "upsampling": (
         "aten._upsample_bicubic2d_aa.default aten._upsample_bilinear2d_aa.default "
         "aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact2d.default "

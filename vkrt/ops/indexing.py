@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast

@@ -7,9 +7,10 @@ layers of one input (queries, keys and values) share the rounded one.
 
 from __future__ import annotations
 
+from vkrt.graph.graph import Node
+from vkrt.ops.attributes import CHOICE, NORM
 from vkrt.ops.choosing import choice_limits
 from vkrt.ops.dtypes import FLOATS_ALIKE
-from vkrt.ops.fusions import Rounding
 from vkrt.ops.linear_q4 import always, linear, linear_sizes, multiply_adds, need_bias
 from vkrt.ops.linear_q4_row import Layer
 from vkrt.ops.matmul import multiply
@@ -21,11 +22,11 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     """The input rounded to what 8 bits hold of it; made once, whoever reads it."""
-    rounding = cx.fusions.roundings.get(cx.node)
-    if rounding is not None:
-        _, _, _, *limits, _ = known(rounding.choice.op).schema.read(rounding.choice.args)
+    choice = cx.attribute(CHOICE)
+    if choice is not None:
+        _, _, _, *limits, _ = known(choice.op).schema.read(choice.args)
         return cx.derived((x, *limits), lambda: _rounded_row(
-            cx, x, choice_limits(x, *limits), rounding))
+            cx, x, choice_limits(x, *limits), cx.attribute(NORM)))
     source = cx.read(x, row_major(x.rank))
     scales, zero_points = (cx.read(t, row_major(t.rank)) for t in (scale, zero_point))
 
@@ -38,9 +39,9 @@ def _rounded(cx, x: Tensor, scale: Tensor, zero_point: Tensor) -> Operand:
     return cx.derived((x, scales, zero_points), make)
 
 
-def _rounded_row(cx, x: Tensor, limits: list[float], rounding: Rounding) -> Operand:
+def _rounded_row(cx, x: Tensor, limits: list[float], norm: Node | None) -> Operand:
     """A single row, with its norm, its scale and its zero point by the way."""
-    norm, factor, epsilon = rounding.norm, None, 0.0
+    factor, epsilon = None, 0.0
     if norm is not None:
         x, factor, epsilon = known(norm.op).schema.read(norm.args)
     source = cx.read(x, row_major(x.rank))

@@ -8,9 +8,11 @@ one of these is larger than the device's views, each layer is a dispatch of its 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
+from vkrt.ops.attributes import CHOICE, NORM
 from vkrt.ops.registry import known
 from vkrt.ops.schema import Sizes
 from vkrt.ops.teams import team_for
@@ -22,6 +24,9 @@ TEXEL = 32
 TILE = 3
 # Layers of the kernel of several
 MOST = 3
+# Registers that an invocation takes which holds a texel's part of the row; with fewer it goes word
+# by word, one layer at a time (Mali-G610 has 64, and its compiler spills 39 on top).
+WHOLE_TEXEL = 103
 
 
 def is_whole(weight: Sizes, group: int) -> bool:
@@ -127,14 +132,25 @@ def _filled(operands: list[Operand]) -> list[Operand]:
 
 
 def _as_texels(cx, layers: list[Layer]) -> list[Operand] | None:
-    """The weights, the scales and the biases of layers; None where some cannot be seen so."""
-    if not all(layer.is_whole for layer in layers):
+    """The weights, the scales and the biases of layers; None where some cannot be seen so, or where
+    a dispatch of several would spill registers."""
+    if not all(layer.is_whole for layer in layers) or _goes_by_words(cx):
         return None
     operands = ([words_of(bytes_of(cx, layer.weight)) for layer in layers]
                 + [cx.flat(layer.scales) for layer in layers]
                 + [cx.vector(layer.bias, layer.out.dtype) for layer in layers])
     most = cx.target.max_texels
     return operands if all(operand.texels <= most for operand in operands) else None
+
+
+def _goes_by_words(cx) -> bool:
+    return cx.target.tuning.registers < WHOLE_TEXEL
+
+
+def norm_of(cx) -> Node | None:
+    """The norm that the kernel of the current layer does of its row. Where the row is quantized
+    before, it is done then."""
+    return cx.attribute(NORM) if cx.attribute(CHOICE) is None else None
 
 
 def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], reads: list[Operand],
@@ -148,7 +164,7 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
     """
     layer = layers[0]
     row, texels, width = reads[0], layer.texels, -(-layer.columns // 4)
-    norm = cx.fusions.norms.get(cx.node)
+    norm = norm_of(cx)
     _, factor, epsilon = known(norm.op).schema.read(norm.args) if norm else (None, None, 0.0)
     reads = [*reads, cx.check_view(cx.vector(factor, layer.out.dtype))]
     params = [layer.columns, row.grid[2], row.grid[0], results[0].grid[0], texels,
@@ -160,8 +176,12 @@ def _dispatch(cx, shader: str, layers: list[Layer], results: list[Operand], read
         cx.share(f"{shader}_team", [*params, *team.params], results, reads, team.groups(width),
                  features=team.features, loops=team.loops(texels))
         return
-    # The walks ahead are over as many lines, 4 texels a step.
-    walks = len(layers) * TILE
-    found = cx.compiled(shader, reads, short_name(results[0].dtype), ("shuffle",))
-    cx.dispatch(shader, params, results, reads, -(-width // TILE), loops=texels * (1 + walks),
-                work=TEXEL * TILE // (1 + TILE), feature="" if found is None else found[1])
+    by_words = len(layers) == 1 and _goes_by_words(cx)
+    tile = 1 if by_words else TILE
+    # The walks ahead are over as many lines, 4 texels a step; a texel has 4 words.
+    rounds = 1 + len(layers) * tile + 4 * by_words
+    features = () if by_words else ("shuffle",)
+    found = cx.compiled(shader, reads, short_name(results[0].dtype), features)
+    cx.dispatch(shader, [*params, by_words], results, reads, -(-width // tile),
+                loops=texels * rounds, work=TEXEL * tile // (1 + tile),
+                feature="" if found is None else found[1])

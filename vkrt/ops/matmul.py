@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from vkrt.ops import copying, tiles
+from vkrt.ops.attributes import FACTOR, PERMUTATION
 from vkrt.ops.broadcast import expanded, is_float
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
@@ -180,7 +181,8 @@ def _addmm_sizes(bias, x, y, *_factors):
 
 def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
     rows, batches = a.sizes[-2], a.sizes[0] if a.rank == 3 else 1
-    views = cx.fusions.turns.get(cx.node)
+    permutation = cx.attribute(PERMUTATION)
+    views = None if permutation is None else permutation.views
     sizes = (*a.sizes[:-1], b.sizes[-1])
     parts = apart(cx, a, b, None if views is None else rows_in(sizes, views))
     if parts is not None:
@@ -203,7 +205,8 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
     multiply_adds=_multiply_adds, kernels="aten::{}.out")
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or such pairs."""
-    _product(cx, node.outs[0], a, b, alpha=cx.fusions.factors.get(cx.node, 1.0))
+    factor = cx.attribute(FACTOR)
+    _product(cx, node.outs[0], a, b, alpha=1.0 if factor is None else factor)
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,

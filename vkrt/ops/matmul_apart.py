@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Dims, Factor, Strided, joined, turned
 from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major

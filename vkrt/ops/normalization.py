@@ -9,8 +9,8 @@ moments of parts of the sets (moments.comp), joined (moments_join.comp), and app
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.copying import Walk, variant

@@ -4,12 +4,12 @@
         kernels="aten::{}.out")
     def leaky_relu(cx, node, x, slope): ...
 
-The function gets the `Lowering` in progress (see context.py), the graph's node, and the node's
-arguments as the schema reads them (see schema.py): tensors are Tensors, lists tuples, what is left
-out None. It asks `cx` for operands and dispatches shaders. By then the node has been checked: its
-arguments are what the operator takes, and its results have the sizes and dtypes that the
-declaration says, so that no shader reads or writes outside of an operand because two numbers in a
-file contradict each other.
+The function gets the `Lowering` in progress (vkrt/lowering/context.py), the graph's node, and the
+node's arguments as the schema reads them (see schema.py): tensors are Tensors, lists tuples, what
+is left out None. It asks `cx` for operands and dispatches shaders. By then the node has been
+checked: its arguments are what the operator takes, and its results have the sizes and dtypes that
+the declaration says, so that no shader reads or writes outside of an operand because two numbers in
+a file contradict each other.
 
 What only portable kernels do outside of delegates is declared in `vkrt.ops.host`, in numpy.
 
@@ -20,17 +20,18 @@ tools/operators.py writes, says which declares what. Names that it does not know
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
-from vkrt.graph.graph import Node
+from vkrt.graph.graph import MADE, Node
 from vkrt.graph.kernels import Kernel, anything
 from vkrt.ops import families
+from vkrt.ops.attributes import check_attributes, input_sizes, result_sizes
 from vkrt.ops.dtypes import Allowed, DtypeRule
 from vkrt.ops.schema import Schema, Sizes, sizes_in
 from vkrt.ops.sizes import together
@@ -97,11 +98,11 @@ class Operator:
         indices: gets a node's arguments, gives those that hold indices; None for operators
             without such.
         takes_requantization: whether the kernel makes its quantized result real, limits it and
-            quantizes it again, where the program does (`vkrt.ops.fusing.Requantization`).
+            quantizes it again, where the program does (`vkrt.ops.attributes.Requantization`).
         takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
             sizes to it. None for operators that never do.
         of_row: how many of the first arguments say which rows a product is of; one kernel does
-            several of one row (`vkrt.ops.fusing_rows`). 0 for operators whose kernel does not.
+            several of one row (`vkrt.passes.fuse_rows`). 0 for operators whose kernel does not.
         takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
             row. None for operators that never do.
         broadcasts: names of the parameters whose tensors are repeated to the sizes of the first
@@ -142,6 +143,12 @@ class Operator:
         """
         return self._sizes_for(self.schema.read(args), sizes_of)
 
+    def read(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """A node's arguments as the schema reads them; see `infer`, which raises the same."""
+        read = self.schema.read(args)
+        self._sizes_for(read, attrgetter("sizes"))
+        return read
+
     def _sizes_for(self, read: Sequence[Any], sizes_of: Callable[[Tensor], Sizes]
                    ) -> tuple[Sizes, ...]:
         found = self.sizes(*(sizes_in(value, sizes_of) for value in read))
@@ -170,7 +177,7 @@ class Operator:
         """
         try:
             read = self.schema.read(node.args)
-            expected = self._sizes_for(read, attrgetter("sizes"))
+            expected = result_sizes(self, node, self._sizes_for(read, input_sizes(node)))
             dtypes = self.result_dtypes(node.args, len(node.outs))
         except (FormatError, UnsupportedError) as error:
             raise type(error)(f"{node}: {error}") from None
@@ -184,6 +191,8 @@ class Operator:
             if dtype is not None and out.dtype not in dtype:
                 raise FormatError(f"{node}: result {index}: expected dtype "
                                   f"{' or '.join(sorted(dtype))}, the file says {out.dtype}")
+        if node.attributes:
+            check_attributes(self, node, read)
         return read
 
 
@@ -298,8 +307,9 @@ def operators() -> tuple[Operator, ...]:
 
 
 def supported() -> tuple[str, ...]:
-    """Names of the operators that the device does, sorted."""
-    return tuple(operator.name for operator in operators() if not operator.is_host)
+    """Names of the operators of programs that the device does, sorted."""
+    return tuple(operator.name for operator in operators()
+                 if not operator.is_host and not operator.name.startswith(MADE))
 
 
 class _Kernels(Mapping[str, Kernel]):

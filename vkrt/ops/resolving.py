@@ -12,9 +12,9 @@ thing done with a graph that comes from a file is to work out sizes that do (`se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.numbers import Number

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 
-from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.fusing_rotary import KINDS
 from vkrt.ops.positions import need_position, position, write_rows
-from vkrt.ops.registry import LateRule, known, op
+from vkrt.ops.registry import LateRule, op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major
@@ -66,32 +64,47 @@ def _params(cx, x: Tensor, result: Operand, how: str, tables: tuple[Operand, Ope
                    x.sizes[2 if heads_first else 1], turned, rows, texels, *numbers]
 
 
-def turn_into(cx, node: Node, caches: tuple[Operand, Operand], values: Tensor, start: int) -> None:
-    """Lowers a node whose keys, and values with them, are new rows of caches (`fusing_rotary`).
+def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tensor], how: str,
+              first_row: int, caches: tuple[Operand, Operand], values: Tensor, start: int) -> None:
+    """Turns queries and keys, and makes the keys, and values with them, new rows of caches.
 
     Args:
-        node: one of queries and keys [1, S, heads, D].
+        out: the turned queries.
+        q, k: [1, S, heads, D].
+        angles: tables of cosines and of sines, of two dimensions.
+        how: "PAIRS" or "HALVES".
+        first_row: of the tables, for the first position.
         caches: [1, rows, heads, D], of the keys and of the values.
         start: the row of the caches where the first goes.
     """
-    (q, k, cosines, sines, *rest), how = known(node.op).schema.read(node.args), KINDS[node.op]
+    cosines, sines = angles
     tables = cx.flat(cosines), cx.flat(sines)
+    turned = q.sizes[3] if how == "PAIRS" else cosines.sizes[-1]
     sources = [cx.read(x, row_major(x.rank)) for x in (q, k, values)]
     storages = {operand.storage.id for operand in (*caches, *sources)}
     texels = (operand.texels for operand in (*tables, *sources[1:]))
     if len(storages) < len(caches) + len(sources) or max(texels) > cx.target.max_texels:
-        known(node.op).function(cx, node, q, k, cosines, sines, *rest)
-        write_rows(cx, caches, (node.outs[1], values), start)
+        keys = Tensor(k.sizes, k.dtype)
+        _turn(cx, (out, keys), (q, k), how, tables, turned, first_row)
+        write_rows(cx, caches, (keys, values), start)
         return
-    turned = q.sizes[3] if how == "PAIRS" else cosines.sizes[-1]
-    result = _result(cx, node.outs[0], sources[0], how, True)
-    first_row = rest[0] if rest else 0
+    result = _result(cx, out, sources[0], how, True)
     where, params = _params(cx, q, result, how, tables, turned, first_row, False)
     place, numbers = position(cx, start)
     params += [*sources[1].grid[:2], k.sizes[2], k.sizes[2] * sources[1].grid[2],
                caches[0].sizes[1], *numbers]
     cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
                 result.texels + sources[1].texels, loops=4)
+
+
+def turned_sizes(q, k, cosines, sines, how, first_row):
+    """Sizes of queries and keys that are turned in one of the ways of `turn_into`."""
+    if how not in ("PAIRS", "HALVES"):
+        fail("how", f"expected PAIRS or HALVES, got {how!r}")
+    need_rank(cosines, 2, "freqs_cos")
+    if how == "PAIRS":
+        return _pairs_sizes(q, k, cosines, sines)
+    return _halves_sizes(q, k, cosines, sines, first_row)
 
 
 def _need_heads(q, k):
@@ -120,7 +133,7 @@ def _pairs_sizes(q, k, cosines, sines):
 def _pairs(cx, node, q, k, cosines, sines):
     """Neighbouring elements; tables [S, D / 2]."""
     tables = cx.flat(cosines), cx.flat(sines)
-    _turn(cx, node.outs, (q, k), KINDS[node.op], tables, q.sizes[3])
+    _turn(cx, node.outs, (q, k), "PAIRS", tables, q.sizes[3])
 
 
 def _halves_sizes(q, k, cosines, sines, start):
@@ -163,7 +176,7 @@ def _halves(cx, node, q, k, cosines, sines, start):
     """The two halves of the first R elements; tables [rows, R] from row `start_pos` on."""
     rows, turned = cosines.sizes[-2:]
     tables = cx.flat(cosines, (rows, turned)), cx.flat(sines, (rows, turned))
-    _turn(cx, node.outs, (q, k), KINDS[node.op], tables, turned, start,
+    _turn(cx, node.outs, (q, k), "HALVES", tables, turned, start,
           heads_first=cosines.rank == 3)
 
 

@@ -19,10 +19,10 @@ UnsupportedError (`unsupported`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.pte.coerce import as_bool, as_float, as_int, as_str
 from vkrt.work.tensor import Tensor

@@ -31,9 +31,15 @@ def _sizes(x, dim, _half_to_float):
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
     sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out")
 def _softmax(cx, node, x, dim, _half_to_float):
-    kind = (LOGARITHM if node.op == "aten._log_softmax.default"
-            else GUARDED if cx.node in cx.fusions.guarded else PLAIN)
-    softmax(cx, node.outs[0], x, dim, kind)
+    softmax(cx, node.outs[0], x, dim,
+            LOGARITHM if node.op == "aten._log_softmax.default" else PLAIN)
+
+
+@op("vkrt.safe_softmax.default", "self:T dim:i half_to_float:b?", sizes=_sizes,
+    dtypes=FLOAT_OF_ELEMENTS)
+def _safe_softmax(cx, node, x, dim, _half_to_float):
+    """Zeros for a row of nothing but -inf (`vkrt.passes.fuse_softmax`)."""
+    softmax(cx, node.outs[0], x, dim, GUARDED)
 
 
 def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:

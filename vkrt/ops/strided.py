@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Node
 from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.work.tensor import Operand

@@ -5,7 +5,8 @@ See shaders/common/team.glsl. On CPU drivers each invocation does a row of its o
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.work.target import GROUP, SMALL_GROUP, Target
 
 # Rows of fewer texels are done by an invocation each; a member of a team has so many at least.

@@ -7,7 +7,7 @@ GPUs share what they read in a workgroup, where there is enough for its larger t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from vkrt.work.target import GROUP, Target
 from vkrt.work.tensor import Operand, round_up
@@ -41,6 +41,16 @@ def hands_round(target: Target) -> bool:
     """Whether lanes that load for each other are faster on a target: where wide tiles are."""
     return ("shuffle" in target.features
             and any(tile in WIDE_TILES for tile, _ in target.tuning.tiles))
+
+
+def too_large(tuning: Tuning, registers: Mapping[Tile, int]) -> set[Tile]:
+    """The tiles of a family that spill on a device, but for the smallest, which it takes anyway.
+
+    Args:
+        registers: that an invocation takes with each tile.
+    """
+    least = min(registers, key=lambda tile: registers[tile])
+    return {tile for tile, count in registers.items() if count > tuning.registers and tile != least}
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,

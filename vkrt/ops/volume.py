@@ -8,8 +8,8 @@ volume.glsl).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.ops import tiles
 from vkrt.ops.convolving import Convolution
 from vkrt.ops.ending import Ending

@@ -8,7 +8,8 @@ strips of rows of tiles, as many at a time as the scratch budget allows.
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.ops import matmul, tiles
 from vkrt.ops.ending import Ending, plain
 from vkrt.work.target import Target
@@ -18,14 +19,10 @@ from vkrt.work.tuning import Tile, Tuning
 TILE, SIDE, POINTS = 4, 6, 36
 TEXEL_BYTES = 16
 
-# Times in the unit of `Tuning.tiles` (7.6 ns of one core), measured with lavapipe 22.3: of an
-# invocation that brings 4 channels of a tile, or 4 weights, to or from the points, and of a
-# dispatch.
-POINTS_TIME, WEIGHT_TIME, DISPATCH_TIME = 12.0, 20.0, 1300.0
-
-# Registers that an invocation takes which brings a whole tile to or from the points; with fewer it
-# brings a row of it.
-WHOLE_TILE = 160
+# With fewer registers an invocation brings a row of a tile, or of a weight, to or from the points,
+# and not all of it. A whole tile takes some 160; with 128 it spills, and is faster all the same (by
+# a model of Tiger Lake realesr-animevideov3 takes 1.68 ms, by rows 2.28), with 64 it is not.
+WHOLE_TILE = 128
 
 # Used where it takes less than this part of the direct sum's time.
 GAIN = 0.8
@@ -95,11 +92,11 @@ class Layer:
 
     def time(self, tuning: Tuning, strip: int) -> float:
         """What it takes by strips of so many rows of tiles."""
-        count = strip * self.tiles_x
+        count, times = strip * self.tiles_x, tuning.winograd_times
         each = (self.input_texels * _time(tuning, tiles.PRODUCTS, count, self.channels,
                                            count=POINTS)
-                + POINTS_TIME * count * (self.input_texels + self.texels) + 3 * DISPATCH_TIME)
-        return (WEIGHT_TIME * self.channels * self.input_texels + DISPATCH_TIME
+                + times.points * count * (self.input_texels + self.texels) + 3 * times.dispatch)
+        return (times.weight * self.channels * self.input_texels + times.dispatch
                 + each * -(-self.rows // strip))
 
 
@@ -145,10 +142,10 @@ def convolve(cx, layer: Layer, strip: int, result: Operand, source: Operand, wei
     """
     inputs = layer.input_texels
     matrix = cx.temporary((POINTS, layer.channels, layer.inputs), result.dtype, row_major(3))
-    cx.dispatch("winograd_weight", [layer.channels, inputs], [matrix], [weight],
-                layer.channels * inputs)
-    count = strip * layer.tiles_x
     by_rows = int(cx.target.tuning.registers < WHOLE_TILE)
+    cx.dispatch("winograd_weight", [layer.channels, inputs, by_rows], [matrix], [weight],
+                layer.channels * inputs * (SIDE if by_rows else 1))
+    count = strip * layer.tiles_x
     for start in range(0, layer.rows, strip):
         # All strips are equally long, so that they share pipelines: the last two may overlap.
         first = min(start, layer.rows - strip)

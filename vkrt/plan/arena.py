@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from vkrt.dataclass import dataclass
 from vkrt.work.tensor import round_up
 
 # Bounds of the work, in visits of a neighbour (about 0.2 us each).

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.device.policy import Speed
 from vkrt.executable.memory import SLOTS
 from vkrt.plan.blocks import Requirements

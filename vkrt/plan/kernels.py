@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from vkrt.dataclass import dataclass, field
 from vkrt.executable.records import Kernel
 from vkrt.shader import Shader, catalog
 from vkrt.work.records import LOCAL_SIZE, Dispatch, WorkList

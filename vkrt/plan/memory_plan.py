@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
-from vkrt.dataclass import dataclass
 from vkrt.executable.memory import Block, MemoryFigures, Place
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import StreamPlan

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from vkrt.dataclass import dataclass, field, fields
-from vkrt.device.policy import FUSIONS, SPECIALIZE, STORAGES, WINOGRAD
+from vkrt.device.policy import SPECIALIZE, STORAGES, WINOGRAD
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
+from vkrt.plan.target import skipped_passes
 from vkrt.vk.cache_folder import check_option
 
 # A memory budget of as few bytes as possible
@@ -79,8 +80,10 @@ class LoadOptions:
         "where the file is small beside the machine's memory)", parse=bool)
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
-    fusions: str = _option("on", "whether kernels do what follows them too, such as activations",
-                           choices=FUSIONS)
+    fusions: str = _option(
+        "on", "whether kernels do what follows them too, such as activations: \"on\", \"off\", or "
+        "names of passes to leave out, each with \"no-\" in front and commas between",
+        metavar="FUSIONS")
     specialize: str = _option(
         "few", "which sizes are compiled into the kernels: the few that the driver's profile "
         "names, all of them or none", choices=SPECIALIZE)
@@ -103,6 +106,7 @@ class LoadOptions:
         _ = self.budget
         if self.stream_lookahead is not None and self.stream_lookahead < 0:
             raise InputError(f"stream_lookahead={self.stream_lookahead}: expected 0 or more")
+        skipped_passes(self.fusions)
         check_option(self.pipeline_cache)
         if not isinstance(self.plan_cache, (str, os.PathLike)) or not os.fspath(self.plan_cache):
             raise InputError(f"plan_cache={self.plan_cache!r}: expected 'auto', 'off' or a folder")

@@ -14,8 +14,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.work.records import WorkList
 from vkrt.work.weights import Weight

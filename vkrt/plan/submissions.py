@@ -4,8 +4,8 @@ more than a device's watchdog lets pass."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.device.policy import Speed
 from vkrt.plan.stream.cost import cost_of
 from vkrt.work.records import HostCall, WorkList

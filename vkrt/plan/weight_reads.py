@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vkrt.dataclass import replace
+from dataclasses import replace
+
 from vkrt.errors import UnsupportedError
 from vkrt.executable.weights import StridedCopy, WeightRead
 from vkrt.work.records import Prepack, WorkList

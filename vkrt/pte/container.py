@@ -5,9 +5,9 @@ identifier, followed by segments. The header gives the size of the flatbuffer an
 start. Files without segments may lack it. Only the flatbuffer's pages are read here.
 """
 
+from dataclasses import dataclass
 from struct import unpack_from
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 from vkrt.pte.flatbuffer import Buffer, Table
 from vkrt.pte.plan import ExecutionPlan, read_plan

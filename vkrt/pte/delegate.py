@@ -5,9 +5,9 @@ Since 1.0 constants are stored in the program's named data, or in a `.ptd` file,
 of their bytes; older blobs hold them behind the flatbuffer.
 """
 
+from dataclasses import dataclass
 from struct import unpack_from
 
-from vkrt.dataclass import dataclass
 from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, VK_DATATYPE_UNSET, VK_DATATYPES, nbytes_of, numel_of
 from vkrt.pte.external import External
 from vkrt.pte.flatbuffer import Buffer, Table

@@ -5,9 +5,9 @@ segments. Its offsets count from byte 0 of the file, as in a program.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from struct import unpack_from
 
-from vkrt.dataclass import dataclass, field
 from vkrt.errors import FormatError
 from vkrt.pte.dtype import MAX_RANK, SCALAR_TYPES
 from vkrt.pte.flatbuffer import Buffer, Table

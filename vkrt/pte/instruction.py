@@ -1,6 +1,7 @@
 """What a method executes: a list of instructions over its values."""
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.pte.flatbuffer import Table
 
 

@@ -1,6 +1,7 @@
 """Execution plans: the methods of a program, their values, operators and delegates."""
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.errors import UnsupportedError
 from vkrt.pte.dtype import ITEMSIZE, MAX_RANK, SCALAR_TYPES, nbytes_of, numel_of
 from vkrt.pte.flatbuffer import Table

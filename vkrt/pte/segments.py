@@ -5,7 +5,8 @@ that count from the header's segment base; both name some of them. Several names
 segment: writers store equal bytes once.
 """
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.pte.flatbuffer import Table
 from vkrt.pte.span import Span
 

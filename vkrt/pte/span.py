@@ -1,9 +1,9 @@
 """A region of a file, and the one way in which this room complains about bytes."""
 
 
+from dataclasses import dataclass
 from typing import NoReturn
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import FormatError
 
 

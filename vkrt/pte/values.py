@@ -4,7 +4,7 @@ None, int, bool, float and str stand for themselves. Lists are small classes, so
 kind can be told from its type; each holds one tuple.
 """
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

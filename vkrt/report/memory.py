@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from vkrt.dataclass import asdict, dataclass, field
 from vkrt.report.columns import columns
 from vkrt.report.process import ProcessGrowth, ProcessParts, resident
 from vkrt.report.stopwatch import Stopwatch

@@ -8,8 +8,7 @@ of mapped weights are: these are known to the byte, and are taken out of the ste
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from vkrt.dataclass import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field
 
 FIGURES = ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-
-from vkrt.dataclass import dataclass, field
+from dataclasses import dataclass, field
 
 # Gets the name of a part, and the bytes of it that are done, and all of them
 OnProgress = Callable[[str, int, int], object]

@@ -92,9 +92,9 @@ cdef class ComputeGraph:
         sweep()
         self.kernels = self.pipelines.get_all(self.plan.kernels)
         self.rows = Rows(execution=self.plan)
-        check_status(core.open_execution(&self.core, &self.device.core, &self.rows.records,
-                                         self.rows.execution, self.kernels.take(),
-                                         policy_of(self.device.info).odd_sizes, &error), &error)
+        check_status(core.open_execution(&self.device.core, &self.rows.records, self.rows.execution,
+                                         self.kernels.take(), policy_of(self.device.info).odd_sizes,
+                                         &self.core, &error), &error)
 
     def bind(self, weights, StateMemory state not None, blocks,
              ExternalBinding binding=None):
@@ -362,8 +362,8 @@ cdef class ComputeGraph:
         cdef list runs = []
         cdef Error error
         try:
-            check_status(open_profile(&timing.core, &self.core, &timing.rows.records,
-                                      timing.rows.execution, on_device, &error), &error)
+            check_status(open_profile(&self.core, &timing.rows.records, timing.rows.execution,
+                                      on_device, &timing.core, &error), &error)
             self.calls = calls_of(plan, &timing.core.handles)
             for _ in range(repeat):
                 write_inputs()

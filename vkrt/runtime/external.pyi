@@ -3,6 +3,10 @@ from collections.abc import Iterable
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.executable.records import ExecutionPlan
 
+MAX_BYTES: int
+LEAST: int
+STEP_BYTES: int
+
 class ExternalBinding:
     def __init__(self, plan: ExecutionPlan, alignment: int,
                  inputs: Iterable[tuple[int, DeviceBuffer]],

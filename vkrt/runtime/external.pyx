@@ -4,12 +4,19 @@
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
+from vkrt.core cimport buffer_executions
 from vkrt.core.error cimport Error
 from vkrt.core.external cimport ExternalBuffer, ExternalCopy, ExternalPlace
 from vkrt.core.external_plan cimport copied_bytes, free_external_plan, plan_external
 from vkrt.core.vulkan cimport VkBuffer
 from vkrt.executable.rows cimport Rows
 from vkrt.vk.check cimport check_status
+
+# What is kept of executions over a host's buffers: so many bytes of the host's memory for handles
+# and commands, and so many whatever their bytes; and the bytes of one step
+MAX_BYTES = buffer_executions.MAX_BYTES
+LEAST = buffer_executions.LEAST
+STEP_BYTES = buffer_executions.STEP_BYTES
 
 
 cdef class ExternalBinding:
@@ -34,8 +41,8 @@ cdef class ExternalBinding:
         cdef Error error
         try:
             made = _buffers_of(outputs, len(plan.outputs))
-            check_status(plan_external(&self.core, &rows.records, rows.execution, alignment, given,
-                                       made, &error), &error)
+            check_status(plan_external(&rows.records, rows.execution, alignment, given, made,
+                                       &self.core, &error), &error)
         finally:
             free(given)
             free(made)

@@ -7,9 +7,9 @@ the blocks become the device's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import replace
 from vkrt.device.policy import policy_of
 from vkrt.executable.executable import Executable
 from vkrt.executable.fit import fit

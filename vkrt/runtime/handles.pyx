@@ -50,8 +50,9 @@ cdef class Handles:
     def __cinit__(self, Device device not None, Rows rows not None):
         cdef Error error
         self.device, self.rows, self.owners = device, rows, []
-        check_status(core.open_handles(&self.core, &device.core, &rows.records, &rows.storages,
-                                       policy_of(device.info).odd_sizes, &error), &error)
+        check_status(core.open_handles(&device.core, &rows.records, &rows.storages,
+                                       policy_of(device.info).odd_sizes, &self.core,
+                                       &error), &error)
 
     cdef int share_one(self, int storage, Handles other, int there) except -1:
         """Makes a storage the one of others that has the same bytes."""

@@ -7,38 +7,15 @@ one import hold, from page to page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from mmap import PAGESIZE
 from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
-from vkrt.runtime.map_trial import reads_files
-from vkrt.vk.imported import HostImport, import_alignment, is_importable
-from vkrt.work.tensor import round_up
+from vkrt.runtime.map_trial import import_span, max_window, reads_files, why_none, why_not
+from vkrt.vk.imported import HostImport
 from vkrt.work.weights import Weight
-
-# Drivers have been seen to refuse imports of 1 GiB and more.
-WINDOW_BYTES = 512 << 20
-
-
-def not_in_place(weight: Weight | WeightRead, source: Any, offset_alignment: int) -> str:
-    """Why a weight's place in its file keeps a device from reading it there, or "".
-
-    Args:
-        weight: one that lies in the file as the kernels read it.
-        offset_alignment: bytes that its offset must be a multiple of.
-    """
-    # Imports begin with pages; a part of a file need not.
-    if (source.address + weight.offset) % offset_alignment:
-        return (f"offset {weight.offset} in {source.name} is not a multiple of the "
-                f"{offset_alignment} bytes that the device asks for")
-    end = weight.offset + weight.nbytes
-    tail = memoryview(source)[end:end + weight.tail]
-    if len(tail) < weight.tail or any(tail):
-        return "the bytes behind it are not zero, and kernels read whole texels"
-    return ""
 
 
 class Mapper:
@@ -64,21 +41,16 @@ class Mapper:
         is_known = policy_of(device.info).maps_files  # was measured, whatever the driver says
         self._trusts = trusts or is_known
         # A device that is only planned for has no such feature.
-        self._alignment = (import_alignment(device) if "ext_memory_host" in device.features
-                           else 0)
-        self._imports_buffers = is_known or (self._alignment > 0
-                                             and is_importable(device, BUFFER_USAGE))
-        self._limit = min(WINDOW_BYTES, device.info.limits["maxMemoryAllocationSize"])
+        self._none = (why_none(device, is_known) if "ext_memory_host" in device.features
+                      else "the device has no VK_EXT_external_memory_host")
         self._refused: dict[int, str] = {}
         self.lacked_memory = False
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
 
     def cannot_map(self, weight: Weight | WeightRead) -> str:
         """Why a weight that lies in its file as the kernels read it cannot be mapped, or ""."""
-        if not self._alignment:
-            return "the device has no VK_EXT_external_memory_host"
-        if not self._imports_buffers:
-            return "the driver says that it imports no host memory for buffers"
+        if self._none:
+            return self._none
         source = self._sources[weight.source]
         if not source.is_file:
             return "the program is in memory, not in a file"
@@ -86,11 +58,9 @@ class Mapper:
             return self._refused[weight.source]
         if not weight.nbytes:
             return "it is empty"
-        start, end = self._span(weight)
-        if start < 0 or end > round_up(source.nbytes, PAGESIZE) or end - start > self._limit:
-            return f"{end - start} bytes around it cannot be imported"
         # Last, because the first time with a driver this is a trial.
-        return (not_in_place(weight, source, self._offset_alignment)
+        return (why_not(self._device, source, weight.offset, weight.nbytes, weight.tail,
+                        self._offset_alignment)
                 or self._distrusted(source))
 
     def _distrusted(self, source: Any) -> str:
@@ -100,13 +70,6 @@ class Mapper:
             return ""
         return ("a trial did not show that this driver reads the pages of files in place "
                 "(weights='map' insists)")
-
-    def _span(self, weight: Weight | WeightRead) -> tuple[int, int]:
-        """First and last byte of the file that an import of the weight has to hold."""
-        base = self._sources[weight.source].address
-        first = (base + weight.offset) // self._alignment * self._alignment - base
-        last = base + weight.offset + weight.nbytes + weight.tail
-        return first, round_up(last, self._alignment) - base
 
     def acquire(self, weights: Sequence[WeightRead]) -> None:
         """Imports what these weights lie in.
@@ -129,11 +92,13 @@ class Mapper:
     def _windows(self, weights: Sequence[WeightRead]) -> list[tuple[int, int, int]]:
         """(source, first byte, end) of the imports that hold these weights."""
         windows: list[tuple[int, int, int]] = []
+        limit = max_window(self._device) if weights else 0
         for weight in sorted(weights, key=lambda w: (w.source, w.offset)):
-            start, end = self._span(weight)
+            start, end = import_span(self._device, self._sources[weight.source], weight.offset,
+                                     weight.nbytes + weight.tail)
             if windows:
                 source, first, last = windows[-1]
-                if source == weight.source and max(last, end) - first <= self._limit:
+                if source == weight.source and max(last, end) - first <= limit:
                     windows[-1] = source, first, max(last, end)
                     continue
             windows.append((weight.source, start, end))

@@ -39,8 +39,8 @@ cdef class StateMemory:
         self.plan = plan
         self.rows = Rows(storages, states=plan)
         self.handles = Handles(device, self.rows)
-        check_status(core.open_states(&self.core, &allocator.core, &self.rows.records,
-                                      self.rows.states, &self.handles.core, NULL, &error), &error)
+        check_status(core.open_states(&allocator.core, &self.rows.records, self.rows.states,
+                                      &self.handles.core, NULL, &self.core, &error), &error)
 
     @property
     def torn(self):
@@ -76,7 +76,7 @@ cdef class StateMemory:
         if not self.plan.tensors:
             return
         self.torn = True
-        check_status(open_once(&once, &self.device.core, &error), &error)
+        check_status(open_once(&self.device.core, &once, &error), &error)
         try:
             for number, state in enumerate(self.plan.tensors):
                 value = b"" if number in zeros else self._read(reader, state)

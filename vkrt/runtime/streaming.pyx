@@ -30,9 +30,9 @@ cdef class Streamer:
                   Reader reader not None, Rows rows not None, Handles handles not None):
         cdef Error error
         self.reader, self.rows, self.handles = reader, rows, handles
-        check_status(open_uploader(&self.core.uploader, &allocator.core, &reader.reader,
-                                   rows.weights, &handles.core, &error), &error)
-        check_status(core.open_streamer(&self.core, rows.weights, &handles.core, &error), &error)
+        check_status(open_uploader(&allocator.core, &reader.reader, rows.weights, &handles.core,
+                                   &self.core.uploader, &error), &error)
+        check_status(core.open_streamer(rows.weights, &handles.core, &self.core, &error), &error)
 
     cdef int check(self, int status, const Error* error) except -1:
         if status in (VKRT_ERROR_SYSTEM, VKRT_ERROR_CANCELLED) and PyErr_Occurred() == NULL:
@@ -44,6 +44,6 @@ cdef class Streamer:
         with nogil:
             core.close_streamer(&self.core)
 
-    def __dealloc__(self):
-        with nogil:
-            core.close_streamer(&self.core)
+    def __del__(self):
+        # Not __dealloc__: the garbage collector may have taken the pool and the file away by then.
+        self.close()

@@ -9,8 +9,8 @@ and a memory budget is planned for each method by itself: with either of them no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from vkrt.dataclass import dataclass, field
 from vkrt.executable.weights import WeightPlan
 from vkrt.runtime.weights import Weights
 

@@ -17,7 +17,7 @@ from cpython.exc cimport PyErr_Occurred, PyErr_SetObject
 from libc.stdint cimport UINT64_MAX, uint64_t
 from libc.string cimport memset
 
-from vkrt.dataclass import replace
+from dataclasses import replace
 from vkrt.executable.weights import PrepackPlan
 
 from vkrt.core cimport weights as core
@@ -77,8 +77,8 @@ cdef class Weights:
         for weight in plan.mapped:
             buffer, offset = self.mapper.place(weight)
             place_handle(&self.handles.core, weight.storage, &buffer.core, offset)
-        check_status(core.open_weights(&self.core, &self.allocator.core, &self.rows.records,
-                                       self.rows.weights, NULL, &self.handles.core, NULL, &error),
+        check_status(core.open_weights(&self.allocator.core, &self.rows.records, self.rows.weights,
+                                       NULL, &self.handles.core, NULL, &self.core, &error),
                      &error)
 
     def prepare(self):

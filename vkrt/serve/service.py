@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import CancelledError, InputError, UnsupportedError, VkrtError
 from vkrt.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns

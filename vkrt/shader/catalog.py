@@ -5,9 +5,9 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vkrt.dataclass import dataclass
 from vkrt.errors import UnsupportedError
 
 if TYPE_CHECKING:

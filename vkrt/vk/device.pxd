@@ -3,6 +3,7 @@
 
 cimport cython
 
+from vkrt.core.cache_file cimport CacheOwner
 from vkrt.core.device cimport Device as CoreDevice
 from vkrt.core.pipeline_file cimport PipelineFile
 
@@ -25,6 +26,8 @@ cdef class Device:
     # Where pipelines are saved: "auto", "off" or a path
     cdef readonly object pipeline_cache_option
     cdef PipelineFile pipelines
+    # What compiled pipelines fit
+    cdef CacheOwner owner
     # What programs on the device share, for `vkrt.runtime.pipelines`
     cdef object shared
     # Of the host whose queue it is: a context manager, or functions and what they are given

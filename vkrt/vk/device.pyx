@@ -20,14 +20,14 @@ from vkrt.core.error cimport VKRT_ERROR_CANCELLED, VKRT_OK, Error, fail
 from vkrt.core.given_up cimport wait_for_given_up
 from vkrt.core.instance cimport Instance, acquire_instance, adopt_instance, release_instance
 from vkrt.core.physical cimport Physical, check_family, free_physical, read_physical, timestamp_bits
-from vkrt.core.pipeline_file cimport close_pipeline_file
+from vkrt.core.pipeline_file cimport close_pipeline_file, owner_of
 from vkrt.core.process cimport forked_from_user
 from vkrt.core.vulkan cimport *
 from vkrt.vk.check cimport check_status
 from vkrt.vk.memory_types cimport fill_properties
 from vkrt.vk.physical cimport describe, feature_set, list_devices
 
-from vkrt.dataclass import replace
+from dataclasses import replace
 from vkrt.errors import ForkedError, InputError, LoaderError
 from vkrt.vk import pretence
 from vkrt.vk.cache_folder import check_option
@@ -176,7 +176,8 @@ cdef class Device:
             check_fork(info)
             check_status(read_physical(instance, <VkPhysicalDevice>address, &physical, &error),
                          &error)
-            check_status(open_device(&device.core, instance, &physical, &error), &error)
+            check_status(open_device(instance, &physical, &device.core, &error), &error)
+            device.owner = owner_of(&physical)
             device.started(info)
         finally:
             free_physical(&physical)
@@ -248,6 +249,7 @@ cdef class Device:
             check_status(adopt_device(&self.core, own, &physical, <VkDevice>handle,
                                       <VkQueue>queue_handle, queue_family,
                                       feature_set(self.features), &error), &error)
+            self.owner = owner_of(&physical)
             self.set_host_lock(lock)
             self.started(info)
         finally:

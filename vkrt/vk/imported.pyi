@@ -6,7 +6,6 @@ from vkrt.vk.resource import Buffer
 
 def import_alignment(device: Device) -> int: ...
 
-def is_importable(device: Device, usage: int) -> bool: ...
 
 class HostImport:
     def __init__(self, device: Device, address: int, size: int, usage: int,

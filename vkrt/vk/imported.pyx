@@ -7,7 +7,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core cimport imported as core
 from vkrt.core.error cimport Error
-from vkrt.core.resource cimport destroy_buffer
+from vkrt.core.resource cimport close_buffer
 from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
 from vkrt.vk.resource cimport Buffer
@@ -16,16 +16,6 @@ from vkrt.vk.resource cimport Buffer
 def import_alignment(Device device not None):
     """Bytes that the address and the size of imported memory are multiples of; 0: no import."""
     return device.core.import_alignment
-
-
-def is_importable(Device device not None, uint32_t usage):
-    """Whether the driver says that host memory can be imported for buffers.
-
-    Args:
-        device: an open device.
-        usage: VkBufferUsageFlags of the buffers.
-    """
-    return bool(core.is_importable(&device.core, usage))
 
 
 @cython.no_gc_clear
@@ -51,7 +41,7 @@ cdef class HostImport:
         cdef Error error
         self.owner = owner
         self.device = device
-        check_status(core.import_host(&self.core, &device.core, <void*>address, size, usage,
+        check_status(core.import_host(&device.core, <void*>address, size, usage, &self.core,
                                       &error), &error)
         self.buffer = Buffer(device, size, usage, lent=<size_t>self.core.buffer.handle)
 
@@ -75,7 +65,7 @@ cdef class HostImport:
 
 cdef void end(HostImport imported) noexcept:
     if imported.buffer is not None:
-        destroy_buffer(&imported.buffer.core)
+        close_buffer(&imported.buffer.core)
     if core.end_import(&imported.core):
         Py_INCREF(imported.owner)
     imported.owner = None

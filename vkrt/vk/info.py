@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from typing import Any
-
-from vkrt.dataclass import dataclass, field
 
 
 def usable_cores() -> int:

@@ -57,7 +57,7 @@ cdef class Allocator:
     def __cinit__(self, Device device not None):
         cdef Error error
         self.device = device
-        check_status(open_allocator(&self.core, &device.core, &error), &error)
+        check_status(open_allocator(&device.core, &self.core, &error), &error)
 
     cpdef Block allocate(self, uint64_t size, uint64_t alignment, uint32_t type_bits,
                          Purpose kind):

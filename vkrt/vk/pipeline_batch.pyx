@@ -112,6 +112,7 @@ cdef class PipelineBatch:
             close_pipeline_batch(&self.core)
         self.parts = []
 
-    def __dealloc__(self):
-        with nogil:
-            close_pipeline_batch(&self.core)
+    def __del__(self):
+        # Not __dealloc__: the garbage collector may have taken the layouts and modules, which the
+        # threads are given, by then.
+        self.close()

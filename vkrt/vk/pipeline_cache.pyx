@@ -5,7 +5,6 @@ import os
 
 from libc.string cimport memcpy
 
-from vkrt.core.cache_file cimport UUID_BYTES, CacheOwner
 from vkrt.core.error cimport Error
 from vkrt.core.pipeline_file cimport (
     PipelineFile, close_pipeline_file, open_pipeline_file, save_pipelines,
@@ -21,20 +20,16 @@ cdef bytes VERSION = __version__.encode()
 cdef int open_cache(Device device) except -1:
     """Makes the device's cache, filled from its file, unless it is there; the device is open."""
     cdef bytes option = os.fsencode(device.pipeline_cache_option)
-    cdef bytes uuid = bytes.fromhex(device.info.cache_uuid)
     cdef const char* text = option
     cdef const char* version = VERSION
-    cdef CacheOwner owner
     cdef PipelineFile opened
     cdef Error error
     cdef int status
-    if device.core.pipeline_cache != NULL or len(uuid) != UUID_BYTES:
+    if device.core.pipeline_cache != NULL:
         return 0
-    owner.vendor, owner.device = device.info.vendor_id, device.info.device_id
-    owner.driver_version = device.info.driver_version
-    memcpy(owner.uuid, <const char*>uuid, UUID_BYTES)
     with nogil:
-        status = open_pipeline_file(&opened, &device.core, &owner, text, version, &error)
+        status = open_pipeline_file(&device.core, &device.owner, text, version, &opened,
+                                    &error)
     check_status(status, &error)
     if device.pipelines.path == NULL:
         device.pipelines = opened

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from vkrt.dataclass import dataclass, field, replace
 from vkrt.vk.info import DeviceInfo
 
 

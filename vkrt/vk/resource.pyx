@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.error cimport Error
-from vkrt.core.resource cimport COMPUTE_ONLY, destroy_buffer, lend_buffer, make_buffer
+from vkrt.core.resource cimport COMPUTE_ONLY, close_buffer, lend_buffer, make_buffer
 from vkrt.core.vulkan cimport VkBuffer
 from vkrt.vk.check cimport check_status
 
@@ -29,7 +29,7 @@ cdef class Buffer:
             check_status(lend_buffer(&self.core, &device.core, <VkBuffer>lent, size, &error),
                          &error)
         else:
-            check_status(make_buffer(&self.core, &device.core, size, usage, COMPUTE_ONLY, &error),
+            check_status(make_buffer(&device.core, size, usage, COMPUTE_ONLY, &self.core, &error),
                          &error)
 
     @property
@@ -38,7 +38,7 @@ cdef class Buffer:
 
     def close(self):
         """Destroys it."""
-        destroy_buffer(&self.core)
+        close_buffer(&self.core)
 
     def __dealloc__(self):
-        destroy_buffer(&self.core)
+        close_buffer(&self.core)

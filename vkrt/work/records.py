@@ -11,10 +11,10 @@ A record of which an operand does not lie within its storage cannot be made, who
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vkrt.dataclass import dataclass, field
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage
 from vkrt.work.weights import Weight, catalog_of
@@ -205,9 +205,9 @@ class WorkList:
         notes: decisions worth telling the user (fallbacks), in plain words.
         together: ids of storages of weights that are needed at the same time, because a kernel
             reads them at other sizes.
-        memo: what lowering remembers (`vkrt.ops.reuse.Memo`) for work lists of other sizes that
-            are made from this one. It is not part of the work: it is neither compared nor written
-            to files.
+        memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for work lists of other sizes
+            that are made from this one. It is not part of the work: it is neither compared nor
+            written to files.
     """
 
     storages: tuple[Storage, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
+
 from vkrt.work.tuning import Tuning
 
 # Element numbers are signed 32-bit integers in kernels.
@@ -31,7 +32,8 @@ class Target:
         loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
             unused while they run) or "any".
-        fuses: whether nodes that one kernel can do become one (`vkrt.ops.fusing`).
+        fuses: whether nodes that one kernel can do become one (`vkrt.passes`).
+        skipped: names of passes that are left out then.
         tuning: what kernels are chosen by.
         features: what kernels may use beyond what every device has: the variants of the catalog
             that have one of these behind their names (`//! features:` in shaders).
@@ -49,6 +51,7 @@ class Target:
     loop_limit: int | None = None
     scratch: str = "none"
     fuses: bool = True
+    skipped: frozenset[str] = frozenset()
     tuning: Tuning = Tuning()
     features: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()

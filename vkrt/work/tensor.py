@@ -8,8 +8,7 @@ one storage: that is what a view, a permutation or an in-place operator is.
 from __future__ import annotations
 
 import math
-
-from vkrt.dataclass import dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 # dtype -> (bytes of an element on the device, name in shader variants)
 DTYPES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass
+from dataclasses import dataclass
 
 Tile = tuple[int, int]
 
@@ -10,6 +10,22 @@ Tile = tuple[int, int]
 # (shaders/common/shuffle.glsl), and the tiles of these
 LANES = 8
 WIDE_TILES: tuple[Tile, ...] = ((4, 16),)
+
+
+@dataclass(frozen=True)
+class WinogradTimes:
+    """What the kernels around Winograd's products take (`vkrt.ops.winograd`), in the unit of
+    `Tuning.tiles`: a tile of A by B with the rate R takes A * B / R for 4 summed channels.
+
+    Attributes:
+        points: of bringing 4 channels of a tile to the points, or back, the mean of both.
+        weight: of bringing 4 weights there.
+        dispatch: of any dispatch.
+    """
+
+    points: float = 12.0
+    weight: float = 20.0
+    dispatch: float = 1300.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,10 @@ class Tuning:
             the order of memory before, for the sake of the processor's caches.
         shares: workgroups share what they read and sum, through their memory: kernels in a GPU's
             shape. On CPU drivers invocations that wait for each other only cost time.
-        registers: of 32 bits that an invocation can have before some of them lie in memory.
+        registers: of 32 bits that an invocation can have before some of them lie in memory. Kernels
+            that take more are left to devices that have them, and to CPU drivers, which spill to
+            a cache that is as near.
+        winograd_times: what decides between Winograd's products and direct sums.
     """
 
     tiles: tuple[tuple[tuple[int, int], float], ...] = (
@@ -42,4 +61,5 @@ class Tuning:
     min_groups: int = 4
     reads_ahead: bool = False
     shares: bool = False
-    registers: int = 256
+    registers: int = 1 << 16
+    winograd_times: WinogradTimes = WinogradTimes()

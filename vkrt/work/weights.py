@@ -7,9 +7,9 @@ alone; nothing here knows a device.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vkrt.dataclass import dataclass
 from vkrt.work.tensor import Operand, itemsize
 
 if TYPE_CHECKING:

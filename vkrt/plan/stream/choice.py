@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from vkrt.dataclass import dataclass
 from vkrt.plan.stream.pool import Candidate
 from vkrt.work.tensor import round_up
 

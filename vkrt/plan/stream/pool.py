@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.plan.arena import Request, pack
 from vkrt.plan.stream.records import Release, Reload, Section, Wait
 from vkrt.work.tensor import round_up

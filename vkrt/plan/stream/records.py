@@ -7,8 +7,7 @@ program runs again and again: behind the last section of a run comes the first o
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from vkrt.dataclass import dataclass, field
+from dataclasses import dataclass, field
 
 MAX_LOOKAHEAD = 4
 

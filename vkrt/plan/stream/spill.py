@@ -14,9 +14,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass, field, replace
 from vkrt.errors import InputError
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
 from vkrt.work.records import HostCall, Move, WorkList

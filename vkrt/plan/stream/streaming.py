@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
-from vkrt.dataclass import replace
 from vkrt.errors import InputError
 from vkrt.plan.stream.choice import Choice, Family, split_small
 from vkrt.plan.stream.pool import Arrangement, Candidate, arrange, records_of

@@ -9,8 +9,8 @@ One lane computes the sections in order, one carries out the reloads in order:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from vkrt.dataclass import dataclass
 from vkrt.plan.stream.records import StreamPlan
 
 # Runs back to back until the last of them is like all that follow.

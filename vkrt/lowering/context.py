@@ -8,16 +8,16 @@ nodes share. Constants become weights when first asked for, once per layout.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Guard, Node
+from vkrt.lowering.reuse import Memo, NodeMemo
+from vkrt.lowering.storages import ImageTooLarge, Storing
 from vkrt.ops import copying
-from vkrt.ops.fusing import fusions_of
-from vkrt.ops.reuse import Memo, NodeMemo
-from vkrt.ops.storing import ImageTooLarge, Storing
+from vkrt.ops.attributes import STRIDED
 from vkrt.ops.strided import Strided
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.work.records import StateRecord, WorkList
@@ -40,9 +40,9 @@ class Lowering(Storing):
 
     Args:
         base: the work list that this one shares weights and states with; none by default.
-        budgets: bytes of scratch memory that nodes may use, by their index.
-        copied: views whose elements are not left where they are, though products could read them
-            there; what the base says by default.
+        budgets: bytes of scratch memory that nodes may use, by their numbers.
+        copied: numbers of views whose elements are not left where they are, though products
+            could read them there; what the base says by default.
     """
 
     def __init__(self, graph: Graph, target: Target, base: WorkList | None = None,
@@ -51,9 +51,7 @@ class Lowering(Storing):
         super().__init__(graph, target, base)
         self.budgets = budgets or {}
         self.copied = frozenset(self.base_memo.copied if copied is None else copied)
-        self.fusions = fusions_of(graph, target.fuses)
-        self.fusions.parts -= self.copied
-        # Nodes that could use scratch memory
+        # Numbers of nodes that could use scratch memory
         self.asked: set[int] = set()
         # Of the current node, and the conditions of those so far as the host reads them
         self.guard: Guard = ()
@@ -100,7 +98,7 @@ class Lowering(Storing):
     def remember(self, node: Node) -> None:
         """Ends the current node: what was done for it goes into the memo."""
         self._nodes.append(NodeMemo(
-            node, self.fusions.how(self.node), tuple(self.steps[self._first_step:]),
+            node, tuple(self.steps[self._first_step:]),
             tuple(self._places), tuple(self._new_copies), tuple(self._new_constants)))
 
     def repeat(self, memo: NodeMemo) -> None:
@@ -122,15 +120,19 @@ class Lowering(Storing):
         return WorkList(tuple(self._storages.items), tuple(prepacks), tuple(self.steps),
                         tuple(self.inputs), tuple(self.outputs), tuple(self.states), self.storage,
                         self.target, notes=self.notes(),
-                        together=tuple(map(self._weights_of, self.fusions.together)),
+                        together=tuple(map(self._weights_of, self.graph.co_resident)),
                         memo=Memo(self._entered, tuple(self._nodes), self._weights,
                                   self.copied))
 
-    def _weights_of(self, nodes: Iterable[int]) -> tuple[int, ...]:
-        """Ids of the storages of the weights that nodes read."""
-        return tuple(sorted({operand.storage.id for index in nodes
-                             for step in self._nodes[index].steps for operand in step.reads
-                             if operand.storage.role == "weight"}))
+    def _weights_of(self, numbers: Collection[int]) -> tuple[int, ...]:
+        """Ids of the storages of the weights that nodes read, which are known by their numbers."""
+        return tuple(sorted({operand.storage.id for step in self.steps if step.node in numbers
+                             for operand in step.reads if operand.storage.role == "weight"}))
+
+    def attribute(self, name: str) -> Any:
+        """What the current node's kernel does besides its operator (`vkrt.ops.attributes`); None
+        where it is not that."""
+        return self.graph.nodes[self.node].attributes.get(name)
 
     # Tensors -> operands
 
@@ -279,8 +281,7 @@ class Lowering(Storing):
 
     def _is_dead(self, storage: Storage) -> bool:
         """Whether no node after the current one reads what a storage holds now."""
-        last = self.fusions.until
-        return all(max(self.graph.last_use(tenant), last.get(tenant, -1)) <= self.node
+        return all(self.graph.last_use(tenant) <= self.node
                    for tenant in self._tenants.get(storage.id, ()))
 
     def place(self, tensor: Tensor, operand: Operand) -> Operand:
@@ -289,11 +290,6 @@ class Lowering(Storing):
         self._tenants.setdefault(operand.storage.id, []).append(tensor)
         self._places.append((tensor, operand))
         return operand
-
-    def repeat_results(self, node: Node, earlier: Node) -> None:
-        """Puts a node's results where those of an earlier one that did the same are."""
-        for tensor, other in zip(node.outs, earlier.outs, strict=True):
-            self.place(tensor, self._placed(other))
 
     def alias(self, tensor: Tensor, source: Operand, order, offset: int = 0) -> Operand:
         """Makes a tensor a view of another operand's bytes, `offset` bytes further on.
@@ -317,8 +313,8 @@ class Lowering(Storing):
 
     def left(self) -> set[int]:
         """The nodes whose results are left so."""
-        return {index for index in self.fusions.parts
-                if any(out in self._parts for out in self.graph.nodes[index].outs)}
+        return {index for index, node in enumerate(self.graph.nodes)
+                if STRIDED in node.attributes and any(out in self._parts for out in node.outs)}
 
     def strided(self, tensor: Tensor) -> Strided | None:
         """Where the elements of a tensor that nodes computed are in a buffer; None where they are
@@ -333,13 +329,14 @@ class Lowering(Storing):
     def leave(self, tensor: Tensor, out: Tensor,
               view: Callable[[Strided], Strided | None]) -> bool:
         """Leaves a result of the current node where the elements are, if what reads it can do with
-        that (`Fusions.parts`); says whether it is done.
+        that (the attribute `STRIDED`); says whether it is done.
 
         Args:
             tensor: what the result is a part of.
             view: which part; it gives None where there is no regular way to it.
         """
-        if self.node not in self.fusions.parts or tensor.dtype != out.dtype:
+        if (not self.attribute(STRIDED) or self.number in self.copied
+                or tensor.dtype != out.dtype):
             return False
         where = self.strided(tensor)
         found = None if where is None else view(where)
@@ -432,8 +429,8 @@ class Lowering(Storing):
         """Bytes of scratch memory that the current node may use to be faster."""
         if self.target.scratch == "any":
             return UNLIMITED
-        self.asked.add(self.node)
-        return self.budgets.get(self.node, 0)
+        self.asked.add(self.number)
+        return self.budgets.get(self.number, 0)
 
     def used(self, tensor: Tensor) -> bool:
         """Whether anything reads this output of the current node."""

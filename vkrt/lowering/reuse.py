@@ -8,10 +8,10 @@ node is only reused while nothing it is connected to has been touched by one tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass, field, replace
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Strided
 from vkrt.work.records import WorkList
@@ -24,7 +24,6 @@ class NodeMemo:
 
     Attributes:
         node: which one.
-        how: what of it was lowered differently (`vkrt.ops.fusing.Fusions.how`).
         steps: its records.
         places: where it put tensors, in order.
         copies: the copies it made, by tensor and order.
@@ -32,7 +31,6 @@ class NodeMemo:
     """
 
     node: Node
-    how: tuple[Any, ...]
     steps: tuple[Any, ...]
     places: tuple[tuple[Tensor, Operand | Strided], ...]
     copies: tuple[tuple[tuple[Any, ...], Operand], ...]
@@ -47,7 +45,7 @@ class Memo:
         inputs: the operands of the graph's inputs.
         nodes: what was done for each node.
         weights: the operand of each weight by what it is made of and how it lies.
-        copied: views that are not left where they are (`vkrt.ops.parts_memory`).
+        copied: numbers of views that are not left where they are (`vkrt.lowering.parts_memory`).
     """
 
     inputs: Mapping[Tensor, Operand] = field(default_factory=dict)
@@ -65,12 +63,21 @@ def with_weights_of(base: WorkList, work: WorkList) -> WorkList:
 class Reuse:
     """Tells which nodes of a graph have the records of another lowering; asked node by node.
 
+    Passes make other nodes at other sizes: what a node of the other lowering touches that is not
+    in this graph has changed, too.
+
     Args:
         memo: of the other lowering; an empty one where there is none.
+        nodes: of the graph, as passes have rewritten it.
     """
 
-    def __init__(self, memo: Memo):
+    def __init__(self, memo: Memo, nodes: Sequence[Node]):
         self._memo = memo
+        known = {entry.node.outs: place for place, entry in enumerate(memo.nodes)}
+        self._places = [self._same_at(known.get(node.outs), node) for node in nodes]
+        self._kept = set(self._places)
+        # How many nodes of the other lowering have been passed by
+        self._passed = 0
         # Of tensors that are connected by nodes one stands for all.
         self._leaders: dict[Tensor, Tensor] = {}
         self._changed: set[Tensor] = set()
@@ -83,15 +90,12 @@ class Reuse:
             self._changed.add(self._leader(tensor))
         return operand
 
-    def find(self, index: int, node: Node, how: tuple[Any, ...]) -> NodeMemo | None:
-        """What lowering the node of this index did; None where it has to be lowered anew.
-
-        Args:
-            how: what of it is lowered differently now.
-        """
-        found = self._memo.nodes[index] if index < len(self._memo.nodes) else None
-        if found is not None and (found.node is not node or found.how != how):
-            found = None
+    def find(self, index: int, node: Node) -> NodeMemo | None:
+        """What lowering the node of this index did; None where it has to be lowered anew."""
+        place, found = self._places[index], None
+        if place is not None:
+            self._pass_by(place)
+            found = self._memo.nodes[place]
         self._made.update(node.outs)
         leader = self._connect([*node.reads(), *node.outs])
         if leader is None:
@@ -99,6 +103,18 @@ class Reuse:
         if found is None:
             self._changed.add(leader)
         return None if leader in self._changed else found
+
+    def _same_at(self, place: int | None, node: Node) -> int | None:
+        """The place, if the other lowering had the same node there."""
+        return place if place is not None and self._memo.nodes[place].node.is_same(node) else None
+
+    def _pass_by(self, place: int) -> None:
+        """Goes on to a node of the other lowering; what is left out on the way has changed."""
+        for index in range(self._passed, place):
+            if index not in self._kept:
+                node = self._memo.nodes[index].node
+                self._changed.update(map(self._leader, (*node.reads(), *node.outs)))
+        self._passed = max(self._passed, place)
 
     def _connect(self, tensors: Iterable[Tensor]) -> Tensor | None:
         """Joins what these tensors are connected to, but for constants of the file; returns what

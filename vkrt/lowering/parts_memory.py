@@ -18,11 +18,13 @@ def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int
     """Which of the views that a work list leaves where they are may be why its arena is as large.
 
     Args:
+        graph: as passes have rewritten it.
         left: the nodes of all of them.
 
     Returns:
-        Those that are read later than at a node where more bytes are alive than at any node that
-        does without them; none where the arena is as large anyway.
+        The numbers (`Graph.number_of`) of those that are read later than at a node where more
+        bytes are alive than at any node that does without them; none where the arena is as large
+        anyway.
     """
     if not left:
         return set()
@@ -41,15 +43,16 @@ def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int
     return {index for index, span in spans.items() if not nodes.isdisjoint(span)}
 
 
-def _spans(graph: Graph, left: Collection[int]) -> dict[int, range]:
-    """From where to where views are: to the last node that reads one, or a view of it."""
+def _spans(graph: Graph, left: Collection[int]) -> dict[int, set[int]]:
+    """The nodes from a view to the last one that reads it, or a view of it; all by their numbers.
+    """
     until: dict[Tensor, int] = {}
-    spans: dict[int, range] = {}
+    spans: dict[int, set[int]] = {}
     for index in reversed(range(len(graph.nodes))):
         node, last = graph.nodes[index], index
         if index in left:
             last = max(until.get(out, index) for out in node.outs)
-            spans[index] = range(index, last + 1)
+            spans[graph.number_of(index)] = set(map(graph.number_of, range(index, last + 1)))
         for tensor in node.reads():
             until[tensor] = max(last, until.get(tensor, -1))
     return spans

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from vkrt.dataclass import replace
+from dataclasses import replace
+
 from vkrt.errors import UnsupportedError
 from vkrt.graph.graph import Graph
+from vkrt.lowering.emission import Emitter
+from vkrt.lowering.reuse import Memo
 from vkrt.ops import copying
-from vkrt.ops.emitting import Emitter
-from vkrt.ops.reuse import Memo
 from vkrt.work.records import Prepack, WorkList
 from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (

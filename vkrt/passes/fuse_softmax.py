@@ -9,14 +9,17 @@ numbers: it knows the largest element of each row.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.dataclass import dataclass
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.matching import Uses, alike
+from vkrt.passes.matching import Uses, alike
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
-SOFTMAX = "aten._softmax.default"
+SOFTMAX, SAFE_SOFTMAX = "aten._softmax.default", "vkrt.safe_softmax.default"
+WHERE = "aten.where.self"
 # Operators that make a tensor of one number, and the place of that number among the arguments.
 FILLS = {"aten.full_like.default": 1, "aten.full.default": 1, "aten.zeros_like.default": None,
          "aten.zeros.default": None}
@@ -33,6 +36,21 @@ class Guarded:
 
     softmax: Node
     done: frozenset[int]
+
+
+def fuse_softmax(graph: Graph, _target: Target) -> Graph:
+    """A softmax and the nodes of its guard become one node in the place of the last of these."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        found = guarded_softmax(graph, index, rewrite.uses) if node.op == WHERE else None
+        if found is not None and rewrite.is_free(*found.done):
+            rewrite.replace(index, replace(found.softmax, op=SAFE_SOFTMAX, outs=node.outs),
+                            gone=found.done)
+    return rewrite.result()
+
+
+FUSE_SOFTMAX = Pass("fuse_softmax", "zeros for rows that a mask hides wholly, put there by softmax",
+                    fuse_softmax, roots=frozenset({SOFTMAX}))
 
 
 def guarded_softmax(graph: Graph, index: int, uses: Uses) -> Guarded | None:

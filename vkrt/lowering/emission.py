@@ -32,7 +32,8 @@ class Emitter:
         graph: of the method.
         target: what they are made for.
         storage: of the work list.
-        node: index of the current node; -1 before the first.
+        node: index of the current node; -1 before the first. Its steps have the number that it
+            has in the method's graph, `number`.
         steps: so far.
     """
 
@@ -42,6 +43,11 @@ class Emitter:
         self.storage = target.storage
         self.node = -1
         self.steps: list[Any] = []
+
+    @property
+    def number(self) -> int:
+        """The current node's number in the graph before passes rewrote it."""
+        return self.graph.number_of(self.node)
 
     def where(self) -> str:
         """The current node, for messages."""
@@ -137,7 +143,7 @@ class Emitter:
             raise UnsupportedError(f"{self.where()}: {shader} would need sizes or strides beyond "
                                    f"32 bits: {list(values)}")
         self.steps.append(Dispatch(
-            node=self.node, shader=_name_of(shader, storage, dtype, feature), params=values,
+            node=self.number, shader=_name_of(shader, storage, dtype, feature), params=values,
             writes=tuple(writes), reads=tuple(reads), invocations=invocations,
             local_size=local_size, groups=groups, loops=loops))
 

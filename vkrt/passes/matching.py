@@ -22,6 +22,7 @@ class Uses:
 
     def __init__(self, graph: Graph):
         self._graph = graph
+        self._results = set(graph.results())
         self.maker = {out: index for index, node in enumerate(graph.nodes) for out in node.outs}
         self.readers: dict[Tensor, list[int]] = defaultdict(list)
         for index, node in enumerate(graph.nodes):
@@ -30,7 +31,7 @@ class Uses:
 
     def is_result(self, tensor: Tensor) -> bool:
         """Whether it is what the method gives or keeps."""
-        return self._graph.last_use(tensor) >= len(self._graph.nodes)
+        return tensor in self._results
 
     def count(self, tensor: Tensor) -> int:
         """How often nodes, and the method's results, use a tensor."""
@@ -76,8 +77,7 @@ def arguments(node: Node) -> dict[str, Any] | None:
     found = operator(node.op)
     assert found is not None  # else it would not be part of a chain
     try:
-        found.infer(node.args)
-        read = found.schema.read(node.args)
+        read = found.read(node.args)
     except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
         return None
     names = [parameter.name for parameter in found.schema.parameters if parameter.kind != "-"]

@@ -11,13 +11,15 @@ precision without rounding in between; but hardsigmoid is rounded in another pla
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import replace
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.arguments import rounded
 from vkrt.ops.broadcast import is_float
-from vkrt.ops.matching import Uses, alike, arguments, declared, takes_activation
+from vkrt.passes.matching import alike, arguments, declared, takes_activation
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 # What passes one value on, in the dtype of the result
@@ -33,25 +35,35 @@ WITH_NUMBER = {
 }
 
 
-class Simplifier:
+def simplify(graph: Graph, _target: Target) -> Graph:
+    """Operators that exporters took apart, and numbers that they made tensors, become one node."""
+    rewrite = Rewrite(graph)
+    found = _Simplifier(rewrite)
+    for index, node in found.nodes.items():
+        rewrite.replace(index, node)
+    rewrite.remove(found.done)
+    return rewrite.result()
+
+
+SIMPLIFY = Pass("simplify", "numbers in tensors, hardsigmoid, leaky_relu and prelu become one node",
+                simplify)
+
+
+class _Simplifier:
     """Finds what is simpler in a graph.
 
     Attributes:
-        nodes: to lower in the place of the one with that index.
+        nodes: the nodes to put in the place of the one with that index.
         done: nodes whose results nothing reads any more.
-        until: tensors that a node reads in the place of an earlier one, and which node.
-        begins: of a node that does what several did, the first of these.
     """
 
-    def __init__(self, graph: Graph, uses: Uses):
-        self._graph = graph
-        self._uses = uses
+    def __init__(self, rewrite: Rewrite):
+        self._graph = graph = rewrite.graph
+        self._rewrite = rewrite
         # Results of copies whose value is known
         self._numbers: dict[Tensor, float] = {}
         self.nodes: dict[int, Node] = {}
         self.done: set[int] = set()
-        self.until: dict[Tensor, int] = {}
-        self.begins: dict[int, int] = {}
         for index, node in enumerate(graph.nodes):
             if len(node.outs) == 1 and node.args:
                 self._pass_on(node)
@@ -68,7 +80,7 @@ class Simplifier:
         """The number that a tensor of one element is in every run; None for any other value."""
         if not isinstance(value, Tensor):
             return None
-        if value.constant is not None and value not in self._uses.maker:
+        if value.constant is not None and value not in self._rewrite.uses.maker:
             return value.constant.number
         return self._numbers.get(value)
 
@@ -95,16 +107,14 @@ class Simplifier:
             return
         low, high, at = -math.inf, math.inf, index
         between: set[int] = set()
-        while (maker := self._uses.only(self._now(at).args[0], at)) is not None:
+        while (maker := self._rewrite.uses.only(self._now(at).args[0], at)) is not None:
             inner = self._now(maker)
             if inner.op == "aten.add.Scalar":
                 x, *numbers = inner.args
                 if (numbers in ([3], [3, 1]) and (low, high) == (0, 6)
                         and isinstance(x, Tensor) and alike(node.outs[0], x)):
                     self.nodes[index] = replace(node, op="aten.hardsigmoid.default", args=(x,))
-                    self.begins[index] = maker
                     self.done |= {*between, maker}
-                    self.until[x] = max(index, self.until.get(x, -1))
                 return
             if declared(inner, "activation") != "CLAMP":
                 return
@@ -121,7 +131,7 @@ class Simplifier:
         if node.op != "aten.where.self" or len(node.args) != 3:
             return
         condition, x, small = node.args
-        tested, product = self._uses.only(condition, index), self._uses.only(small, index)
+        tested, product = (self._rewrite.uses.only(value, index) for value in (condition, small))
         if (tested is None or product is None or not isinstance(x, Tensor)
                 or not alike(node.outs[0], x, small) or condition.sizes != x.sizes):
             return
@@ -135,7 +145,6 @@ class Simplifier:
             if not isinstance(weight, Tensor) or weight.dtype != x.dtype:
                 return
             made = replace(node, op="aten._prelu_kernel.default", args=(x, weight))
-            self.until[weight] = max(index, self.until.get(weight, -1))
         else:
             return
         self.nodes[index] = made
@@ -154,7 +163,7 @@ class Simplifier:
         """Takes back what keeps an activation from being done with a sum or product."""
         for index in list(self.nodes):
             node = self._graph.nodes[index]
-            readers = self._uses.readers[node.outs[0]]
+            readers = self._rewrite.uses.readers[node.outs[0]]
             if (index not in self.done and len(readers) == 1
                     and readers[0] not in self.done | self.nodes.keys()
                     and takes_activation(node, self._graph.nodes[readers[0]])):
@@ -162,7 +171,7 @@ class Simplifier:
 
     def _drop_copies(self) -> None:
         for tensor in reversed(self._numbers):
-            if not self._uses.is_result(tensor) and not any(
+            if not self._rewrite.uses.is_result(tensor) and not any(
                     reader not in self.done and tensor in self._now(reader).reads()
-                    for reader in self._uses.readers[tensor]):
-                self.done.add(self._uses.maker[tensor])
+                    for reader in self._rewrite.uses.readers[tensor]):
+                self.done.add(self._rewrite.uses.maker[tensor])

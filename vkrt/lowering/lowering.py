@@ -6,17 +6,19 @@ Neither the graph nor the work list that another one is made from is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from vkrt.dataclass import replace
 from vkrt.errors import FormatError, InternalError, UnsupportedError, VkrtError
 from vkrt.graph.graph import Graph, Guard, Node
-from vkrt.ops import copying, states
-from vkrt.ops.context import Lowering
-from vkrt.ops.parts_memory import costly_parts
-from vkrt.ops.registry import Operator, known, operator
-from vkrt.ops.reuse import Reuse
-from vkrt.ops.storing import ImageTooLarge
+from vkrt.lowering import states
+from vkrt.lowering.context import Lowering
+from vkrt.lowering.parts_memory import costly_parts
+from vkrt.lowering.reuse import Reuse
+from vkrt.lowering.storages import ImageTooLarge
+from vkrt.ops import copying
+from vkrt.ops.registry import Operator, operator
+from vkrt.passes.pipeline import run_passes
 from vkrt.plan.scratch import alive, scratch_budgets
 from vkrt.work.records import CHOICE, HostCall, ReadArgument, WorkList
 from vkrt.work.target import Target
@@ -56,6 +58,7 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
+    graph = run_passes(graph, target)
     cx = Lowering(graph, target, base)
     work = _walk(cx)
     copied: set[int] = set()
@@ -74,7 +77,7 @@ def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
 
 def _walk(cx: Lowering) -> WorkList:
     graph = cx.graph
-    reuse = Reuse(cx.base_memo)
+    reuse = Reuse(cx.base_memo, graph.nodes)
     for number, tensor in enumerate(graph.inputs):
         if isinstance(tensor, Tensor) and graph.last_use(tensor) >= 0:
             if strange := _strange([tensor]):
@@ -91,7 +94,7 @@ def _walk(cx: Lowering) -> WorkList:
         cx.node = index
         _enter_block(cx, node.guard)
         cx.begin(index)
-        memo = reuse.find(index, node, cx.fusions.how(index))
+        memo = reuse.find(index, node)
         if memo is None:
             _lower_or_refuse(cx, node)
         else:
@@ -138,22 +141,13 @@ def _lower_or_refuse(cx: Lowering, node: Node) -> None:
 
 def _lower_node(cx: Lowering, node: Node, found: Operator) -> None:
     # Shaders trust sizes and arguments, the file may be wrong: nothing passes here unchecked.
-    args = found.check(node)
-    if cx.node in cx.fusions.done:
-        return
-    if cx.node in cx.fusions.repeated:
-        cx.repeat_results(node, cx.graph.nodes[cx.fusions.repeated[cx.node]])
-        return
+    args = cx.graph.checked.get(node)
+    if args is None:
+        args = found.check(node)
     try:
         if node.is_host:
             _host_call(cx, node)
             return
-        if cx.node in cx.fusions.nodes:
-            node = cx.fusions.nodes[cx.node]
-            found = known(node.op)
-            args = found.schema.read(node.args)
-        for other in cx.fusions.beside.get(cx.node, ()):
-            known(other.op).check(other)
         found.function(cx, node, *args)
     except (VkrtError, ImageTooLarge):
         raise
@@ -199,7 +193,7 @@ def _choose(cx: Lowering, guard: Guard) -> None:
     cx.guard = guard
     wanted = tuple((ReadArgument(i), value) for i, (_, value) in enumerate(guard))
     reads = tuple(cx.conditions[condition] for condition, _ in guard)
-    cx.steps.append(HostCall(cx.node, CHOICE, wanted, reads, ()))
+    cx.steps.append(HostCall(cx.number, CHOICE, wanted, reads, ()))
 
 
 def _host_call(cx: Lowering, node: Node) -> None:
@@ -214,4 +208,4 @@ def _host_call(cx: Lowering, node: Node) -> None:
     args = tuple(map(argument, node.args))
     writes = tuple(cx.place(tensor, cx.raw(tensor, "input", cx.graph.staging_dtype(tensor)))
                    for tensor in node.outs)
-    cx.steps.append(HostCall(cx.node, node.op, args, tuple(reads), writes))
+    cx.steps.append(HostCall(cx.number, node.op, args, tuple(reads), writes))

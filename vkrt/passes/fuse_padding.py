@@ -9,14 +9,17 @@ bits. The tensor with the border is never made.
 
 from __future__ import annotations
 
-from vkrt.dataclass import dataclass, replace
+from dataclasses import dataclass, replace
+
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.matching import Uses, arguments
+from vkrt.ops.attributes import BORDER, CONVOLUTIONS
 from vkrt.ops.sizes import spread
+from vkrt.passes.matching import Uses, arguments
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 PAD = "aten.constant_pad_nd.default"
-CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
 
 # Places among the arguments of a convolution
 INPUT, PADDING = 0, 4
@@ -30,11 +33,27 @@ class Border:
         node: the index of the node that makes it.
         x: the tensor inside of it.
         padding: of the convolution then, before each spatial dimension.
+        further: how much wider it is behind the dimension.
     """
 
     node: int
     x: Tensor
     padding: list[int]
+    further: list[int]
+
+
+def fuse_padding(graph: Graph, _target: Target) -> Graph:
+    """Borders of zeros become padding of the convolutions that alone read them."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        border = border_before(graph, index, rewrite.uses)
+        if border is not None:
+            rewrite.replace(index, with_border(node, border), gone=[border.node])
+    return rewrite.result()
+
+
+FUSE_PADDING = Pass("fuse_padding", "a border of zeros becomes padding of a convolution",
+                    fuse_padding, roots=frozenset({PAD}))
 
 
 def border_before(graph: Graph, index: int, uses: Uses) -> Border | None:
@@ -54,14 +73,15 @@ def border_before(graph: Graph, index: int, uses: Uses) -> Border | None:
     pairs = list(zip(border["pad"][::2], border["pad"][1::2], strict=True))
     if min(map(min, pairs), default=0) < 0 or any(map(any, pairs[count:])):
         return None
-    fronts = [front for front, _ in pairs[count - 1::-1]]
-    fronts = [0] * (count - len(fronts)) + fronts
+    pairs = [(0, 0)] * (count - len(pairs)) + pairs[count - 1::-1]
     own = spread(conv["padding"], count, "padding", 0)
-    return Border(maker, x, [front + each for front, each in zip(fronts, own, strict=True)])
+    return Border(maker, x, [front + each for (front, _), each in zip(pairs, own, strict=True)],
+                  [behind - front for front, behind in pairs])
 
 
 def with_border(node: Node, border: Border) -> Node:
     """A convolution that takes a border."""
     args = list(node.args)
     args[INPUT], args[PADDING] = border.x, border.padding
-    return replace(node, args=tuple(args))
+    attributes = {BORDER: tuple(border.further)} if any(border.further) else {}
+    return replace(node, args=tuple(args), attributes={**node.attributes, **attributes})

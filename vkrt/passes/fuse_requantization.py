@@ -9,10 +9,13 @@ found among the quantized numbers, in a quarter of the bytes. Both have the same
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from vkrt.dataclass import dataclass, replace
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.matching import arguments, declared
+from vkrt.ops.attributes import REQUANTIZATION, Requantization
+from vkrt.passes.matching import arguments, declared
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
@@ -20,25 +23,28 @@ DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
 POOLS = ("aten.max_pool2d.default", "aten.max_pool2d_with_indices.default")
 
 # The node that makes a tensor which only a certain node reads; None where that is not so, or where
-# the node is lowered differently already
+# the node is another one already
 Maker = Callable[[Tensor, int], int | None]
 
 
-@dataclass(frozen=True)
-class Requantization:
-    """What happens to a quantized result: it is made real, limited, and quantized again.
+def fuse_requantization(graph: Graph, _target: Target) -> Graph:
+    """What ends with a quantization becomes one node, where the first of these stood."""
+    rewrite = Rewrite(graph)
 
-    Attributes:
-        scale: with which it is made real; its zero is that of the result.
-        low, high: what it is limited to.
-        new_scale, new_zero: with which it is quantized then.
-    """
+    def maker(tensor: Tensor, reader: int) -> int | None:
+        made = rewrite.uses.only(tensor, reader)
+        return made if made is None or rewrite.is_free(made) else None
 
-    scale: float
-    low: float
-    high: float
-    new_scale: float
-    new_zero: int
+    for index, node in enumerate(graph.nodes):
+        found = quantized(graph, index, maker) if node.op == QUANTIZE else None
+        if found is not None:
+            rewrite.replace(found.first, found.node, gone=found.done)
+    return rewrite.result()
+
+
+FUSE_REQUANTIZATION = Pass(
+    "fuse_requantization", "limits between a quantized product and its quantization, and pooling "
+    "of quantized numbers", fuse_requantization, roots=frozenset({QUANTIZE}))
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,11 @@ class Quantized:
         first: the index of the first of them, in whose place it is.
         node: itself.
         done: the indices of the others.
-        then: what it does to its result, if anything.
     """
 
     first: int
     node: Node
     done: tuple[int, ...]
-    then: Requantization | None = None
 
 
 def quantized(graph: Graph, index: int, maker: Maker) -> Quantized | None:
@@ -119,5 +123,6 @@ def _requantized(graph: Graph, chain: list[int | None]) -> Quantized | None:
             or dtypes != ["float32", "float32", "int8"]
             or (last["quant_min"], last["quant_max"]) != (-128, 127)):
         return None
-    return Quantized(first, replace(head, outs=rest[2].outs), tuple(others), Requantization(
-        real["scale"], low, high, last["scale"], last["zero_point"]))
+    then = Requantization(real["scale"], low, high, last["scale"], last["zero_point"])
+    return Quantized(first, replace(head, outs=rest[2].outs, attributes={
+        **head.attributes, REQUANTIZATION: then}), tuple(others))

@@ -1,0 +1,157 @@
+"""Damaged files of compiled programs: a clear error, or a run that reaches no other memory."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from dataclasses import replace
+
+import pytest
+from compiled_files import rewritten, smaller
+from program_samples import changed
+from support import MODELS, inputs_of, need_imports, run_python
+
+import vkrt
+from vkrt.compiled.file import HEAD
+from vkrt.errors import FormatError
+from vkrt.executable import flat
+from vkrt.executable.program import Compiled
+
+MLP = MODELS / "mlp.pte"
+
+pytestmark = pytest.mark.driver
+
+
+def test_a_condition_that_the_host_does_not_see(device, tmp_path):
+    """A file may say that a branch reads a weight, which is mapped for the device alone."""
+    need_imports(device)
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "branches.pte", out)
+
+    def elsewhere(compiled: Compiled) -> Compiled:
+        executable = compiled.targets[0].methods[0].largest.executable
+        submission = executable.execution.submissions[0]
+        array, = submission.host.reads
+        read = replace(array, range=replace(
+            array.range, storage=executable.weights.mapped[0].storage))
+        way = "targets.0.methods.0.largest.executable.execution.submissions.0.host.reads"
+        return changed(compiled, way, (read,))
+
+    rewritten(out, elsewhere)
+    with vkrt.load(out) as program, pytest.raises(FormatError, match="memory that it does not see"):
+        program.run(*inputs_of(program))
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda data: data[:HEAD.size - 1], "32 bytes or more"),
+    (lambda data: data[:-1], "is it cut off"),
+    (lambda data: data + b"\0", "is it cut off"),
+    (lambda data: data[:8] + struct.pack("<I", 9) + data[12:],
+     f"format version {flat.PROGRAM_FILE_VERSION}"),
+    (lambda data: data[:16] + struct.pack("<Q", 8) + data[24:], "is it cut off"),
+    (lambda data: data[:16] + struct.pack("<Q", 1 << 63) + data[24:], "is it cut off"),
+    (lambda data: data[:-8] + b"\1" * 8, "damaged"),
+])
+def test_damaged_files(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    out.write_bytes(change(out.read_bytes()))
+    with pytest.raises(FormatError, match=rf"net\.vkx: .*{words}"):
+        vkrt.load(out)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda c: replace(c, targets=()), "a target"),
+    (lambda c: replace(c, modules=()), "the name of a module"),
+    (lambda c: replace(c, modules=tuple(replace(m, nbytes=1 << 40) for m in c.modules)),
+     "before the records"),
+    (lambda c: replace(c, modules=tuple(replace(m, offset=-4) for m in c.modules)),
+     "before the records"),
+    (lambda c: replace(c, targets=(*c.targets, replace(c.targets[0], methods=()))),
+     "the same methods"),
+    (lambda c: replace(c, targets=(replace(c.targets[0], methods=tuple(
+        replace(m, largest=replace(m.largest, inputs=())) for m in c.targets[0].methods)),)),
+     "inputs and their names"),
+])
+def test_records_that_cannot_be(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MLP, out)
+    rewritten(out, change)
+    with pytest.raises(FormatError, match=words):
+        vkrt.load(out)
+
+
+def with_shape(compiled: Compiled, **changes) -> Compiled:
+    """The same with its further shape changed."""
+    target, = compiled.targets
+    method, = target.methods
+    shape, = method.others
+    changed = replace(method, others=(replace(shape, **changes),))
+    return replace(compiled, targets=(replace(target, methods=(changed,)),))
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda shape: {"inputs": ()}, "sizes of 1 inputs"),
+    (lambda shape: {"outputs": ()}, "outputs and their names"),
+    (lambda shape: {"execution": replace(shape.execution, blocks=())}, "that has memory"),
+    (lambda shape: {"execution": replace(shape.execution, storages=tuple(
+        replace(storage, nbytes=storage.nbytes + 16 * (storage.role == "weight"))
+        for storage in shape.execution.storages))}, "a weight or state at every shape"),
+    (lambda shape: {"execution": replace(shape.execution, storages=())},
+     "a weight or state at every shape"),
+])
+def test_further_shapes_that_cannot_be(change, words, tmp_path):
+    out = tmp_path / "net.vkx"
+    with vkrt.load(MODELS / "conv-dyn.pte") as program:
+        info, = program.metadata().inputs
+    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[smaller(info)], [info.sizes]],
+                 weights="copy")
+    rewritten(out, lambda compiled: with_shape(
+        compiled, **change(compiled.targets[0].methods[0].others[0])))
+    with pytest.raises(FormatError, match=words):
+        vkrt.load(out)
+
+
+def test_parameters_of_shaders(tmp_path):
+    """Of a file with teams of invocations, whose shared memory no driver guards: in another
+    process, as what goes beyond it may end that."""
+    out = tmp_path / "net.vkx"
+    vkrt.compile(MODELS / "quantized_mlp_row.pte", out, device="generic")
+    code = """
+        import sys
+        from pathlib import Path
+
+        from compiled_files import rewritten
+        from program_samples import changed
+        from support import inputs_of
+
+        import vkrt
+        from vkrt.compiled.file import read
+        from vkrt.errors import VkrtError
+        from vkrt.executable.records import DispatchCommand
+        from vkrt.memory.source import Source
+
+        path = Path(sys.argv[1])
+        good = path.read_bytes()
+        compiled = read(Source.open(path)).read()
+        execution = compiled.targets[0].methods[0].largest.executable.execution
+        runs = 0
+        for s, submission in enumerate(execution.submissions):
+            for c, command in enumerate(submission.commands):
+                if not isinstance(command, DispatchCommand):
+                    continue
+                for p, word in enumerate(command.push_constants):
+                    way = ("targets.0.methods.0.largest.executable.execution.submissions."
+                           f"{s}.commands.{c}.push_constants.{p}")
+                    path.write_bytes(good)
+                    rewritten(path, lambda compiled: changed(compiled, way, word ^ 1 << 20))
+                    try:
+                        with vkrt.load(path) as program:
+                            program.run(*inputs_of(program))
+                            runs += 1
+                    except VkrtError:
+                        pass
+        print(runs)
+    """
+    assert int(run_python(code, str(out), PYTHONPATH=os.pathsep.join(sys.path))) > 100

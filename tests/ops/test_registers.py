@@ -1,0 +1,93 @@
+"""Kernels for devices of few registers (`Tuning.registers`): which, and with the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from both_ways import check_both_ways
+from fused_graphs import gated, gated_graph, normed, normed_graph, several
+from harness import Variant, make_case, variants
+from samples.linear_q4 import SAMPLES
+from small_graphs import kernels
+from support import STORAGES
+
+from vkrt.device.policy import policy_of
+from vkrt.lowering.lowering import lower
+from vkrt.ops import tiles
+from vkrt.ops.linear_q4 import REGISTERS
+from vkrt.work.records import Dispatch
+from vkrt.work.target import Target
+from vkrt.work.tuning import Tuning
+
+# Without the lanes below which larger tiles are left out anyway
+MANY, SOME, FEW = (Tuning(lanes=1, registers=registers) for registers in (1 << 16, 128, 32))
+# Of q4_row.glsl
+BY_WORDS = 13
+
+
+def dispatches(graph, tuning: Tuning) -> list[tuple]:
+    target = Target(max_texels=1 << 26, tuning=tuning)
+    return [(step.shader, step.params) for step in lower(graph, target).steps
+            if isinstance(step, Dispatch)]
+
+
+@cache
+def samples(half: bool) -> list[Variant]:
+    """The samples that the number makes a difference to."""
+    return [variant for variant in variants()
+            if variant.half == half and variant.layout == "plain"
+            and dispatches(variant.case().graph, MANY) != dispatches(variant.case().graph, FEW)]
+
+
+def test_which_samples():
+    """4-bit weights of one row and of many, depthwise convolutions, products of words."""
+    found = {tuning: {shader for variant in samples(False)
+                      for shader, _ in dispatches(variant.case().graph, tuning)}
+             for tuning in (MANY, SOME, FEW)}
+    assert {"linear_q4_4x8.texel.f32", "linear_q4_8x8.texel.f32",
+            "conv2d_depthwise_8.texel.f32"} <= found[MANY]
+    assert any(shader.endswith(".i32_i8") for shader in found[MANY])
+    assert "linear_q4_4x4.texel.f32" in found[SOME]
+    assert {"linear_q4_2x4.texel.f32", "linear_q4_gemv.texel.f32",
+            "conv2d_depthwise_2.texel.f32"} <= found[FEW]
+    assert not any(shader.endswith(".i32_i8") for shader in found[FEW])
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
+@pytest.mark.usefixtures("apart")
+def test_samples(half, storage, device):
+    """Right, and the same bits both ways."""
+    own = replace(policy_of(device.info), features=(), winograd=False)
+    check_both_ways(samples(half), half, [replace(own, tuning=tuning)
+                                          for tuning in (MANY, SOME, FEW)], storage, device)
+
+
+@pytest.mark.parametrize(("registers", "tile"), [
+    (1 << 16, "8x8"), (255, "4x8"), (192, "4x8"), (128, "4x4"), (64, "2x4"), (32, "2x4")])
+def test_the_tile_of_rows_with_4_bit_weights(registers, tile):
+    sample = max(SAMPLES, key=lambda sample: sample.args[0].size)
+    (shader, _), = (found for found in dispatches(make_case(sample).graph,
+                                                  Tuning(lanes=1, registers=registers))
+                    if found[0].startswith("linear_q4"))
+    assert shader == f"linear_q4_{tile}.texel.f32"
+
+
+def test_the_smallest_tile_is_never_too_large():
+    assert tiles.too_large(FEW, REGISTERS) == set(REGISTERS) - {(2, 4)}
+    assert tiles.too_large(MANY, REGISTERS) == set()
+
+
+@pytest.mark.parametrize("graph", [
+    several("groups", 3)[0], gated_graph(*gated()), normed_graph(normed()[0])],
+    ids=["beside", "gated", "normed"])
+def test_layers_of_one_row_are_apart(graph):
+    """One at a time, word by word; the norm stays part of each."""
+    steps = dispatches(graph, FEW)
+    rows = [(shader, params[BY_WORDS]) for shader, params in steps if "linear_q4" in shader]
+    assert len(rows) >= 2 and set(rows) == {("linear_q4_gemv.texel.f32", True)}
+    assert not any(shader.startswith("rms_norm") for shader, _ in steps)
+    assert {"linear_q4_gemv_beside"} == set(kernels(graph, ("linear_q4_gemv_beside",)))

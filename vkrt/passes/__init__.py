@@ -1,0 +1,1 @@
+"""Rewrites of a graph before it is lowered: see README.md."""

@@ -1,0 +1,87 @@
+"""What comes behind a product, a convolution or a sum, done by its kernel before it writes.
+
+An activation that alone reads a result is the epilogue of the node that makes it, and a tensor that
+is added to the result of a linear layer (a residual connection) is the residual of that. The
+numbers are those of separate kernels, but that in half precision nothing is rounded in between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import EPILOGUE, RESIDUAL, VIEW
+from vkrt.ops.ending import tail_of
+from vkrt.passes.matching import alike, arguments, declared, takes_activation
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+SUM = "aten.add.Tensor"
+
+
+def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
+    """Activations become the epilogue of the node that makes what they alone read."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        if not _is_activation(node):
+            continue
+        head = rewrite.uses.only(node.args[0], index)
+        chain = rewrite.uses.without_views(head)
+        # Rows of a layer are rows in any view that leaves them so.
+        if chain[1:] and declared(graph.nodes[chain[-1]], "takes_addend"):
+            head = chain.pop()
+        else:
+            chain = []
+        if head is None or not rewrite.is_free(head, *chain):
+            continue
+        maker = graph.nodes[head]
+        if takes_activation(maker, node) and arguments(node) is not None:
+            rewrite.replace(head, _ending(maker, node.outs[0], EPILOGUE, tail_of(node)),
+                            gone=[*chain, index])
+    return rewrite.result()
+
+
+def fuse_residual(graph: Graph, _target: Target) -> Graph:
+    """What is added to a linear layer's result, or to a view of it, becomes its residual. The layer
+    then stands where the sum stood, behind what is added."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        if node.op != SUM or len(node.args) != 3 or node.args[2] != 1 or node.attributes:
+            continue
+        for product, other in (node.args[:2], node.args[1::-1]):
+            if (not isinstance(product, Tensor) or not isinstance(other, Tensor)
+                    or not alike(product, other, *node.outs)):
+                continue
+            chain = rewrite.uses.without_views(rewrite.uses.only(product, index))
+            if not chain or not rewrite.is_free(*chain) or graph.nodes[chain[-1]].attributes:
+                continue
+            maker = graph.nodes[chain[-1]]
+            takes = declared(maker, "takes_addend")
+            args = takes and arguments(maker)
+            if args and takes(*args.values()):
+                rewrite.replace(index, _ending(maker, node.outs[0], RESIDUAL, other), gone=chain)
+                break
+    return rewrite.result()
+
+
+FUSE_EPILOGUE = Pass("fuse_epilogue", "activations are done by the kernel of what they read",
+                     fuse_epilogue)
+FUSE_RESIDUAL = Pass("fuse_residual", "linear layers add a tensor to their result", fuse_residual,
+                     roots=frozenset({SUM}))
+
+
+def _is_activation(node: Node) -> bool:
+    if not declared(node, "activation") or not node.outs or not node.args:
+        return False
+    if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
+        return False  # everything is NaN then, which epilogues do not know
+    return isinstance(node.args[0], Tensor) and alike(node.args[0], node.outs[0])
+
+
+def _ending(node: Node, out: Tensor, name: str, value: Any) -> Node:
+    """A node that does more, and makes another tensor, perhaps a view of its own result."""
+    view = {} if out.sizes == node.outs[0].sizes else {VIEW: tuple(out.sizes)}
+    return replace(node, outs=(out,), attributes={**node.attributes, **view, name: value})

@@ -1,0 +1,251 @@
+"""Linear layers of one row that one kernel does: where a language model writes a token, many a
+dispatch costs more than its products.
+
+    gate, up = linear(x, ..), linear(x, ..)      y = linear(x, ..), with the attribute gate
+    y = silu_mul(gate, up)                       (SwiGLU)
+    q, k, v = linear(x, ..), ..                  q, k, v = linear(x, ..), attribute horizontal
+    scale, zero = choose_qparams(x)              the layers have the attribute choice
+    x = rms_norm(..)                             the layers have the attribute norm
+
+Layers of the same row stand where the first of them stood, those of a SwiGLU where the product
+stood. What only layers of one row read, its norm or how it is quantized, is done by their kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import CHOICE, GATE, HORIZONTAL, NORM, RESIDUAL, VIEW, layers_in
+from vkrt.passes.fuse_silu import SILU_MUL
+from vkrt.passes.matching import Uses, arguments, declared
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+# Layers that one kernel does
+MOST = 3
+RMS_NORM, CHOOSE = "et_vk.rms_norm.default", "torchao.choose_qparams_affine.default"
+# Where the weights of a row have more bytes, doing its norm again and again costs more than a
+# dispatch of its own.
+NORM_BYTES = 2 << 20
+
+
+def fuse_rows(graph: Graph, _target: Target) -> Graph:
+    """Layers of one row become one node, and do the norm and the quantization of the row.
+
+    Where sizes change there may be one row at others: weights that one kernel reads then are
+    co-resident (`Graph.co_resident`) at these sizes too.
+    """
+    if not any(declared(node, "of_row") for node in graph.nodes):
+        return graph
+    layers: dict[Node, _Layer | None] = {}
+    result = _Rows(graph, layers).fused()
+    if graph.is_dynamic:
+        could = _Rows(graph, layers, any_rows=True)
+        could.fused()
+        if could.groups:
+            result = replace(result, co_resident=tuple(could.groups))
+    return result
+
+
+FUSE_ROWS = Pass("fuse_rows", "layers of one row are one kernel, with its norm and its rounding",
+                 fuse_rows)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A node that may be a layer of one row.
+
+    Attributes:
+        key: what two have in common that one kernel does.
+        is_one: whether it has one row at these sizes.
+        takes_norm: whether its kernel does the norm of its row.
+        nbytes: of its constants.
+    """
+
+    key: Any
+    is_one: bool
+    takes_norm: bool
+    nbytes: int
+
+
+def _layer_of(node: Node) -> _Layer | None:
+    """A node as a layer; None where it is none, or has wrong arguments."""
+    count = declared(node, "of_row")
+    args = count and arguments(node)
+    if not args:
+        return None
+    values = tuple(args.values())
+    row, others = values[:count], values[count:]
+    x = row[0]
+    tensors = [value for value in others if isinstance(value, Tensor)]
+    if not x.numel or any(tensor.constant is None for tensor in tensors):
+        return None
+    key = (node.op, node.guard, x.dtype, row,
+           tuple((value.sizes, value.dtype) if isinstance(value, Tensor) else value
+                 for value in others))
+    takes = declared(node, "takes_norm")
+    return _Layer(
+        key, math.prod(x.sizes[:-1]) == 1, takes is not None and takes(*values),
+        sum(tensor.constant.nbytes for tensor in tensors if tensor.constant is not None))
+
+
+class _Rows:
+    """The stages, each of which goes on with the graph of the one before.
+
+    Args:
+        layers: nodes as layers, as far as they have been looked at.
+        any_rows: whether layers of several rows are taken for such of one.
+
+    Attributes:
+        graph: so far.
+        groups: numbers of nodes, each as it stood before, whose weights one kernel reads, or
+            several that do the same norm.
+    """
+
+    def __init__(self, graph: Graph, layers: dict[Node, _Layer | None], any_rows: bool = False):
+        self.graph = graph
+        self.groups: list[frozenset[int]] = []
+        self._any_rows = any_rows
+        self._rewrite = Rewrite(graph)
+        self._layers = layers
+        # The numbers of the layers that are in a node
+        self._members = {node: frozenset([graph.number_of(index)])
+                         for index, node in enumerate(graph.nodes)}
+
+    def fused(self) -> Graph:
+        """The graph behind all stages."""
+        for stage in (self._fuse_swiglu, self._fuse_horizontal, self._fuse_choices,
+                      self._fuse_norms):
+            stage()
+            result = self._rewrite.draft() if self._any_rows else self._rewrite.result()
+            if result is not self.graph:
+                self.graph, self._rewrite = result, Rewrite(result)
+        return self.graph
+
+    def _key(self, node: Node) -> Any:
+        """What two nodes have to have in common for one kernel; None for what is no layer of one
+        row."""
+        layer = self._layer(node)
+        return layer.key if layer is not None and (layer.is_one or self._any_rows) else None
+
+    def _layer(self, node: Node) -> _Layer | None:
+        if node not in self._layers:
+            self._layers[node] = _layer_of(node)
+        return self._layers[node]
+
+    def _put(self, rewrite: Rewrite, index: int, node: Node, layers: Collection[int],
+             gone: Collection[int] = ()) -> None:
+        """Puts a node that has the layers of these nodes, which are alike, in the place of another
+        one."""
+        self._layers[node] = self._layer(self.graph.nodes[next(iter(layers))])
+        self._members[node] = frozenset().union(*(self._members[self.graph.nodes[layer]]
+                                                  for layer in layers))
+        rewrite.replace(index, node, gone=gone)
+
+    def _fuse_swiglu(self) -> None:
+        rewrite, nodes = self._rewrite, self.graph.nodes
+        for index, node in enumerate(nodes):
+            if node.op != SILU_MUL or node.attributes:
+                continue
+            first, second = (rewrite.uses.without_views(rewrite.uses.only(factor, index))
+                             for factor in node.args)
+            if not first or not second or not rewrite.is_free(*first, *second):
+                continue
+            pair = first[-1], second[-1]
+            gate, other = nodes[pair[0]], nodes[pair[1]]
+            key = self._key(gate)
+            if (gate.attributes or other.attributes or key is None or key != self._key(other)
+                    or not reads_weights_alone(self.graph, pair, index)):
+                continue
+            out = node.outs[0]
+            view = {} if out.sizes == other.outs[0].sizes else {VIEW: tuple(out.sizes)}
+            self._put(rewrite, index, replace(other, outs=node.outs,
+                                              attributes={GATE: gate, **view}),
+                      pair, gone=[*first, *second])
+            self.groups.append(self._members[nodes[pair[0]]] | self._members[nodes[pair[1]]])
+
+    def _fuse_horizontal(self) -> None:
+        rewrite, nodes = self._rewrite, self.graph.nodes
+        alike: dict[Any, list[int]] = {}
+        for index, node in enumerate(nodes):
+            key = None if node.attributes else self._key(node)
+            if key is not None:
+                alike.setdefault(key, []).append(index)
+        for indices in alike.values():
+            for start in range(0, len(indices), MOST):
+                first, *others = group = indices[start:start + MOST]
+                if others and reads_weights_alone(self.graph, group, others[-1]):
+                    layers = [nodes[index] for index in group]
+                    self._put(rewrite, first, replace(
+                        layers[0], outs=tuple(out for layer in layers for out in layer.outs),
+                        attributes={HORIZONTAL: tuple(layers[1:])}), group, gone=others)
+                    self.groups.append(frozenset().union(
+                        *(self._members[layer] for layer in layers)))
+
+    def _fuse_choices(self) -> None:
+        """What chooses how a row is quantized becomes part of the layers that quantize it."""
+        rewrite, nodes = self._rewrite, self.graph.nodes
+        for index, node in enumerate(nodes):
+            if (node.op != CHOOSE or arguments(node) is None
+                    or any(map(rewrite.uses.is_result, node.outs))):
+                continue
+            row = (node.args[0], *node.outs)
+            readers = self._layers_reading(rewrite.uses, node)
+            if readers and all(tuple(nodes[reader].args[:len(row)]) == row
+                               and declared(nodes[reader], "of_row") == len(row)
+                               for reader in readers):
+                for reader in readers:
+                    self._put(rewrite, reader, _with(nodes[reader], CHOICE, node), [reader])
+                rewrite.remove([index])
+
+    def _fuse_norms(self) -> None:
+        rewrite, nodes = self._rewrite, self.graph.nodes
+        for index, node in enumerate(nodes):
+            if (node.op != RMS_NORM or arguments(node) is None
+                    or rewrite.uses.is_result(node.outs[0])):
+                continue
+            readers = self._layers_reading(rewrite.uses, node)
+            if not readers or not reads_weights_alone(self.graph, {index, *readers}, max(readers)):
+                continue
+            layers = [self._layer(layer) for reader in readers
+                      for layer in layers_in(nodes[reader])]
+            if (all(layer is not None and layer.takes_norm for layer in layers)
+                    and sum(layer.nbytes for layer in layers if layer) <= NORM_BYTES):
+                self.groups.append(self._members[node].union(
+                    *(self._members[nodes[reader]] for reader in readers)))
+            elif not all(_rounds(nodes[reader], node) for reader in readers):
+                continue
+            for reader in readers:
+                self._put(rewrite, reader, _with(nodes[reader], NORM, node), [reader])
+            rewrite.remove([index])
+
+    def _layers_reading(self, uses: Uses, maker: Node) -> set[int]:
+        """The nodes that read what a node makes; none where one is no layer of one row, adds it to
+        its result, or is done under other conditions."""
+        readers = {reader for out in maker.outs for reader in uses.readers[out]}
+        nodes = [self.graph.nodes[reader] for reader in readers]
+        return readers if all(self._key(node) is not None and node.guard == maker.guard
+                              and node.attributes.get(RESIDUAL) not in maker.outs
+                              for node in nodes) else set()
+
+
+def reads_weights_alone(graph: Graph, nodes: Collection[int], last: int) -> bool:
+    """Whether no node but these reads constants between the first of them and the node `last`:
+    weights are streamed in the order of the nodes that read them."""
+    return not any(tensor.constant is not None for index in range(min(nodes), last)
+                   if index not in nodes for tensor in graph.nodes[index].tensors())
+
+
+def _rounds(layer: Node, norm: Node) -> bool:
+    """Whether a layer chooses how the result of a norm is quantized."""
+    choice = layer.attributes.get(CHOICE)
+    return choice is not None and choice.args[0] is norm.outs[0] and choice.guard == norm.guard
+
+
+def _with(node: Node, name: str, value: Node) -> Node:
+    return replace(node, attributes={**node.attributes, name: value})

@@ -1,0 +1,126 @@
+"""Products that read strided views of tensors where these lie, and put their rows where views do.
+
+Attention as models write it cuts queries, keys and values out of the result of one layer, permutes
+them until heads are batches, and scales them by a number each. Products find rows at any regular
+distance (see `matmul_apart`) and have a factor of their own: what is between the layer and them is
+no work.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import FACTOR, PERMUTATION, PRODUCTS, STRIDED, VIEWS, Permutation
+from vkrt.ops.matmul_apart import rows_in
+from vkrt.ops.strided import RESHAPES, TURNS
+from vkrt.passes.matching import Uses, alike, arguments
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+def fuse_permutation(graph: Graph, _target: Target) -> Graph:
+    """Views behind a product after which its rows lie elsewhere become part of the product."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        if not _is_product(node):
+            continue
+        places, views = _views_behind(rewrite, node)
+        while any(view.op in TURNS for view in views):
+            if rows_in(node.outs[0].sizes, views) is not None:
+                rewrite.replace(index, replace(node, outs=views[-1].outs, attributes={
+                    **node.attributes, PERMUTATION: Permutation(tuple(views))}), gone=places)
+                break
+            views.pop()
+            places.pop()
+    return rewrite.result()
+
+
+def fuse_factor(graph: Graph, _target: Target) -> Graph:
+    """Numbers that what a product reads is multiplied with become a factor of the product."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        if not _is_product(node):
+            continue
+        factor = None
+        for value in node.args:
+            if (place := _number_before(rewrite, index, value)) is not None:
+                x, number = graph.nodes[place].args
+                factor = number if factor is None else factor * number
+                rewrite.replace(place, replace(graph.nodes[place], op="aten.alias_copy.default",
+                                               args=(x,)))
+        if factor is not None:
+            rewrite.replace(index, replace(node, attributes={**node.attributes,
+                                                             FACTOR: float(factor)}))
+    return rewrite.result()
+
+
+def mark_strided_views(graph: Graph, _target: Target) -> Graph:
+    """Views that nothing but products reads, also through such views, may stay where they are."""
+    rewrite = Rewrite(graph)
+    marked: set[int] = set()
+    for index in reversed(range(len(graph.nodes))):
+        node = graph.nodes[index]
+        if node.op in VIEWS and all(_is_for_products(graph, rewrite.uses, marked, out)
+                                    for out in node.outs):
+            marked.add(index)
+            rewrite.replace(index, replace(node, attributes={**node.attributes, STRIDED: True}))
+    return rewrite.result()
+
+
+FUSE_PERMUTATION = Pass("fuse_permutation", "products put their rows where views behind them do",
+                        fuse_permutation, roots=PRODUCTS)
+FUSE_FACTOR = Pass("fuse_factor", "products multiply by the factors of what they read", fuse_factor,
+                   roots=PRODUCTS)
+MARK_STRIDED_VIEWS = Pass("mark_strided_views", "views that products read where they lie",
+                          mark_strided_views, roots=PRODUCTS)
+
+
+def _is_product(node: Node) -> bool:
+    return node.op in PRODUCTS and len(node.args) == 2
+
+
+def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node]]:
+    """The views that alone read a product's result, one after the other: their indices, and they
+    themselves."""
+    places: list[int] = []
+    views: list[Node] = []
+    (tensor,) = product.outs
+    while len(rewrite.uses.readers[tensor]) == 1 and not rewrite.uses.is_result(tensor):
+        (reader,) = rewrite.uses.readers[tensor]
+        node = rewrite.graph.nodes[reader]
+        if (node.op not in RESHAPES | TURNS or not rewrite.is_free(reader) or len(node.outs) != 1
+                or not alike(node.outs[0]) or node.outs[0].dtype != tensor.dtype):
+            break
+        views.append(node)
+        places.append(reader)
+        (tensor,) = node.outs
+    return places, views
+
+
+def _number_before(rewrite: Rewrite, product: int, value: object) -> int | None:
+    """The multiplication by a number behind what a product reads, and views of it."""
+    reader = product
+    while (index := rewrite.uses.only(value, reader)) is not None and rewrite.is_free(index):
+        node = rewrite.graph.nodes[index]
+        if node.op == "aten.mul.Scalar":
+            return index if _has_factor(node) else None
+        if node.op not in VIEWS or not node.args or len(node.outs) > 1:
+            return None
+        reader, value = index, node.args[0]
+    return None
+
+
+def _has_factor(node: Node) -> bool:
+    args = arguments(node)
+    if args is None:
+        return False
+    x, number = args.values()
+    return isinstance(x, Tensor) and alike(x, *node.outs) and math.isfinite(number)
+
+
+def _is_for_products(graph: Graph, uses: Uses, marked: set[int], tensor: Tensor) -> bool:
+    return not uses.is_result(tensor) and all(
+        reader in marked or graph.nodes[reader].op in PRODUCTS for reader in uses.readers[tensor])

@@ -1,0 +1,54 @@
+"""All passes in their order, and how a graph goes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from vkrt.errors import InputError
+from vkrt.graph.graph import Graph
+from vkrt.passes.fuse_epilogue import FUSE_EPILOGUE, FUSE_RESIDUAL
+from vkrt.passes.fuse_padding import FUSE_PADDING
+from vkrt.passes.fuse_requantization import FUSE_REQUANTIZATION
+from vkrt.passes.fuse_rotary import FUSE_ROTARY
+from vkrt.passes.fuse_rows import FUSE_ROWS
+from vkrt.passes.fuse_silu import FUSE_SILU
+from vkrt.passes.fuse_softmax import FUSE_SOFTMAX
+from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_STRIDED_VIEWS
+from vkrt.passes.rewrite import Pass, checked
+from vkrt.passes.share_choices import SHARE_CHOICES
+from vkrt.passes.simplify import SIMPLIFY
+from vkrt.work.target import Target
+
+PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
+          FUSE_RESIDUAL, FUSE_PADDING, FUSE_ROTARY, SHARE_CHOICES, FUSE_PERMUTATION, FUSE_FACTOR,
+          MARK_STRIDED_VIEWS, FUSE_ROWS)
+
+
+def run_passes(graph: Graph, target: Target,
+               told: Callable[[Pass, Graph], None] | None = None) -> Graph:
+    """The graph as passes rewrite it, those left out that the target skips; the same object where
+    nothing changes.
+
+    Args:
+        told: is given each pass that changed the graph, and what it made of it.
+
+    Raises:
+        InputError: the target skips what is no pass.
+        InternalError: a pass made a wrong graph of a right one.
+    """
+    names = [each.name for each in PASSES]
+    if unknown := sorted(target.skipped.difference(names)):
+        raise InputError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(names)}")
+    if not target.fuses:
+        return graph
+    found = {node.op for node in graph.nodes}
+    for each in PASSES:
+        if each.name in target.skipped or (each.roots and each.roots.isdisjoint(found)):
+            continue
+        new = each.run(graph, target)
+        if new is not graph:
+            graph = checked(new, graph, each.name)
+            found = {node.op for node in graph.nodes}
+            if told is not None:
+                told(each, graph)
+    return graph

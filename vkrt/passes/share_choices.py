@@ -1,0 +1,51 @@
+"""Nodes that choose the same scale and zero point, once.
+
+The exporter quantizes the input of every linear layer anew, also where several have the same one
+(queries, keys and values): the first of such nodes is enough, and the layers share the rounded row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from vkrt.graph.graph import Graph
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+# Operators that programs repeat with the same arguments
+REPEATED = frozenset({"torchao.choose_qparams_affine.default"})
+
+
+def share_choices(graph: Graph, _target: Target) -> Graph:
+    """Readers of a repeated node's results read those of the first such node."""
+    rewrite = Rewrite(graph)
+    first: dict[Any, tuple[Tensor, ...]] = {}
+    same: dict[Tensor, Tensor] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.op in REPEATED:
+            # Tensors compare by identity, and no node writes one twice.
+            outs = tuple((tuple(out.sizes), out.dtype) for out in node.outs)
+            made = first.setdefault((node.op, node.guard, _as_tuples(node.args), outs), node.outs)
+            if made is not node.outs:
+                same.update(zip(node.outs, made, strict=True))
+                if not any(map(rewrite.uses.is_result, node.outs)):
+                    rewrite.remove([index])
+        elif any(tensor in same for tensor in node.tensors()):
+            rewrite.replace(index, replace(node, args=_renamed(node.args, same)))
+    return rewrite.result()
+
+
+SHARE_CHOICES = Pass("share_choices", "layers of one row share the scale that it is quantized with",
+                     share_choices, roots=REPEATED)
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _renamed(value: Any, names: dict[Tensor, Tensor]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_renamed(item, names) for item in value)
+    return names.get(value, value) if isinstance(value, Tensor) else value

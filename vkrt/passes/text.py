@@ -1,0 +1,66 @@
+"""A graph as text: a line for each node, tensors by numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.symbols import Late
+from vkrt.ops.attributes import Permutation
+from vkrt.work.tensor import Tensor
+
+
+def text_of(graph: Graph) -> str:
+    """The graph as lines: the number of each node in the graph before passes, the tensors that it
+    makes, its operator with the arguments, and where it stands in the file.
+
+    %N is a tensor that is computed or given, cN a constant of the file; behind the arguments are
+    the attributes (`vkrt.ops.attributes`).
+    """
+    names = _Names()
+    inputs = ", ".join(names.typed(value) for value in graph.inputs)
+    lines = [f"inputs {inputs}"]
+    lines += [f"state {names.typed(state.before)} -> {names(state.after)}"
+              for state in graph.states]
+    for index, node in enumerate(graph.nodes):
+        args = ", ".join(map(names, node.args))
+        outs = ", ".join(map(names.typed, node.outs))
+        guard = "".join(f" if {names(condition)} is {wanted}" for condition, wanted in node.guard)
+        does = ", ".join(f"{name}={names(value)}" for name, value in node.attributes.items())
+        label = f"  # {node.label}" if node.label else ""
+        lines.append(f"{graph.number_of(index):5} {outs} = {node.op}({args})"
+                     f"{' {' + does + '}' if does else ''}{guard}{label}")
+    return "\n".join([*lines, f"outputs {', '.join(map(names, graph.outputs))}"])
+
+
+class _Names:
+    """Names of tensors, numbered as they come up."""
+
+    def __init__(self) -> None:
+        self._names: dict[Tensor, str] = {}
+
+    def __call__(self, value: Any) -> str:
+        """A value of a node or of the graph's border."""
+        if isinstance(value, Tensor):
+            if value.constant is not None and value not in self._names:
+                return self.typed(value)
+            return self._name(value)
+        if isinstance(value, Permutation):
+            return self(value.views)
+        if isinstance(value, Node):
+            return f"{value.op}({', '.join(map(self, value.args))})"
+        if isinstance(value, Late):
+            return f"{self(value.tensor)}[{value.read.element}]"
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(self, value))}]"
+        return repr(value)
+
+    def typed(self, value: Any) -> str:
+        """The same with the dtype and the sizes of a tensor."""
+        if not isinstance(value, Tensor):
+            return self(value)
+        return f"{self._name(value)}:{value.dtype}{list(value.sizes)}"
+
+    def _name(self, tensor: Tensor) -> str:
+        kind = "%" if tensor.constant is None else "c"
+        return self._names.setdefault(tensor, f"{kind}{len(self._names)}")
