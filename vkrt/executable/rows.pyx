@@ -2,6 +2,7 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Records as rows of the core's tables: in memory, for the core to carry out, or in a flat file."""
 
+cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
@@ -47,6 +48,8 @@ def to_bytes(compiled):
     return tables.file()
 
 
+# What is made of the rows points to them, and the garbage collector clears in any order.
+@cython.no_gc_clear
 cdef class Rows:
     """Parts of an executable, as the core carries them out.
 

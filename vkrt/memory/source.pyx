@@ -6,6 +6,7 @@ Nothing is read until it is touched. The core has what is open (`vkrt.core.file`
 
 import os
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.errno cimport errno
@@ -46,6 +47,8 @@ cdef object exception_of(int status, const Error* error, int number, str name):
     return kinds[status](text)
 
 
+# While there is an owner there is its buffer to be released.
+@cython.no_gc_clear
 cdef class Source:
     """Read-only bytes with the buffer protocol: `memoryview(source)` copies nothing.
 
