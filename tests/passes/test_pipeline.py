@@ -12,6 +12,7 @@ from support import MODELS
 import vkrt
 from vkrt.cli.main import main
 from vkrt.description import Description
+from vkrt.device.policy import skipped_passes
 from vkrt.errors import InputError, InternalError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
@@ -21,7 +22,6 @@ from vkrt.passes.pipeline import PASSES, run_passes
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.passes.text import text_of
 from vkrt.plan.options import LoadOptions
-from vkrt.plan.target import skipped_passes
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -147,7 +147,7 @@ def test_every_graph_can_be_printed(name):
     texts = []
     for graph in graphs_of(f"{name}.pte"):
         texts.append(text_of(graph))
-        run_passes(graph, Target(), told=lambda _each, new: texts.append(text_of(new)))
+        run_passes(graph, Target(), on_pass=lambda _each, new: texts.append(text_of(new)))
     assert len(set(texts)) == len(texts)
 
 

@@ -94,7 +94,7 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
     graph = largest_and_near(description.graph(name))[0]
     texts = [f"method '{name}'\n{text_of(graph)}"]
     with Device.open(common.device_of(options)) as device:
-        run_passes(graph, target_on(device, common.load_options(options)), told=lambda one, new:
+        run_passes(graph, target_on(device, common.load_options(options)), on_pass=lambda one, new:
                    texts.append(f"{len(texts):02} {one.name}: {one.summary}\n{text_of(new)}"))
     return texts
 

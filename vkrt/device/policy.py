@@ -16,6 +16,8 @@ from vkrt.work.tuning import LANES, WIDE_TILES, Tuning, WinogradTimes
 
 WINOGRAD = ("auto", "off", "always")
 FUSIONS = ("on", "off")
+# Before the name of a pass that `fusions` leaves out
+WITHOUT = "no-"
 SPECIALIZE = ("few", "all", "none")
 
 # VkDriverId
@@ -152,6 +154,21 @@ def policy_of(info) -> Policy:
     return _override or policy_from(profile_of(info))
 
 
+def skipped_passes(fusions: str) -> frozenset[str]:
+    """Names of the passes that the option leaves out one by one: "no-simplify,no-fuse_padding".
+
+    Raises:
+        InputError: it is neither "on" nor "off" nor a list of such names.
+    """
+    if fusions in FUSIONS:
+        return frozenset()
+    words = fusions.split(",") if isinstance(fusions, str) else []
+    if not words or not all(word.startswith(WITHOUT) for word in words):
+        raise InputError(f"fusions={fusions!r}: expected one of {', '.join(FUSIONS)}, or names of "
+                         f"passes with {WITHOUT!r} in front and commas between")
+    return frozenset(word.removeprefix(WITHOUT) for word in words)
+
+
 def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str = "on",
               enabled: Set[str] | None = None, refused: Iterable[str] = ()) -> Target:
     """The target that work lists for a device are made for.
@@ -160,13 +177,13 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         info: the device's description (`vkrt.DeviceInfo`).
         storage: "auto" or one of `STORAGES`.
         winograd: one of `WINOGRAD`, see `vkrt.load`.
-        fusions: one of `FUSIONS`, see there too.
+        fusions: "on", "off", or the passes to leave out (`skipped_passes`).
         enabled: names of the features that are switched on in the device (`Device.features`); all
             that it has by default.
         refused: names of the shader variants that its driver does not compile.
 
     Raises:
-        InputError: unknown storage, or a file in the user's folder that is no entry.
+        InputError: unknown storage or fusions, or a file in the user's folder that is no entry.
     """
     if storage not in ("auto", *STORAGES):
         raise InputError(f"storage={storage!r}: expected 'auto' or one of {', '.join(STORAGES)}")
@@ -194,5 +211,5 @@ def target_of(info, storage: str = "auto", winograd: str = "auto", fusions: str 
         offset_alignment=max(limits["minStorageBufferOffsetAlignment"],
                              limits["minTexelBufferOffsetAlignment"], 16),
         loop_limit=policy.loop_limit, scratch=scratch[winograd],
-        fuses=fusions == "on", tuning=tuning, features=frozenset(features),
-        refused=frozenset(refused))
+        fuses=fusions != "off", skipped=skipped_passes(fusions), tuning=tuning,
+        features=frozenset(features), refused=frozenset(refused))

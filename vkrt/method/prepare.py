@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vkrt.device.policy import policy_of
+from vkrt.device.policy import policy_of, target_of
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
@@ -31,7 +31,6 @@ from vkrt.plan.plan import plan
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.stream.spill import spill
 from vkrt.plan.submissions import Watchdog
-from vkrt.plan.target import target_of
 from vkrt.plan.weight_reads import mapped_read
 from vkrt.runtime.handles import requirements_of
 from vkrt.runtime.mapping import Mapper

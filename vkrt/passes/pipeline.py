@@ -25,12 +25,12 @@ PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
 
 
 def run_passes(graph: Graph, target: Target,
-               told: Callable[[Pass, Graph], None] | None = None) -> Graph:
+               on_pass: Callable[[Pass, Graph], None] | None = None) -> Graph:
     """The graph as passes rewrite it, those left out that the target skips; the same object where
     nothing changes.
 
     Args:
-        told: is given each pass that changed the graph, and what it made of it.
+        on_pass: is given each pass that changed the graph, and what it made of it.
 
     Raises:
         InputError: the target skips what is no pass.
@@ -49,6 +49,6 @@ def run_passes(graph: Graph, target: Target,
         if new is not graph:
             graph = checked(new, graph, each.name)
             found = {node.op for node in graph.nodes}
-            if told is not None:
-                told(each, graph)
+            if on_pass is not None:
+                on_pass(each, graph)
     return graph

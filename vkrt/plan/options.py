@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from vkrt.device.policy import SPECIALIZE, STORAGES, WINOGRAD
+from vkrt.device.policy import SPECIALIZE, STORAGES, WINOGRAD, skipped_passes
 from vkrt.errors import InputError
 from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
-from vkrt.plan.target import skipped_passes
 from vkrt.vk.cache_folder import check_option
 
 # A memory budget of as few bytes as possible
