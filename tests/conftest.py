@@ -24,7 +24,7 @@ from support import ready_device, sorting_on_host
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
 
 # Tests look at how a program is read, lowered and planned: that a test before has done so for the
-# same file must not matter. Tests of kept plans name a folder.
+# same file must not matter. Tests of cached plans name a folder.
 os.environ["VKRT_PLAN_CACHE"] = "off"
 
 # What the loader says where the environment asks for layers, as it does for profiles
@@ -124,3 +124,23 @@ def valid(request):
         clear_validation_messages()
         if findings:
             pytest.fail(failure_of(findings), pytrace=False)
+
+
+@pytest.fixture
+def work_done(monkeypatch):
+    """What is done for shapes: "lower" for a new one, "bind" for its handles and commands."""
+    from vkrt.lowering import lowering
+    from vkrt.method.instances import Instances
+
+    done: list[str] = []
+    bind, lower = Instances.bind, lowering.lower
+
+    def count_bind(self, instance):
+        did = bind(self, instance)
+        done.extend(["bind"] * did)
+        return did
+
+    monkeypatch.setattr(Instances, "bind", count_bind)
+    monkeypatch.setattr(
+        lowering, "lower", lambda *args: done.append("lower") or lower(*args))
+    return done

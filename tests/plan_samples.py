@@ -6,8 +6,9 @@ import random
 
 from vkrt.plan.arena import Request
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.work.records import Dispatch, HostCall, Prepack, WorkList
+from vkrt.work.records import Dispatch, HostCall, Prepack
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
+from vkrt.work.work_list import WorkList
 
 
 class Maker:

@@ -11,7 +11,9 @@ from functools import cache
 from plan_samples import exact_requirements
 from support import MODELS
 
-from vkrt.description import Description
+from vkrt.compiled.shared import shared_weights, uses_of
+from vkrt.compiler.description import Description
+from vkrt.compiler.planned import Planned
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable import flat
 from vkrt.executable.executable import Executable
@@ -28,13 +30,12 @@ from vkrt.executable.program import (
 from vkrt.executable.records import HostArray
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.method.planned import Planned
 from vkrt.plan.budget import Budget
 from vkrt.plan.placement import Placements, placements_of
 from vkrt.plan.plan import plan
-from vkrt.work.records import WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
+from vkrt.work.work_list import WorkList
 
 
 def target(storage: str) -> Target:
@@ -53,7 +54,7 @@ def planned_in(work: WorkList, weights: str = "copy", unified: bool = True,
     placed = Placements(work.catalog, placements_of(work, weights, unified=unified,
                                                     cannot_map=lambda weight: ""))
     memory = plan(work, exact_requirements, placements=placed, unified=unified, budget=budget)
-    return Planned(work, work, memory).executable
+    return Planned(Graph("", [], []), work, work, memory).record
 
 
 @cache
@@ -97,6 +98,26 @@ def program_of(executable: Executable, modules: Sequence[Module] | None = None,
     return Compiled("1.0", "test.pte", tuple(constants),
                     (CompiledTarget("test", (CompiledMethod(method),)),),
                     modules_of(executable) if modules is None else tuple(modules))
+
+
+def sharing() -> Compiled:
+    """A program with this method, of which all weights but one are shared."""
+    work = works()["conv_mix"]
+    copied = [weight.storage for weight in work.catalog][1:]
+    one, = shared_weights((work, work), (copied, copied))
+    placed = Placements(work.catalog, placements_of(
+        work, "copy", unified=False, cannot_map=lambda weight: "", shared=copied))
+    memory = plan(work, exact_requirements, placements=placed, unified=False)
+    own = Planned(Graph("", [], []), work, work, memory).record
+    alone = planned_in(one.work, "copy", False)
+    program = program_of(own)
+    target, = program.targets
+    method, = target.methods
+    shared, = program_of(alone).targets[0].methods
+    target = replace(target, methods=(replace(method, shared=uses_of(0, [one])),),
+                     shared=(shared,))
+    return replace(program, targets=(target,), modules=tuple(
+        map(module_of, shaders_of([own, alone]))))
 
 
 def executable_of(program: Compiled) -> Executable:

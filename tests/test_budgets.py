@@ -7,7 +7,8 @@ import pytest
 from support import MODELS, inputs_of, ready_device, same_bits
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
@@ -37,7 +38,8 @@ def test_the_smallest_budget_is_the_smallest(name, storage, treated):
 
     def peak(budget, **options):
         options = vkrt.LoadOptions(storage=storage, memory_budget=budget, **options)
-        return description.predict("forward", treated, options)[1].peak_bytes
+        return description.compile("forward", OpenDevice(treated),
+                                   options).memory.peak_bytes
 
     try:
         for options in OPTIONS:

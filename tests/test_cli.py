@@ -16,7 +16,7 @@ from pte import pte_writer as w
 from support import MODELS
 
 from vkrt.cli import main as cli
-from vkrt.program import Program
+from vkrt.program.program import Program
 
 pytestmark = pytest.mark.driver
 MLP = str(MODELS / "mlp.pte")
@@ -63,13 +63,14 @@ def test_info_predicts_what_a_load_takes(capsys, storage):
 
 
 def test_info_names_the_smallest_budget(capsys):
-    """What it says is what a load takes, and one byte less is refused with the same number."""
+    """What it says is what a load takes, and one byte less is refused with the same number. Without
+    a number nothing is done in strips, which may take less."""
     model = str(MODELS / "conv_mix.pte")
     arguments = (model, "--json", "--weights", "stream")
     _, out, _ = run(capsys, "info", *arguments, "--memory-budget")
     data = json.loads(out)["methods"]["forward"]
     smallest = data["smallest_budget"]
-    assert data["peak"] == smallest and data["streamed"] > 0
+    assert data["peak"] >= smallest and data["streamed"] > 0
     _, out, _ = run(capsys, "run", *arguments, "--memory-budget", str(smallest))
     memory = json.loads(out)["memory"]
     assert memory["measured_peak"] == smallest and memory["streamed"] == data["streamed"]

@@ -236,7 +236,7 @@ WITHOUT = """
     import sys
     sys.modules[sys.argv.pop(1)] = None  # as if it were not installed
     from vkrt.cli import main as cli
-    from vkrt.program import Program
+    from vkrt.program.program import Program
     def load(*arguments):
         print("loaded")
         sys.exit(9)
@@ -248,7 +248,6 @@ WITHOUT = """
 @pytest.mark.parametrize(("package", "advice", "arguments"), [
     ("PIL", "pip install '.[pictures]'", ("run", UPSCALER, "--output", "out.png")),
     ("PIL", "pip install '.[pictures]'", ("run", UPSCALER, "--input", "README.md")),
-    ("torch", "pip install torch", ("bench", MLP, "--against", "torch:x.py:f")),
     ("tokenizers", "pip install '.[text]'",
      ("generate", MLP, "--tokenizer", "tokenizer.json", "--prompt", "x")),
 ])
@@ -388,7 +387,7 @@ def test_what_numpy_cannot_write_names_the_file(tmp_path):
     code = """
 import resource, sys
 import numpy as np
-from vkrt.replaceable import replacing
+from vkrt.files.replaceable import replacing
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     with replacing(sys.argv[1]) as file:

@@ -96,12 +96,12 @@ DURING_CALL = """
 @pytest.mark.driver
 @pytest.mark.parametrize(("name", "module", "path", "count"), [
     ("generate", "vkrt.text.tokenizer", "Tokenizer.__init__", 1),
-    ("generate", "vkrt.program", "Program.__init__", 1),
+    ("generate", "vkrt.program.program", "Program.__init__", 1),
     ("generate", "vkrt.cli.progress", "Progress.on_progress", 1),
     ("generate", "vkrt.cli.progress", "Progress.on_progress", 5),
     ("generate", "vkrt.text.model", "LanguageModel.__init__", 1),
     ("serve", "socket", "create_server", 1),
-    ("serve", "vkrt.program", "Program.__init__", 1),
+    ("serve", "vkrt.program.program", "Program.__init__", 1),
     ("serve", "vkrt.cli.progress", "Progress.on_progress", 1),
     ("serve", "vkrt.cli.progress", "Progress.on_progress", 5),
     ("serve", "vkrt.text.tokenizer", "Tokenizer.__init__", 1),
@@ -117,7 +117,7 @@ def test_during_the_load_of_commands_that_take_interrupts(lines, name, module, p
 # interruption has to wait for does not.
 HANGING = """
     import ctypes, os, signal, sys, threading, time
-    from vkrt.program import Program
+    from vkrt.program.program import Program
     def wait():
         ctypes.CDLL(None).sem_wait(ctypes.create_string_buffer(64))
     def hang(*_, **__):

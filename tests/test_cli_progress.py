@@ -131,7 +131,7 @@ def test_kernels_in_the_making_are_counted(device, monkeypatch, end):
     """Those of a load, until they are there or nobody wants them any more."""
     monkeypatch.setattr("vkrt.runtime.pipelines.usable_cores", lambda: 1)  # no thread begins
     with vkrt.load(MLP, device) as program:
-        kernels = program.load_method("forward").prepared.execution.kernels
+        kernels = program.load_method("forward").largest.execution.kernels
         wanted = live_objects()["pipeline"]
     pipelines = Pipelines(device)
     try:

@@ -11,7 +11,7 @@ import pytest
 from support import MODELS
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node

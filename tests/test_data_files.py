@@ -11,7 +11,7 @@ from support import MODELS, need_model
 
 import vkrt
 from vkrt.cli.main import main
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 
 driver = pytest.mark.driver
 

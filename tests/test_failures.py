@@ -16,7 +16,7 @@ from mutations import Model
 from support import MODELS, QUICK, as_input, outside
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.graph.states import PREPACK
 from vkrt.lowering.context import Lowering
 from vkrt.lowering.lowering import lower

@@ -86,7 +86,7 @@ def test_a_program_of_the_parent_is_refused_in_the_child(name, options, device):
                 "reset_state": error_of(program.reset_state),
                 "profile": error_of(lambda: program.profile(*inputs)),
                 "execute": error_of(lambda: method.execute(inputs)),
-                "reset_state of the method": error_of(method.reset_state),
+                "reset_state of the method": error_of(method.state.reset),
                 "profile of the method": error_of(lambda: method.profile(inputs)),
             }
             # What needs no device still answers.

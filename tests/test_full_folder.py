@@ -30,8 +30,8 @@ SCRIPT = """
 LOAD = """
 import sys
 import vkrt
-from vkrt.method import kept
-kept.RECENT_NS = 0
+from vkrt.compiler import plan_cache
+plan_cache.RECENT_NS = 0
 folder = sys.argv[2]
 with vkrt.load(sys.argv[1], plan_cache=folder + "/plans",
                pipeline_cache=folder + "/new/a.vkpipelines") as program:

@@ -16,7 +16,7 @@ from support import MODELS, write_letters, write_tokenizer
 
 import vkrt
 from vkrt.cli.main import main
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.text import answer, saved
 from vkrt.text.grammar import Grammars
 from vkrt.text.model import LanguageModel, Session

@@ -19,8 +19,9 @@ from vkrt.plan.plan import MemoryPlan
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator, MemoryKind
 from vkrt.vk.pretence import pretend
-from vkrt.work.records import HostCall, WorkList
+from vkrt.work.records import HostCall
 from vkrt.work.tensor import Tensor
+from vkrt.work.work_list import WorkList
 
 pytestmark = pytest.mark.driver
 

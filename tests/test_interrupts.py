@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +22,8 @@ import vkrt
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
+from vkrt.method import executables, loaded
 from vkrt.method import instances as method_instances
-from vkrt.method import loaded
 from vkrt.method.lru_cache import LEAST
 from vkrt.method.method import Method
 from vkrt.runtime.unfinished import UNFINISHED, settle_all
@@ -201,7 +201,7 @@ def test_state_is_reset_behind_an_interrupted_run(device):
 
 # What keeps the instances of a method with dynamic shapes, and their memory
 KEEPERS = [str(Path(vkrt.__file__).parent / name) for name in (
-    "method/instances.py", "method/loaded.py", "method/lru_cache.py",
+    "method/executables.py", "method/instances.py", "method/loaded.py", "method/lru_cache.py",
     "runtime/arena.py")]
 
 
@@ -242,7 +242,7 @@ def test_instances_are_whole_after_an_interruption_anywhere(case, device, monkey
     """Also where shapes are compared. `known`: a run at sizes of before; `new`: at others, for
     which an instance goes; `arena`: at larger ones, for which the arena is allocated anew."""
     monkeypatch.setattr(method_instances, "MAX_BYTES", 0)
-    monkeypatch.setattr(loaded, "MAX_PREPARED_BYTES", 0)
+    monkeypatch.setattr(executables, "MAX_PLAN_BYTES", 0)
     rows = {"known": (1, 2, 3), "new": range(1, LEAST + 3), "arena": (1, 16)}[case]
     random = np.random.default_rng(3)
     calls = [[random.standard_normal(sizes, np.float32)
@@ -325,7 +325,7 @@ def test_a_load_is_interrupted_twice(where, device, monkeypatch):
     for number in itertools.count(0, STRIDE):
         try:
             interrupted_at(number, vkrt.load, MODELS / "conv_mix.pte", device, weights="stream",
-                           traced=loaded.Loaded.release.__code__.__eq__, raised=Again)
+                           traced=ExitStack.__exit__.__code__.__eq__, raised=Again)
         except Interrupted:
             break
         gc.collect()

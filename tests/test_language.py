@@ -9,7 +9,7 @@ import pytest
 from support import MODELS, QUICK, STORAGES, need_model
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late
 from vkrt.lowering.lowering import lower

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from host_buffers import HostBuffers, host_and_device
 from support import MODELS, same_bits
-from test_lending import Lent, host_and_device
 
 import vkrt
 from vkrt.method import instances
@@ -67,7 +67,7 @@ def bound(monkeypatch):
 
 
 @driver
-@pytest.mark.parametrize("kept", [False, True], ids=["planned", "kept plan"])
+@pytest.mark.parametrize("kept", [False, True], ids=["planned", "cached plan"])
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
 def test_a_method_outlives_its_further_states(count, kept, device, tmp_path, monkeypatch):
     """Also where their instances were so many that its own had to go."""
@@ -77,7 +77,7 @@ def test_a_method_outlives_its_further_states(count, kept, device, tmp_path, mon
     x = np.ones((1, 6), np.float32)
     options = {"plan_cache": str(tmp_path / "plans")} if kept else {}
     if kept:
-        monkeypatch.setattr("vkrt.method.kept.RECENT_NS", 0)
+        monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
         vkrt.load(path, device, **options).close()
         assert list((tmp_path / "plans").iterdir())
     with vkrt.load(path, device, **options) as program:
@@ -126,7 +126,7 @@ def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
         x = np.ones(info.sizes, np.float32)
         expected = program.run(x)
         for _ in range(count):
-            made = Lent(host, expected)
+            made = HostBuffers(host, expected)
             program.run(x, out=made.buffers)
             made.check()
         kept = program._methods["forward"]._loaded.instances

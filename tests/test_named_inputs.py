@@ -13,9 +13,9 @@ from support import MODELS, run_python, same_bits
 
 import vkrt
 from vkrt.cli import main as cli
-from vkrt.description import Description
+from vkrt.compiler import plan_cache
+from vkrt.compiler.description import Description
 from vkrt.graph import names
-from vkrt.method import kept
 
 NAMED, MLP = MODELS / "named.pte", MODELS / "mlp.pte"
 INPUTS, OUTPUTS = ["rows", "mask", "shift"], ["scores", "sums"]
@@ -90,7 +90,7 @@ def test_names_in_a_tree(spec, expected):
 
 @pytest.mark.driver
 def test_names_are_kept_with_a_plan(device, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "RECENT_NS", 0)
+    monkeypatch.setattr(plan_cache, "RECENT_NS", 0)
     seen = []
     for _ in range(2):
         with vkrt.load(NAMED, device, plan_cache=tmp_path) as opened:

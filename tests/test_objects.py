@@ -127,8 +127,8 @@ def test_a_closed_program(name, device):
 
 
 def test_a_closed_program_that_was_not_read(device, tmp_path, monkeypatch):
-    """What a kept plan has left unread in the file is an error of vkrt's, too."""
-    monkeypatch.setattr("vkrt.method.kept.RECENT_NS", 0)
+    """What a cached plan has left unread in the file is an error of vkrt's, too."""
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
     for _ in range(2):
         program = vkrt.load(MODELS / "named.pte", device, plan_cache=tmp_path)
         program.close()
@@ -148,7 +148,7 @@ def test_a_closed_method_and_state(device):
             act()
     program.close()
     for act in (lambda: method.execute(x), lambda: method.start(x), lambda: method.profile(x),
-                method.save_state, method.reset_state, method.new_state, method.release_buffers,
+                method.state.save, method.state.reset, method.new_state, method.release_buffers,
                 state.save):
         with pytest.raises(vkrt.ClosedError, match="method 'forward' is closed"):
             act()

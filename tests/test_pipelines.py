@@ -179,12 +179,16 @@ def test_a_failed_load_leaves_no_pipelines(device):
     assert live_objects() == none
 
 
-def test_a_program_that_nobody_closed(device):
+def test_a_program_that_nobody_closed(device, tmp_path, monkeypatch):
+    """Planned, and by its cached plan."""
+    monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
     none = pipelines()
-    program = vkrt.load(MLP, device)
-    assert pipelines() > none
-    del program
-    assert pipelines() == none
+    for _ in range(2):
+        program = vkrt.load(MLP, device, plan_cache=tmp_path)
+        assert pipelines() > none
+        del program
+        assert pipelines() == none
+    assert list(tmp_path.iterdir())
 
 
 def load_once(path):

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alarms import Interrupted, on_alarm, within_vkrt
 from support import MODELS, QUICK, inputs_of, need_model, ready_device, same_bits
@@ -212,7 +213,7 @@ def test_a_failed_read_while_loading_releases_everything(device, no_failures):
 def test_a_file_changed_since_it_was_opened(device, tmp_path, weights):
     path = tmp_path / "model.pte"
     path.write_bytes((MODELS / "mlp.pte").read_bytes())
-    from vkrt.description import Description
+    from vkrt.compiler.description import Description
 
     description = Description(path)
     try:
@@ -333,7 +334,10 @@ def test_a_failing_host_kernel_leaves_the_program_usable(device, on_host, monkey
         same_bits(program.run(*inputs), expected)
 
 
-# Spilling
+# Spilling, and strips
+
+# Passes that make nothing smaller
+WHOLE = "no-divide_rows,no-divide_weights"
 
 
 def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
@@ -343,7 +347,7 @@ def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
     _, least = run(path, discrete, weights="stream")
     assert least.spilled == 0
     budget = least.planned_peak - 20_000
-    outputs, memory = run(path, discrete, 3, weights="stream", memory_budget=budget)
+    outputs, memory = run(path, discrete, 3, weights="stream", memory_budget=budget, fusions=WHOLE)
     same_bits(outputs, expected)
     assert memory.measured_peak <= budget
     assert memory.activations <= least.activations - 20_000
@@ -356,4 +360,19 @@ def test_spilling_gains_nothing_where_memory_is_shared(device):
     path = MODELS / "unet_small.pte"
     _, least = run(path, device, weights="stream")
     with pytest.raises(vkrt.InputError, match="nothing to gain by spilling"):
-        vkrt.load(path, device, weights="stream", memory_budget=least.planned_peak - 20_000)
+        vkrt.load(path, device, weights="stream", memory_budget=least.planned_peak - 20_000,
+                  fusions=WHOLE)
+
+
+def test_a_budget_takes_strips_before_it_spills(device):
+    """Where the activations of whole tensors do not fit; with `prefer="memory"` always."""
+    path = MODELS / "unet_small.pte"
+    expected, whole = run(path, device)
+    _, strips = run(path, device, prefer="memory")
+    assert strips.activations < whole.activations
+    budget = whole.planned_peak - 20_000
+    outputs, memory = run(path, device, memory_budget=budget)
+    assert memory.measured_peak <= budget and memory.spilled == 0
+    assert memory.activations < whole.activations
+    for one, other in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

@@ -87,7 +87,7 @@ LOAD = """
     import sys
     import numpy as np
     import vkrt
-    import vkrt.program
+    import vkrt.program.program
     from vkrt.errors import PipelineError
     from vkrt.runtime import refusals
     from vkrt.vk import live_objects
@@ -97,7 +97,7 @@ LOAD = """
         notes.append(names)
         note(device, names)
 
-    refusals.note = vkrt.program.note = counted
+    refusals.note = vkrt.program.program.note = counted
     path = sys.argv[1]
     with np.load(path[:-3] + "npz") as archive:
         x, y = archive.get("in0"), archive.get("out0")
@@ -127,7 +127,7 @@ REFUSED = "matmul_2x4.texel.i32_i8"
 
 
 def test_a_network_loads_with_smaller_kernels(at_most):
-    """Once the load begins anew; a later process knows, by its kept plan and without."""
+    """Once the load begins anew; a later process knows, by its cached plan and without."""
     said = at_most(20000, RESULT).splitlines()
     assert said == [f"('{REFUSED}',)",
                     f"the driver does not compile {REFUSED}: smaller kernels are used"]
@@ -154,7 +154,7 @@ def test_a_damaged_file_is_none(at_most, tmp_path, damage):
     assert path.read_bytes() == good
 
 
-def test_a_kept_plan_whose_kernels_do_not_compile(at_most):
+def test_a_cached_plan_whose_kernels_do_not_compile(at_most):
     """It was made when they did: the program is read."""
     assert at_most(10**9, RESULT) == "\n"
     assert at_most(20000, RESULT).splitlines()[0] == f"('{REFUSED}',)"

@@ -10,8 +10,8 @@ from host_device import open_host
 from support import MODELS
 
 import vkrt
-from vkrt import requirements
-from vkrt.description import Description
+from vkrt.compiler import requirements
+from vkrt.compiler.description import Description
 from vkrt.shader import catalog
 from vkrt.vk.device import Device
 

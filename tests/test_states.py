@@ -7,7 +7,7 @@ import pytest
 from support import MODELS, STORAGES, need_model
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.lowering.lowering import lower
@@ -119,7 +119,7 @@ def test_reset_reads_the_file(device, steps, tmp_path):
         with pytest.raises(vkrt.FormatError, match="load the program again"):
             program.reset_state()
     with pytest.raises(ValueError, match="closed"):
-        program.load_method("forward").reset_state()
+        program.load_method("forward").state.reset()
 
 
 @driver

@@ -19,11 +19,11 @@ from support import MODELS, run_python
 import vkrt
 import vkrt.method.method
 import vkrt.plan.commands
+from vkrt.compiler import compiler
 from vkrt.device.policy import target_of
 from vkrt.graph.graph import Graph
 from vkrt.lowering.context import Lowering
 from vkrt.memory.source import Source
-from vkrt.method import prepare
 from vkrt.method.method import Method
 from vkrt.ops.copying import copy
 from vkrt.plan.options import LoadOptions
@@ -76,7 +76,7 @@ def run_images() -> None:
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
     treat_as_discrete(True)
     with Device.open() as device:
-        prepare.lower_largest = lambda *_: images_beside_spills(device)
+        compiler.lower_largest = lambda *_: images_beside_spills(device)
         graph, _ = images_beside_spills(device)
 
         def method(**options):

@@ -23,7 +23,9 @@ MODEL = str(MODELS / "conv_mix.pte")
 RUN = {
     "check/fuzz.py": [str(MODELS / "mlp.pte"), "--count", "20"],
     "check/results.py": [str(MODELS / "mlp.pte"), "--runs", "1"],
+    "check/without_python.py": [str(MODELS / "mlp.pte"), "--storages", "buffer"],
     "demo.py": [],
+    "measure/arena.py": [MODEL],
     "measure/bench_kernels.py": ["--only", "linear, a row"],
     "measure/footprint.py": [MODEL],
     "measure/memory_over_time.py": [MODEL],
@@ -34,6 +36,7 @@ RUN = {
 }
 # tool -> why it is not run here
 NOT_RUN = {
+    "check/without_python.c": "a part of without_python.py",
     "check/expectations.py": "needs PyTorch",
     "check/faults.py": "builds vkrt anew with each of many faults",
     "check/mutations.py": "a part of fuzz.py",
@@ -54,13 +57,13 @@ NOT_RUN = {
     "find-python": "a part of setup-python",
     "fresh-system": "makes a whole system; test_scripts.py has its parts",
     "manylinux": "builds a compiler of shaders, in a container for wheels",
+    "measure/against.py": "needs PyTorch",
     "measure/architectures.py": "needs PyTorch and ExecuTorch; test_architectures.py has its parts",
     "measure/bench_llama.py": "needs a build of llama.cpp",
     "measure/bench_peers.py": "installs packages; test_peers.py has its parts",
     "measure/fresh.py": "what the tools beside it share",
     "measure/gpu_cost.py": "needs drivers of GPUs; tests/gpus has its parts",
     "measure/loading.py": "test_loads_are_timed runs it, on a file of its own",
-    "measure/pipelines_layer.c": "a part of gpu_cost.py",
     "measure/startup.c": "a part of startup.py",
     "quickstart": "installs packages",
     "quietly.sh": "a part of the scripts that install",
@@ -77,6 +80,9 @@ def test_fixes_that_are_taken_out_are_there():
     spec.loader.exec_module(faults)
     assert [(name, file) for name, changes, _, _ in faults.FAULTS for file, old, _ in changes
             if old not in (ROOT / file).read_text()] == []
+    # A test that is not there would seem to notice.
+    assert [arguments for *_, arguments in faults.FAULTS
+            if not (ROOT / arguments.split()[0]).exists()] == []
 
 
 def run(command: list[str], folder: Path) -> str:

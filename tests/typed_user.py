@@ -65,14 +65,14 @@ def methods(program: vkrt.Program) -> None:
     print(method.start([1]).result(), method.profile([1]).seconds, method.plan, method.work)
     done: vkrt.Compilation = vkrt.compile("net.pte", "net.vkx", device=[0], shapes=[[(1, 3)]])
     print(done.targets, done.peak_bytes)
-    print(method.prepared, method.graph, method.planned, method.states)
+    print(method.largest, method.graph, method.planned, method.states,
+          method.is_repeatable)
     method.cancel()
     method.release_buffers()
-    values = method.save_state()
-    method.load_state(values)
-    method.reset_state()
+    state: vkrt.State = method.state
+    state.load(state.save())
     with method.new_state() as one:
-        method.close_state(one)
+        one.close()
     method.close()
 
 

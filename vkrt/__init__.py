@@ -32,18 +32,18 @@ from vkrt.version import __version__
 
 if TYPE_CHECKING:
     from vkrt.compiled.compiler import Compilation, compile
+    from vkrt.compiler.program_files import verify
+    from vkrt.compiler.requirements import Requirements, required_features
     from vkrt.executable.lending import DeviceBuffer, Semaphore
-    from vkrt.files import verify
-    from vkrt.loading import load
     from vkrt.method.arguments import MethodMetadata
     from vkrt.method.method import Method
     from vkrt.method.profile import Profile, ProfileStep
     from vkrt.method.run import Run
     from vkrt.method.states import State
     from vkrt.plan.options import LoadOptions
-    from vkrt.program import Program
+    from vkrt.program.loading import load
+    from vkrt.program.program import Program
     from vkrt.report.memory import MemoryReport, Phase
-    from vkrt.requirements import Requirements, required_features
     from vkrt.text.generate import generate
     from vkrt.text.sampling import Sampler
     from vkrt.text.tokenizer import Tokenizer
@@ -96,17 +96,17 @@ __all__ = [
 # What is imported when it is first used, and from where
 _LAZY = {
     "vkrt.compiled.compiler": ("Compilation", "compile"),
-    "vkrt.files": ("verify",),
+    "vkrt.compiler.program_files": ("verify",),
     "vkrt.method.arguments": ("MethodMetadata",),
     "vkrt.method.method": ("Method",),
     "vkrt.method.profile": ("Profile", "ProfileStep"),
     "vkrt.method.run": ("Run",),
     "vkrt.method.states": ("State",),
     "vkrt.plan.options": ("LoadOptions",),
-    "vkrt.loading": ("load",),
-    "vkrt.program": ("Program",),
+    "vkrt.program.loading": ("load",),
+    "vkrt.program.program": ("Program",),
     "vkrt.report.memory": ("MemoryReport", "Phase"),
-    "vkrt.requirements": ("Requirements", "required_features"),
+    "vkrt.compiler.requirements": ("Requirements", "required_features"),
     "vkrt.text.generate": ("generate",),
     "vkrt.text.sampling": ("Sampler",),
     "vkrt.text.tokenizer": ("Tokenizer",),

@@ -69,23 +69,21 @@ void look_at(int p, int x, int y, int group) {
 
 // Adds the products of the pixels looked at with tap `tap` of the kernel.
 void add_tap(int tap) {
-  POSITION line[LINES(4 * TILE_O)];
-  [[unroll]] for (int k = 0; k < LINES(4 * TILE_O); k++)
-    line[k] = NEXT_COLUMN(rows[k], tap * group_inputs);
+  int column = tap * group_inputs;
   int texels = has_one_texel != 0 ? 1 : group_inputs;
-  for (int c = 0; c < texels; c++) {
+  for (int c = 0; c < texels; c++, column++) {
 #if defined(DTYPE_i32)
 #define NUMBER(p, v) masked(source_of(v), inside[p])
     ivec4 mine[TILE_X], theirs[4 * TILE_O];
     [[unroll]] for (int p = 0; p < TILE_X; p++) mine[p] = LOAD(source, STEP_Z(from[p], c));
     [[unroll]] for (int k = 0; k < 4 * TILE_O; k++)
-      theirs[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(line[k], c));
+      theirs[k] = LOAD_WEIGHT(weight, NEXT_COLUMN(rows[k], column));
     ADD_WORDS(sum, mine, theirs, TILE_X, TILE_O, NUMBER)
 #else
     T4 v[TILE_X];
     [[unroll]] for (int p = 0; p < TILE_X; p++)
       v[p] = masked(source_of(LOAD(source, STEP_Z(from[p], c))), inside[p]);
-#define TEXEL_OF_LINE(k) LOAD_WEIGHT(weight, NEXT_COLUMN(line[k], c))
+#define TEXEL_OF_LINE(k) LOAD_WEIGHT(weight, NEXT_COLUMN(rows[k], column))
     TEXELS_OF(texel, 4 * TILE_O, TEXEL_OF_LINE)
     [[unroll]] for (int o = 0; o < TILE_O; o++) {
       [[unroll]] for (int k = 0; k < 4; k++) {

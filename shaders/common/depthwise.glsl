@@ -30,6 +30,15 @@ CASE(15, is_tall)
 #include "ending.glsl"
 
 T4 sum[TILE_X];
+#if defined(DTYPE_i8)
+// Where numbers of 8 bits are multiplied as floats, the sums are floats up to the end.
+vec4 float_sum[TILE_X];
+#define ADD(p, v, w) \
+  if (as_floats != 0) float_sum[p] += vec4(v) * vec4(w); \
+  else sum[p] += (v) * (w);
+#else
+#define ADD(p, v, w) sum[p] += (v) * (w);
+#endif
 // Where place p of the tile is in it.
 int column_of(int p) { return is_tall != 0 ? p % (TILE_X / 2) : p; }
 int row_of(int p) { return is_tall != 0 ? p / (TILE_X / 2) : 0; }
@@ -49,7 +58,7 @@ void add_row(int ky, int left, int top, int image, int z) {
       }
       T4 v = source_of(LOAD(source, AT(clamp(x, 0, X - 1), image + y, z, X, Z)));
       if (is_outside) v = T4(0);
-      sum[p] += v * w;
+      ADD(p, v, w)
     }
   }
 }
@@ -67,7 +76,12 @@ void main() {
   int top = row * stride_y - padding_y;
   int image = image_row.x * H;
 
-  [[unroll]] for (int p = 0; p < TILE_X; p++) sum[p] = T4(0);
+  [[unroll]] for (int p = 0; p < TILE_X; p++) {
+    sum[p] = T4(0);
+#if defined(DTYPE_i8)
+    float_sum[p] = vec4(0);
+#endif
+  }
   if (is_tall != 0) {
     [[unroll]] for (int ky = 0; ky < kernel_y; ky++)
       add_row(ky, left, top + ky * dilation_y, image, z);
@@ -78,6 +92,10 @@ void main() {
     for (; ky < ky_end; ky++) add_row(ky, left, top + ky * dilation_y, image, z);
   }
 
+#if defined(DTYPE_i8)
+  [[unroll]] for (int p = 0; p < TILE_X; p++)
+    if (as_floats != 0) sum[p] = ivec4(float_sum[p]);
+#endif
   ENDING ending = ending_at(z);
   int result_row = image_row.x * out_H + row;
   [[unroll]] for (int p = 0; p < TILE_X; p++) {

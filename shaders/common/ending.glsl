@@ -3,6 +3,7 @@
 //
 //   source_of(v)             what of the source is multiplied
 //   product(a, b)            the sum of the products of 4 elements
+//   sum_of(v)                the sum of 4 sums
 //   ENDING, ending_at(z)     what ends the sums of texel z, loaded once for all its pixels
 //   ended(sum, ending)       the texel of the result
 //
@@ -38,6 +39,7 @@ PARAM_FLOAT(ENDS + 3, high)
 float source_of(float v) { return v; }
 vec4 source_of(vec4 v) { return v; }
 float product(vec4 a, vec4 b) { return dot(a, b); }
+float sum_of(vec4 v) { return dot(v, vec4(1)); }
 
 // Texel z of the bias, or zeros. Where there is none, a single texel of anything is bound, NaN too.
 vec4 ending_at(int z) {

@@ -3,7 +3,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "product.glsl"
 // Behind the parameters of all endings.
-#define TEAM 23
+#define TEAM 24
 #include "team.glsl"
 
 // The products of texel k of the row and of a line.
@@ -33,7 +33,7 @@ void main() {
     [[unroll]] for (int c = 0; c < 4; c++) products[c] += products_of(from, line[c], k);
   }
   T4 sum;
-  [[unroll]] for (int c = 0; c < 4; c++) sum[c] = product(products[c], T4(1));
+  [[unroll]] for (int c = 0; c < 4; c++) sum[c] = sum_of(products[c]);
   sum = team_sum(sum);
   if (!is_there || member != 0) return;
   POSITION at = AT_ROW(batch, z, result_X, result_texels);

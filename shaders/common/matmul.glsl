@@ -47,7 +47,7 @@ void main() {
       }
     }
   }
-  [[unroll]] for (int c = 0; c < 4; c++) sum[c] = product(products[c], vec4(1));
+  [[unroll]] for (int c = 0; c < 4; c++) sum[c] = sum_of(products[c]);
 #else
   // One line of the matrix after the other, as below; not unrolled, for the time that compiling takes.
   for (int c = 0; c < 4; c++) {
@@ -61,7 +61,7 @@ void main() {
     }
     for (; k < texels; k++)
       products += LOAD(source, NEXT(from, k)) * LOAD_MATRIX(MATRIX_NEXT(line, k));
-    sum = vec4(sum.yzw, product(products, vec4(1)));
+    sum = vec4(sum.yzw, sum_of(products));
   }
 #endif
   if (z >= (columns + 3) / 4) return;
@@ -108,7 +108,7 @@ void main() {
       products += source_of(mine) * theirs;
 #endif
     }
-    sum[0] = T4(sum[0].yzw, product(products, T4(1)));
+    sum[0] = T4(sum[0].yzw, sum_of(products));
   }
 #else
   POSITION line[LINES(4 * TILE_N)];

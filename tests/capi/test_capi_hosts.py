@@ -20,7 +20,7 @@ from support import MODELS, QUICK, need_imports, run_python
 import vkrt
 from vkrt.capi.codes import CODES, INTERNAL
 from vkrt.capi.config import LIBRARY, folder
-from vkrt.method import kept
+from vkrt.compiler import plan_cache
 
 # What files of verdicts on imports end with
 VERDICT = ".vkrtcopied"
@@ -101,17 +101,17 @@ def test_a_library_that_is_closed_and_opened_again(tmp_path):
 def whole(path):
     """Whether a file of the cache is one that the next process may take."""
     data = path.read_bytes()
-    if path.suffix == kept.SUFFIX:
-        return kept.from_bytes(data, 1) is not None
+    if path.suffix == plan_cache.SUFFIX:
+        return plan_cache.from_bytes(data, 1) is not None
     if path.suffix == VERDICT:
         return hashlib.sha256(data[:-32]).digest() == data[-32:]
     return read_cache(path, Owner(*struct.unpack_from("<12xIII16s", data))) != b""
 
 
 def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
-    """Kept plans, verdicts on imports, and compiled pipelines of a device whose driver gives them:
-    a file is there whole or not at all, whenever the host is killed. Writing is slow there, and
-    every second moment is one shortly after a file appears."""
+    """Cached plans, results of probes of imports, and compiled pipelines of a device whose driver
+    gives them: a file is there whole or not at all, whenever the host is killed. Writing is slow
+    there, and every second moment is one shortly after a file appears."""
     need_imports(device)
     made = build(REPEAT, tmp_path / "repeat", str(HOSTS / "slow.c"), "-D_GNU_SOURCE", "-rdynamic")
     caches = tmp_path / "vkrt"
@@ -125,7 +125,7 @@ def test_a_host_that_is_killed_leaves_whole_files(device, tmp_path):
     began = time.monotonic()
     run(made, *words, **variables)
     lasts = time.monotonic() - began
-    kinds = {".vkpipelines", VERDICT, kept.SUFFIX}
+    kinds = {".vkpipelines", VERDICT, plan_cache.SUFFIX}
     assert {path.suffix for path in finished()} == kinds
     random = np.random.default_rng(5)
     for number in range(4 if QUICK else 12):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -192,7 +193,7 @@ def test_states(tmp_path):
 
         def saved_by_python():
             memory = bytearray(saving.saved_bytes(method))
-            saving.save(method, None, memoryview(memory))
+            saving.save(method, method.state, memoryview(memory))
             return bytes(memory)
 
         initial = program.save()
@@ -206,7 +207,7 @@ def test_states(tmp_path):
         for step in range(2):
             same_bits(program.run(*inputs, state=other), expected[step])
         middle = program.save(other)
-        saving.load(method, None, middle)
+        saving.load(method, method.state, middle)
         same_bits(through_python.run(*inputs), expected[2])
         program.restore(middle)
         same_bits(program.run(*inputs), expected[2])
@@ -237,20 +238,47 @@ def test_states_of_a_device_with_hidden_memory(tmp_path, monkeypatch):
         same_bits(program.run(*inputs), expected[1])
 
 
-def test_several_methods(tmp_path):
-    """Loaded when they are first run; the planned peak is that of what is loaded."""
-    out = compiled(tmp_path, "coder")
+@pytest.mark.parametrize("options", [
+    {}, {"weights": "copy"}, {"weights": "direct", "storage": "texture3d"},
+    {"weights": "copy", "order": "eager"}, {"device": "generic"}], ids=str)
+@pytest.mark.parametrize("methods", [("decode", "encode"), ("encode", "decode")], ids=str)
+def test_several_methods(methods, options, tmp_path):
+    """Loaded when they are first run; the planned peak is that of what is loaded, and weights that
+    both read are there once."""
+    out = compiled(tmp_path, "coder", **options)
     with opened(out) as program, vkrt.load(out) as through_python:
-        for name in through_python.method_names:
+        assert program.memory()["weights"] == 0
+        for name in methods:
             inputs = inputs_of(through_python, name)
             same_bits(program.run(*inputs, method=name),
                       list(map(np.asarray, through_python.run(*inputs, method=name))))
             memory = program.memory()
             assert memory["planned_peak"] == memory["measured_peak"]
-            assert memory["planned_peak"] == through_python.memory.planned_peak
+            report = through_python.memory
+            assert memory == {name: getattr(report, name) for name in memory}
         with pytest.raises(Failure, match="no method 'backward' in .*; it has ") as caught:
             program.save(method="backward")
         assert caught.value.code == CODE_OF["InputError"]
+
+
+def test_methods_that_several_threads_load(tmp_path):
+    """At once, with weights that both read."""
+    out = compiled(tmp_path, "coder", weights="copy")
+    with vkrt.load(out) as through_python:
+        inputs = {name: inputs_of(through_python, name) for name in through_python.method_names}
+        expected = {name: list(map(np.asarray, through_python.run(*values, method=name)))
+                    for name, values in inputs.items()}
+        weights = through_python.memory.weights
+    for _ in range(5):
+        with opened(out) as program, ThreadPoolExecutor() as pool:
+            begun = {name: pool.submit(program.run, *values, method=name)
+                     for name, values in inputs.items()}
+            found = {name: run.result() for name, run in begun.items()}
+            memory = program.memory()
+        assert memory["weights"] == weights
+        assert memory["planned_peak"] == memory["measured_peak"]
+        for name, outputs in expected.items():
+            same_bits(found[name], outputs)
 
 
 def test_methods_that_only_return_numbers(tmp_path):

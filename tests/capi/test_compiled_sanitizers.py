@@ -95,8 +95,9 @@ def test_submissions(objects, name, weights, tmp_path):
           tmp_path / "out", more=("-lvulkan",))
 
 
-def test_damaged_programs(objects, tmp_path):
+@pytest.mark.parametrize("name, weights", [("buffers", "auto"), ("coder", "copy")])
+def test_damaged_programs(objects, name, weights, tmp_path):
     """Files of which single words were changed, with right checksums: an error, or a run."""
     path = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "buffers.pte", path)
+    vkrt.compile(MODELS / f"{name}.pte", path, weights=weights)
     check(objects, tmp_path, HERE / "hosts" / "damaged.c", path, 150)

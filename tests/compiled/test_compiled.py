@@ -96,7 +96,7 @@ def test_nothing_else_is_needed(tmp_path):
     code = """
         import sys
         import vkrt
-        from vkrt.method import kept
+        from vkrt.compiler import plan_cache
         with vkrt.load(sys.argv[1]) as program:
             program.run(*[info.example() for info in program.metadata().inputs])
         print(*(name for name in ("vkrt.pte.container", "vkrt.graph.build", "vkrt.ops.registry",
@@ -120,7 +120,7 @@ def test_a_state_goes_from_one_to_the_other(tmp_path):
         with program.new_state() as fresh, compiled.new_state() as other:
             same_bits(compiled.run(*inputs, state=other), program.run(*inputs, state=fresh))
         same_bits(compiled.run(*inputs), program.run(*inputs))
-        compiled.load_method("forward").reset_state()
+        compiled.load_method("forward").state.reset()
 
 
 def test_dynamic_shapes_are_compiled_at_some(tmp_path):

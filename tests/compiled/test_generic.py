@@ -8,9 +8,9 @@ from hostile_device import environment_of
 from support import MODELS, relative_l2, run_python
 
 import vkrt
+from vkrt.compiler.compiler import target_on
+from vkrt.compiler.generic import NAME, GenericDevice
 from vkrt.errors import UnsupportedError
-from vkrt.method.generic import NAME, GenericDevice
-from vkrt.method.prepare import target_on
 from vkrt.plan.options import LoadOptions
 
 # States, several methods, 8 and 4 bits, branches, halves, buffers beyond one view's texels

@@ -11,12 +11,12 @@ from support import MODELS
 
 from vkrt.compiled.prepacked import can_be_prepacked, key_of, prepacked
 from vkrt.compiled.weights import ALIGNMENT, CompiledWeights
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.lowering.lowering import lower
 from vkrt.ops import copying
-from vkrt.work.records import WorkList
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Constant, Operand, StorageList, itemsize, row_major
+from vkrt.work.work_list import WorkList
 
 MODEL = MODELS / "conv_mix.pte"
 

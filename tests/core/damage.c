@@ -17,7 +17,8 @@ int vkrt_open_program(const char *path, Opaque *file, Error *error);
 void vkrt_close_program(Opaque *file);
 uint64_t vkrt_checksum(const void *data, size_t nbytes);
 
-enum { HEAD = 32, HEADER = 24, TABLES = 40, STATUSES = 32 };
+/* TABLES: how many numbers of rows there are */
+enum { HEAD = 32, HEADER = 24, STATUSES = 32 };
 
 static uint64_t state;
 

@@ -61,7 +61,7 @@ int vkrt_is_on_device(const Execution *);
 int vkrt_make_timeline(Device *, Timeline *, VkrtError *);
 void vkrt_close_timeline(Timeline *);
 int vkrt_raise_timeline(const Timeline *, uint64_t value, VkrtError *);
-int vkrt_read_timeline(const Timeline *, uint64_t *value, VkrtError *);
+int vkrt_wait_for_value(const Timeline *, uint64_t value, uint64_t timeout, int *reached, VkrtError *);
 int vkrt_finish_value(const Timeline *, uint64_t value, VkrtError *);
 int vkrt_make_semaphore_list(uint32_t size, SemaphoreList *, VkrtError *);
 void vkrt_free_semaphore_list(SemaphoreList *);
@@ -167,7 +167,7 @@ static int refuse(void *data) {
 static void cancelled_runs(int closes) {
   Timeline gate, done;
   const Host impatient = {refuse, NULL, NULL, NULL, NULL};
-  uint64_t reached = 0;
+  int reached = 0;
   int settled = 1;
   RIGHT(vkrt_make_timeline(execution->device, &gate, &error));
   RIGHT(vkrt_make_timeline(execution->device, &done, &error));
@@ -184,8 +184,10 @@ static void cancelled_runs(int closes) {
     looks = 0;
     CHECK(vkrt_settle_execution(execution, refuse, NULL, &error) == CANCELLED);
     CHECK(vkrt_is_at_work(execution));
-    RIGHT(vkrt_read_timeline(&done, &reached, &error));
-    CHECK(reached == run - 1);
+    RIGHT(vkrt_wait_for_value(&done, run - 1, 0, &reached, &error));
+    CHECK(reached);
+    RIGHT(vkrt_wait_for_value(&done, run, 0, &reached, &error));
+    CHECK(!reached);
     RIGHT(vkrt_raise_timeline(&gate, run, &error));
     if (run == 2) { /* or the next run waits */
       RIGHT(vkrt_settle_execution(execution, NULL, NULL, &error));
@@ -203,7 +205,7 @@ static void cancelled_runs(int closes) {
 /* Runs that the host does not wait for */
 static void started_runs(void) {
   Timeline gate, done;
-  uint64_t reached = 1;
+  int reached = 1;
   if (!vkrt_is_on_device(execution)) {
     CHECK(vkrt_start_execution(execution, NULL, NULL, &error) == UNSUPPORTED);
     return;
@@ -213,8 +215,8 @@ static void started_runs(void) {
   SemaphoreList waits = at_value(&gate, 1), signals = at_value(&done, 7);
   write_inputs();
   RIGHT(vkrt_start_execution(execution, &waits, &signals, &error));
-  RIGHT(vkrt_read_timeline(&done, &reached, &error));
-  CHECK(reached == 0 && vkrt_is_at_work(execution));
+  RIGHT(vkrt_wait_for_value(&done, 1, 0, &reached, &error));
+  CHECK(!reached && vkrt_is_at_work(execution));
   RIGHT(vkrt_raise_timeline(&gate, 1, &error));
   RIGHT(vkrt_finish_value(&done, 7, &error));
   RIGHT(vkrt_settle_execution(execution, NULL, NULL, &error));

@@ -14,7 +14,7 @@ from hostile_device import environment_of
 from support import MODELS, run_python
 
 import vkrt
-from vkrt.method import planned
+from vkrt.compiler import planned
 from vkrt.plan.commands import profiled_plan
 
 SOURCE = Path(__file__).with_name("executions.c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -10,18 +11,18 @@ from pathlib import Path
 
 import pytest
 from core_build import ALONE, INCLUDES, generated
-from program_samples import program_of, samples
+from program_samples import program_of, samples, sharing
 
 import vkrt
 from vkrt.compiled.file import HEAD
+from vkrt.compiler.program_files import COMPILED_MAGIC
 from vkrt.executable import flat, rows
-from vkrt.executable.program import CompiledShape
-from vkrt.files import COMPILED_MAGIC
+from vkrt.executable.program import Compiled, CompiledShape
 
 HERE = Path(__file__).parent
 CORE = Path(vkrt.__file__).parent / "core"
-PARTS = ("check", "check_border", "check_commands", "check_weights", "dtypes", "file", "flat",
-         "program", "strided_copy")
+PARTS = ("check", "check_border", "check_commands", "check_shared", "check_weights", "dtypes",
+         "file", "flat", "program", "strided_copy")
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 # Of a file before its records, more than any of these programs has, and damaged files for each
 DATA_BYTES = 1 << 20
@@ -49,14 +50,15 @@ def reader(tmp_path_factory) -> Path:
         subprocess.run([*command, "-w", "-DPyMODINIT_FUNC=static PyObject*", *INCLUDES, "-c",
                         generated(part), "-o", target], check=True)
     # Of unused functions, which name Python's, nothing is left.
-    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", HERE / "damage.c", *objects,
-                    "-Wl,--gc-sections", "-o", folder / "damage"], check=True)
+    tables = re.search(r"TABLES = (\d+)", (CORE / "records.pxd").read_text())[1]
+    subprocess.run([*command, "-Wall", "-Wextra", "-Werror", f"-DTABLES={tables}",
+                    HERE / "damage.c", *objects, "-Wl,--gc-sections", "-o", folder / "damage"],
+                   check=True)
     return folder / "damage"
 
 
-def write_program(path: Path, number: int) -> None:
-    """A file as a compiled program has it, of a sample at two shapes."""
-    program = program_of(samples()[number])
+def write_program(path: Path, program: Compiled) -> None:
+    """A file as a compiled program has it, with its method at two shapes."""
     target, = program.targets
     method, = target.methods
     plan = method.largest
@@ -72,10 +74,11 @@ def write_program(path: Path, number: int) -> None:
                      + bytes(DATA_BYTES) + records)
 
 
-@pytest.mark.parametrize("number", range(0, len(samples()), 3))
+@pytest.mark.parametrize("number", [*range(0, len(samples()), 3), -1])
 def test_damaged_files(number, reader, tmp_path):
+    """Of samples, and of a program with shared weights."""
     path = tmp_path / "good.vkx"
-    write_program(path, number)
+    write_program(path, sharing() if number < 0 else program_of(samples()[number]))
     flat.File(path.read_bytes()[HEAD.size + DATA_BYTES:], 1, HEAD.size + DATA_BYTES).read()
     said = subprocess.run([reader, path, str(FILES), str(number), tmp_path], capture_output=True,
                           text=True)

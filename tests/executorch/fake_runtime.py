@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from vkrt import pte
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 
 SOURCE = Path(__file__).with_name("fake_runtime.cpp")
 TENSOR, INT = 1, 4

@@ -12,7 +12,7 @@ from support import MODELS, STORAGES
 import vkrt
 import vkrt.executorch
 from vkrt import pte
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.errors import InputError, UnsupportedError, VkrtError
 from vkrt.executorch import runtime
 from vkrt.ops.ranges import find_dynamic

@@ -11,7 +11,7 @@ from support import MODELS, model_folders, need_model, relative_l2, run_python
 
 import vkrt
 import vkrt.executorch
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 
 # This folder of tests is a package of that name too, without what ExecuTorch's has.
 if find_spec("executorch.runtime") is None:

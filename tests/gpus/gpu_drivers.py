@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import gpu_cost
+from compilers.drivers import device_names
 from dealing import DEPTH
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ UNUSABLE = {"adreno-610": "has Vulkan 1.0", "mali-g31": "has Vulkan 1.0",
 
 def all_devices() -> tuple[str, ...]:
     """All that the folder has a driver for; none without a folder."""
-    return gpu_cost.device_names() if FOLDER else ()
+    return device_names() if FOLDER else ()
 
 
 def taken() -> list[str]:

@@ -15,8 +15,10 @@ import copy
 import json
 from pathlib import Path
 
-import gpu_cost
 import pytest
+from compilers.baseline import worse
+from compilers.drivers import capture, device_names
+from compilers.statistics import pipeline_of, summary_of
 from dealing import DEPTH
 from gpu_drivers import FOLDER, MISSING, TURN
 from support import find_model
@@ -37,16 +39,16 @@ def in_turn() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("device", "model"), in_turn(),
                          ids=[f"{device}-{model}" for device, model in in_turn()])
 def test_nothing_becomes_worse(device, model):
-    if device not in gpu_cost.device_names():
+    if device not in device_names():
         pytest.skip(f"VKRT_GPU_DRIVERS has no {device}")
     path = find_model(model)
     if path is None:
         pytest.skip(f"not in VKRT_MODELS: {model}")
-    old, new = BASELINE[device][model], gpu_cost.summary_of(
-        gpu_cost.measure(device, str(path), []))
+    old, new = BASELINE[device][model], summary_of(
+        capture(device, str(path), []))
     if new["driver"] != old["driver"] and not new["error"]:
         pytest.skip(f"{device}: the baseline is of {old['driver']}, this is {new['driver']}")
-    assert not list(gpu_cost.worse(old, new))
+    assert not list(worse(old, new))
 
 
 # Without a driver
@@ -67,7 +69,7 @@ OLD = {"driver": "Mesa 1.0", "error": "", "pipelines": 3, "failed": [], "spillin
     ({"error": "exit 1", "pipelines": 0}, ["it does not load: exit 1"])])
 def test_what_is_worse_is_named(changes, words):
     new = {**copy.deepcopy(OLD), **changes}
-    assert list(gpu_cost.worse(OLD, new)) == words
+    assert list(worse(OLD, new)) == words
 
 
 def test_figures_of_a_pipeline():
@@ -82,5 +84,5 @@ def test_figures_of_a_pipeline():
              "COMPUTE shader: 62 inst, 2.0 cycles, 1 threads, 0 loops, 3:8 spills:fills",
              (3, 1, 62)),
             ([], "", (0, 0, 0))):
-        found = gpu_cost.figures_of({**line, "executables": executables, "said": said})
-        assert tuple(found[name] for name in ("spills", "occupancy", "instructions")) == figures
+        found = pipeline_of({**line, "executables": executables, "said": said})
+        assert (found.spills, found.occupancy, found.instructions) == figures

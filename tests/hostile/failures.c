@@ -65,8 +65,6 @@
   X(WaitSemaphores, (VkDevice of, const VkSemaphoreWaitInfo* info, uint64_t timeout), \
     (of, info, timeout)) \
   X(SignalSemaphore, (VkDevice of, const VkSemaphoreSignalInfo* info), (of, info)) \
-  X(GetSemaphoreCounterValue, (VkDevice of, VkSemaphore semaphore, uint64_t* value), \
-    (of, semaphore, value)) \
   X(GetMemoryHostPointerPropertiesEXT, \
     (VkDevice of, VkExternalMemoryHandleTypeFlagBits type, const void* pointer, \
      VkMemoryHostPointerPropertiesEXT* found), (of, type, pointer, found)) \

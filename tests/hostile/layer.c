@@ -123,7 +123,7 @@ static VkResult VKAPI_CALL hostile_CreateDevice(
   /* On a device of Vulkan 1.1 these are an extension's. */
 #define EITHER(name) \
   if (!device->name) device->name = (PFN_vk##name)lookup(*made, "vk" #name "KHR");
-  EITHER(WaitSemaphores) EITHER(SignalSemaphore) EITHER(GetSemaphoreCounterValue)
+  EITHER(WaitSemaphores) EITHER(SignalSemaphore)
 #undef EITHER
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->queue_lock, NULL);

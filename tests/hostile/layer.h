@@ -67,7 +67,7 @@ bool is_listed(const char* const* names, int count, const char* name);
 #define DEVICE_FUNCTIONS(X) \
   X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(DeviceWaitIdle) \
   X(WaitForFences) X(GetFenceStatus) X(WaitSemaphores) X(SignalSemaphore) \
-  X(GetSemaphoreCounterValue) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) \
+  X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) \
   X(GetBufferMemoryRequirements) X(GetBufferMemoryRequirements2) \
   X(GetImageMemoryRequirements) X(GetImageMemoryRequirements2) \
   X(GetDeviceBufferMemoryRequirements) X(GetDeviceImageMemoryRequirements) \

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from vkrt.compiler import compiler
 from vkrt.graph.graph import Graph, Node
-from vkrt.method import prepare
 from vkrt.method.method import Method
 from vkrt.plan.barriers import barriers, transitions
 from vkrt.plan.options import LoadOptions
@@ -22,7 +22,7 @@ from vkrt.work.tensor import Operand, Storage, StorageList, Tensor
 SIZES = (2, 3, 4, 5)
 
 
-prepare_lower = prepare.lower
+unpatched_lower = compiler.lower
 
 
 def whole(storage: Storage) -> Operand:
@@ -33,7 +33,7 @@ def lower_with_moves(*arguments: Any) -> Any:
     """Lowers, and puts copies around the work: of the input, of the copy, and of both at the end,
     so that nothing else has their memory. The second one waits for the first, and the first image
     is used behind it."""
-    work = prepare_lower(*arguments)
+    work = unpatched_lower(*arguments)
     storages = StorageList(list(work.storages))
     source = work.inputs[0].storage
     first, second, *ends = (storages.new("activation", source.nbytes, source.dtype)
@@ -53,7 +53,7 @@ def run_moves() -> None:
     graph = Graph("moves", [x], [result], [Node("aten.relu.default", (x,), (kept,), "0"),
                                            Node("aten.neg.default", (kept,), (result,), "1")])
     array = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
-    with Device.open() as device, patch.object(prepare, "lower", lower_with_moves):
+    with Device.open() as device, patch.object(compiler, "lower", lower_with_moves):
         method = Method(graph.finish(), [], device, options=LoadOptions(storage="texture3d"))
         try:
             moved = transitions(method.work, method.plan, barriers(method.work, method.plan))

@@ -174,14 +174,6 @@ static void VKAPI_CALL hostile_DestroySemaphore(VkDevice handle, VkSemaphore sem
   device->DestroySemaphore(handle, semaphore, callbacks);
 }
 
-static VkResult VKAPI_CALL hostile_GetSemaphoreCounterValue(VkDevice handle,
-                                                                  VkSemaphore semaphore,
-                                                                  uint64_t* value) {
-  struct device* device = device_of(handle);
-  VkResult result = device->GetSemaphoreCounterValue(handle, semaphore, value);
-  return ended(device, result);
-}
-
 /* All families are the driver's one. */
 static VkResult VKAPI_CALL hostile_CreateCommandPool(VkDevice handle,
                                                            const VkCommandPoolCreateInfo* info,
@@ -216,7 +208,6 @@ PFN_vkVoidFunction queue_function(const char* name) {
   FUNCTION(name, GetFenceStatus);
   BOTH(name, WaitSemaphores);
   BOTH(name, SignalSemaphore);
-  BOTH(name, GetSemaphoreCounterValue);
   FUNCTION(name, DestroySemaphore);
   FUNCTION(name, CreateCommandPool);
   FUNCTION(name, CreateBuffer);

@@ -7,12 +7,9 @@ import json
 import re
 
 import pytest
-from hostile.trials import BODIES
+from hostile.bodies import BODIES
 from hostile_device import HERE, environment_of
 from support import DEPTH, MODELS, run_python
-
-# Functions of the device's table that no program calls
-NOT_CALLED = {"vkGetSemaphoreCounterValue"}
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +37,11 @@ def test_every_function_of_the_device_fails():
     """The layer can fail all that vkrt calls, and each of them fails in one of the tests."""
     text = (HERE.parent.parent / "vkrt" / "core" / "table.pxd").read_text()
     table = set(re.findall(r"VkResult \(\*(\w+)\)", text.split("struct DeviceTable")[1]))
-    assert len(table) > 30
+    assert len(table) >= 30
     known = re.findall(r"^  X\((\w+),", (HERE / "failures.c").read_text(), re.M)
     assert table <= {f"vk{name}" for name in known}
     failing = {f"vk{word}" for body in BODIES.values() for word in body.fails.split()}
-    assert table - failing == NOT_CALLED
+    assert table <= failing
 
 
 def test_programs_of_a_device_that_is_given_up():
@@ -68,7 +65,8 @@ def test_a_run_that_no_fence_can_be_put_behind():
     printed = run_python("""
         import sys
         import vkrt
-        from hostile.trials import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer, inputs_of
+        from hostile.bodies import inputs_of
+        from hostile.layer import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer
         from vkrt.vk import live_objects
 
         program = vkrt.load(sys.argv[1])
@@ -89,7 +87,7 @@ def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
     printed = run_python("""
         import sys
         import vkrt
-        from hostile.trials import ONCE, OUT_OF_HOST_MEMORY, Layer
+        from hostile.layer import ONCE, OUT_OF_HOST_MEMORY, Layer
 
         def mapped(plan_cache=sys.argv[2]):
             with vkrt.load(sys.argv[1], plan_cache=plan_cache) as program:
@@ -111,7 +109,7 @@ def test_a_cache_that_cannot_be_read_leaves_the_file_as_it_is(tmp_path):
         from pathlib import Path
 
         import vkrt
-        from hostile.trials import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer
+        from hostile.layer import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer
 
         file = Path(sys.argv[1])
         with vkrt.load(sys.argv[2], pipeline_cache=str(file)):

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parent))
 @pytest.fixture(autouse=True)
 def any_index(monkeypatch):
     """Samples show what kernels do with indices beyond a tensor, which a run would refuse."""
-    monkeypatch.setattr("vkrt.method.prepare.index_limits", lambda graph: ())
+    monkeypatch.setattr("vkrt.compiler.compiler.index_limits", lambda graph: ())
 
 
 @pytest.fixture
@@ -19,8 +19,10 @@ def apart(monkeypatch):
     """Plans place activations and weights apart, with gaps of nobody's between them."""
     from gaps import SparseWeights, spread, with_gaps
 
-    from vkrt.method import loaded, prepare
+    from vkrt.method import loaded
+    from vkrt.runtime import open_device
 
     monkeypatch.setattr("vkrt.plan.blocks.pack", spread)
-    monkeypatch.setattr(prepare, "requirements_of", with_gaps(prepare.requirements_of))
+    monkeypatch.setattr(open_device, "requirements_of",
+                        with_gaps(open_device.requirements_of))
     monkeypatch.setattr(loaded, "Weights", SparseWeights)

@@ -85,7 +85,7 @@ def with_gaps(requirements_of: Any) -> Any:
 
 def memory_of(method: Method) -> Iterator[tuple[Any, Block]]:
     """(block of memory, its plan) of the activations that the host sees."""
-    planned = method.prepared.execution.blocks
+    planned = method.largest.execution.blocks
     memory = method._loaded.instances.arena.blocks(planned)
     for block, wanted in zip(memory, planned, strict=True):
         if block.is_mapped:
@@ -155,7 +155,7 @@ def run_over(pattern: int, method: Method, inputs: Sequence[Any]) -> list[Any]:
 
 def _described(method: Method, number: int) -> str:
     """A storage and the steps that write it, in words."""
-    work, nodes = method.work, method._loaded.prepared.graph.nodes
+    work, nodes = method.work, method.largest.graph.nodes
     writers = [f"{getattr(step, 'shader', 'the host')} of node {step.node} "
                f"({nodes[step.node].op}, results of {[t.sizes for t in nodes[step.node].outs]})"
                for step in work.steps

@@ -21,10 +21,11 @@ from vkrt.lowering.context import Lowering
 from vkrt.lowering.lowering import lower
 from vkrt.ops.registry import supported
 from vkrt.shader import catalog, spirv
-from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch, WorkList
+from vkrt.work.records import HAS_FEW_TEXELS, IS_SMALL, IS_WHOLE, LOCAL_SIZE, Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, Storage, Tensor
 from vkrt.work.tuning import WIDE_TILES, Tuning
+from vkrt.work.work_list import WorkList
 
 SHADERS = Path(__file__).parents[2] / "shaders"
 STORAGES = ("texel", "buffer", "texture3d")

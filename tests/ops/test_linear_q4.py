@@ -10,11 +10,11 @@ from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
 from support import STORAGES
 
+from vkrt.compiler import compiler
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
-from vkrt.method import prepare
 from vkrt.method.method import Method
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -92,14 +92,14 @@ def _layer(**changes):
 def test_a_walk_ahead_changes_no_bit(depth, columns, device, monkeypatch):
     sample = Sample("et_vk.linear_q4gsw.default", grouped((1, depth), columns, 32),
                     grouped_linear, constants=(1, 2))
-    case, target_of = make_case(sample), prepare.target_of
+    case, target_of = make_case(sample), compiler.target_of
     results = []
     for ahead in (False, True):
         def with_it(*args, ahead=ahead, **options):
             found = target_of(*args, **options)
             return replace(found, tuning=replace(found.tuning, reads_ahead=ahead))
 
-        monkeypatch.setattr(prepare, "target_of", with_it)
+        monkeypatch.setattr(compiler, "target_of", with_it)
         method = Method(case.graph, [Source.wrap(case.data)], device)
         step, = (s for s in method.work.steps if s.shader.startswith("linear_q4_gemv"))
         assert step.params[8] == ahead  # of q4_row.glsl

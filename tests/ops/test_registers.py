@@ -1,15 +1,18 @@
-"""Kernels for devices of few registers (`Tuning.registers`): which, and with the same bits."""
+"""Kernels for devices of few registers (`Tuning.registers`), and those that multiply 8-bit numbers
+as floats: which, and with the same bits."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 from both_ways import check_both_ways
 from fused_graphs import gated, gated_graph, normed, normed_graph, several
 from harness import Variant, make_case, variants
 from samples.linear_q4 import SAMPLES
+from samples.quantized_networks import SAMPLES as QUANTIZED
 from small_graphs import kernels
 from support import STORAGES
 
@@ -23,6 +26,7 @@ from vkrt.work.tuning import Tuning
 
 # Without the lanes below which larger tiles are left out anyway
 MANY, SOME, FEW = (Tuning(lanes=1, registers=registers) for registers in (1 << 16, 128, 32))
+FLOATS = replace(MANY, float_products=True)
 # Of q4_row.glsl
 BY_WORDS = 13
 
@@ -35,24 +39,30 @@ def dispatches(graph, tuning: Tuning) -> list[tuple]:
 
 @cache
 def samples(half: bool) -> list[Variant]:
-    """The samples that the number makes a difference to."""
+    """The samples that it makes a difference to."""
     return [variant for variant in variants()
             if variant.half == half and variant.layout == "plain"
-            and dispatches(variant.case().graph, MANY) != dispatches(variant.case().graph, FEW)]
+            and any(dispatches(variant.case().graph, MANY)
+                    != dispatches(variant.case().graph, other) for other in (FEW, FLOATS))]
 
 
 def test_which_samples():
-    """4-bit weights of one row and of many, depthwise convolutions, products of words."""
+    """4-bit weights of one row and of many, depthwise convolutions, products, those of words."""
     found = {tuning: {shader for variant in samples(False)
                       for shader, _ in dispatches(variant.case().graph, tuning)}
              for tuning in (MANY, SOME, FEW)}
     assert {"linear_q4_4x8.texel.f32", "linear_q4_8x8.texel.f32",
             "conv2d_depthwise_8.texel.f32"} <= found[MANY]
-    assert any(shader.endswith(".i32_i8") for shader in found[MANY])
-    assert "linear_q4_4x4.texel.f32" in found[SOME]
+    assert {"matmul_8x8.texel.i32_i8", "conv2d_4x8.texel.i32_i8"} <= found[MANY]
+    assert {"linear_q4_4x4.texel.f32", "matmul_4x4.texel.i32_i8"} <= found[SOME]
+    assert not {f"{kind}_{tile}.texel.i32_i8" for kind in ("matmul", "conv2d")
+                for tile in ("8x8", "4x8")} & found[SOME]
     assert {"linear_q4_2x4.texel.f32", "linear_q4_gemv.texel.f32",
             "conv2d_depthwise_2.texel.f32"} <= found[FEW]
     assert not any(shader.endswith(".i32_i8") for shader in found[FEW])
+    assert {"matmul_8x8.texel.f32", "matmul_4x8.texel.f32"} <= found[SOME]
+    assert {shader for shader in found[FEW] if shader.startswith("matmul_")
+            and shader.endswith(".f32")} == {"matmul_2x4.texel.f32"}
 
 
 @pytest.mark.driver
@@ -63,7 +73,8 @@ def test_samples(half, storage, device):
     """Right, and the same bits both ways."""
     own = replace(policy_of(device.info), features=(), winograd=False)
     check_both_ways(samples(half), half, [replace(own, tuning=tuning)
-                                          for tuning in (MANY, SOME, FEW)], storage, device)
+                                          for tuning in (MANY, SOME, FEW, FLOATS)],
+                    storage, device)
 
 
 @pytest.mark.parametrize(("registers", "tile"), [
@@ -74,6 +85,16 @@ def test_the_tile_of_rows_with_4_bit_weights(registers, tile):
                                                   Tuning(lanes=1, registers=registers))
                     if found[0].startswith("linear_q4"))
     assert shader == f"linear_q4_{tile}.texel.f32"
+
+
+def test_8_bits_are_added_as_floats_only_where_they_are_exact():
+    """Of depthwise convolutions that is up to 514 taps."""
+    for taps, as_floats in ((3 * 3, True), (34 * 15, True), (36 * 15, False)):
+        sample = next(sample for sample in QUANTIZED if sample.op == "et_vk.q8ta_conv2d_dw.default"
+                      and np.prod(sample.args[3].shape[:2]) == taps)
+        (params,) = (params for shader, params in dispatches(make_case(sample).graph, FLOATS)
+                     if shader.startswith("conv2d_depthwise"))
+        assert params[-1] == as_floats
 
 
 def test_the_smallest_tile_is_never_too_large():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in

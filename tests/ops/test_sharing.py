@@ -33,8 +33,9 @@ def sharing(policy, features=()):
 
 
 def differs(variant: Variant) -> bool:
-    """Whether an operator has other kernels where workgroups share."""
-    plain = Target(max_texels=1 << 26, tuning=replace(DEFAULT.tuning, shares=False))
+    """Whether an operator has other kernels where workgroups share and 8 bits become floats."""
+    plain = Target(max_texels=1 << 26,
+                   tuning=replace(DEFAULT.tuning, shares=False, float_products=False))
     ours = replace(plain, tuning=DEFAULT.tuning, features=frozenset(FEATURES))
     graph = variant.case().graph
     return lower(graph, plain).steps != lower(graph, ours).steps

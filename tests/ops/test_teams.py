@@ -9,10 +9,10 @@ import pytest
 from harness import Sample, make_case, normal
 from test_sharing import DEFAULT, offered, sharing
 
+from vkrt.compiler import compiler
 from vkrt.device.policy import overridden, policy_of
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
-from vkrt.method import prepare
 from vkrt.method.method import Method
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.work.records import Dispatch
@@ -110,8 +110,8 @@ def test_long_rows_and_columns(device):
 @pytest.mark.driver
 def test_more_groups_than_a_dimension_has(device, monkeypatch):
     """The groups beyond the last row write nothing."""
-    target_of = prepare.target_of
-    monkeypatch.setattr(prepare, "target_of",
+    target_of = compiler.target_of
+    monkeypatch.setattr(compiler, "target_of",
                         lambda *args: replace(target_of(*args), max_groups=3))
     x = normal(11, 300)
     sample = Sample(AMAX, [x, [1], False], lambda x, *_: x.max(1))

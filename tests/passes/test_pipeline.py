@@ -11,9 +11,9 @@ from support import MODELS
 
 import vkrt
 from vkrt.cli.main import main
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.device.policy import skipped_passes
-from vkrt.errors import InputError, InternalError, UnsupportedError
+from vkrt.errors import FormatError, InputError, InternalError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
 from vkrt.passes import pipeline
@@ -23,7 +23,7 @@ from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.passes.text import text_of
 from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
-from vkrt.work.target import Target
+from vkrt.work.target import PREFERENCES, Target
 from vkrt.work.tensor import Tensor
 
 
@@ -107,6 +107,16 @@ def test_what_a_pass_makes_is_checked(monkeypatch, wrong, text):
     monkeypatch.setattr(pipeline, "PASSES", (Pass("wrong", "makes a wrong graph", wrong),))
     with pytest.raises(InternalError, match=f"pass wrong: .*{text}"):
         run_passes(limited(), Target())
+
+
+@pytest.mark.parametrize("prefer", PREFERENCES)
+def test_a_graph_out_of_order_stays(prefer):
+    """A damaged program whose nodes read what a later one makes: lowering refuses it."""
+    graph = limited()
+    graph = replace(graph, nodes=[graph.nodes[2], *graph.nodes[:2]])
+    assert run_passes(graph, Target(prefer=prefer)) is graph
+    with pytest.raises(FormatError, match="read before any operator writes it"):
+        lower(graph, Target(prefer=prefer))
 
 
 def test_a_wrong_node_does_not_disappear():

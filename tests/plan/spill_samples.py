@@ -4,7 +4,7 @@ from plan_samples import bytes_of, exact_requirements
 
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.spill import Move, SpillReport, spill
-from vkrt.work.records import WorkList
+from vkrt.work.work_list import WorkList
 
 
 def run_spill(work, limit, unified=False, **options):

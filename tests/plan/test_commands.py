@@ -6,7 +6,7 @@ import pytest
 from plan_samples import exact_requirements
 from support import MODELS, STORAGES
 
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.executable.flags import HOST_STAGE
 from vkrt.executable.records import (
     STAGING,

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 from support import MODELS
 
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.executable.records import CopyCommand

@@ -10,7 +10,7 @@ from properties import examples
 from vkrt.errors import InputError
 from vkrt.plan.blocks import lifetimes
 from vkrt.plan.plan import default_requirements, plan
-from vkrt.work.records import WorkList
+from vkrt.work.work_list import WorkList
 
 
 def chain_of_three(sizes=(1024, 2048, 1024, 512)):

@@ -7,7 +7,7 @@ from spill_samples import interpret, moved_bytes, moves, placed, run_spill
 from vkrt.errors import InputError
 from vkrt.plan.plan import plan
 from vkrt.plan.stream.spill import Spill
-from vkrt.work.records import WorkList
+from vkrt.work.work_list import WorkList
 
 
 def skip_over_a_wide_middle():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
 from vkrt.ops.resolving import resolve

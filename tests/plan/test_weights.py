@@ -9,16 +9,19 @@ from plan_samples import Maker
 from support import MODELS
 
 from vkrt import pte
+from vkrt.errors import UnsupportedError
 from vkrt.graph.build import build_graph
 from vkrt.lowering.lowering import lower
 from vkrt.ops import copying
 from vkrt.ops.ranges import find_dynamic
 from vkrt.ops.registry import kernels, mutated
+from vkrt.plan.placement import placements_of
 from vkrt.plan.schedule import schedule
-from vkrt.work.records import Prepack, WorkList
+from vkrt.work.records import Prepack
 from vkrt.work.target import Target
 from vkrt.work.tensor import NOWHERE, Constant, Operand, Storage, itemsize
 from vkrt.work.weights import copied_bytes
+from vkrt.work.work_list import WorkList
 
 PROGRAMS = ["batch2", "conv1d", "conv_mix", "elementwise", "lstm_cell", "mlp", "mlp-fp16",
             "superres_small", "toy"]
@@ -168,6 +171,19 @@ def test_nothing_lies_in_the_file():
     make.weight(0)
     weight, = make.work.catalog
     assert (weight.layout, weight.nbytes, weight.tail) == ("packed", 0, 0)
+
+
+def test_to_map_is_asked_of_a_method_and_not_of_some_of_its_weights():
+    """Such as those that it has in common with others, or that other sizes read in another layout.
+    """
+    work = lowered("mlp")
+
+    def placed(work):
+        return placements_of(work, "map", unified=True, cannot_map=lambda weight: "in memory")
+
+    assert {placement.kind for placement in placed(replace(work, steps=()))} == {"direct"}
+    with pytest.raises(UnsupportedError, match="no weight can be mapped"):
+        placed(work)
 
 
 def test_any_order():

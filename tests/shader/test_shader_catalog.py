@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from vkrt.errors import UnsupportedError
+from vkrt.plan.commands import PUSHED
 from vkrt.shader import Catalog, catalog, spirv
 
 SHADERS = Path(__file__).parents[2] / "shaders"
@@ -248,6 +249,7 @@ def test_the_installed_catalog_is_whole():
         assert interface["push_bytes"] == shader.push_bytes
         assert tuple(interface["capabilities"]) == shader.capabilities
         assert all(entry.name for entry in (*shader.bindings, *shader.specs))
+        assert max((s.id for s in shader.specs if s.may_be_pushed), default=0) < PUSHED
 
 
 @pytest.fixture(scope="module")

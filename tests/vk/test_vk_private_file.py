@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from vkrt.replaceable import is_replaceable
+from vkrt.files.replaceable import is_replaceable
 from vkrt.vk import private_file
 
 NOBODY = 65534

@@ -77,9 +77,9 @@ def options_by_chance(rng: Random) -> Any:
 
 def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:
     """Loads and runs a program; returns the outcome, and lets what is no refusal through."""
-    from vkrt.description import Description
+    from vkrt.compiler.description import Description
     from vkrt.errors import InternalError, VkrtError
-    from vkrt.program import Program
+    from vkrt.program.program import Program
 
     options = options_by_chance(rng)
     source: Any = data
@@ -120,8 +120,10 @@ def _compare(first: list[Any], second: list[Any]) -> None:
 def _needs(description: Any, name: str, device: Any, options: Any) -> tuple[int, int]:
     """Bytes and invocations of a method."""
     from vkrt.method.arguments import metadata_of
+    from vkrt.runtime.open_device import OpenDevice
 
-    work, plan = description.predict(name, device, options)
+    planned = description.compile(name, OpenDevice(device), options)
+    work, plan = planned.work, planned.memory
     metadata = metadata_of(description.graph(name))
     border = sum(int(np.prod(info.sizes, dtype=object)) * np.dtype(info.dtype).itemsize
                  for info in (*metadata.inputs, *metadata.outputs) if info.dtype != "none")

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from vkrt.compiler.shape import Shape
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
-from vkrt.method.instances import Shape
 from vkrt.method.method import Method
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host

@@ -6,11 +6,12 @@
                                                       into tools/README.md
     tools/measure/bench_peers.py --show OUT           prints the tables of kept records
 
-Compared are ncnn on Vulkan (float32), ONNX Runtime and XNNPACK (in ExecuTorch's wheel) on the CPU,
-and eager PyTorch. Needs a Python from 3.10 on, for PyTorch one up to 3.12; what else is needed is
-installed with pip below --folder (several GB; --torch takes an interpreter that has torch==2.13.0
-and executorch==1.5.1 already), and vkrt with tools/setup-python where it is not. The models are
-made there too, with random weights.
+Compared are vkrt in Python, vkrt in a host in C that runs a compiled program (vkrt-c), ncnn on
+Vulkan (float32), ONNX Runtime and XNNPACK (in ExecuTorch's wheel) on the CPU, and eager PyTorch.
+Needs a Python from 3.10 on, for PyTorch one up to 3.12; what else is needed is installed with pip
+below --folder (several GB; --torch takes an interpreter that has torch==2.13.0 and
+executorch==1.5.1 already), and vkrt with tools/setup-python where it is not. The models are made
+there too, with random weights.
 
 Every measurement is a process of its own; those of a round follow one another, so that what a
 machine does meanwhile touches all alike. A run before the first round compares each result with
@@ -76,6 +77,7 @@ class Peer:
 
 PEERS = {
     "vkrt": Peer("vkrt", "run_vkrt.py", "vulkan.pte", True),
+    "vkrt-c": Peer("vkrt", "run_compiled.c", "vulkan.vkx", True),
     "ncnn": Peer("ncnn", "run_ncnn.py", "model.ncnn.param", True),
     "executorch-vulkan": Peer("", "", "vulkan.pte", True),
     "onnxruntime": Peer("onnxruntime", "run_onnxruntime.py", "model.onnx"),
@@ -196,6 +198,8 @@ def _command(name: str, torch: str, folder: Path, options: argparse.Namespace) -
         if not options.executorch_vulkan:
             raise Unavailable("needs a build from source; see --executorch-vulkan")
         return shlex.split(options.executorch_vulkan)
+    if name == "vkrt-c":
+        return [environments.build(HERE / peer.runner, folder)]
     if peer.environment == "vkrt":
         python = environments.vkrt()
     elif peer.environment == "torch":
@@ -222,13 +226,21 @@ def _make_model(model: str, folder: Path, torch: str, commands: dict[str, list[s
         made = {**json.loads(out.splitlines()[-1]), "made of": made_of.hexdigest()}
         (folder / PEERS["ncnn"].file).unlink(missing_ok=True)
         stamp.write_text(json.dumps(made), encoding="utf-8")
+    if "vkrt-c" in commands:
+        _make(made, PEERS["vkrt-c"].file,
+              [environments.vkrt(), "-m", "vkrt", "compile", str(folder / PEERS["vkrt"].file)])
     if "ncnn" in commands and not (folder / PEERS["ncnn"].file).is_file():
-        try:
-            environments.run([commands["ncnn"][0], str(HERE / "make_ncnn.py"), str(folder),
-                              *map(str, made["shape"])], "pnnx")
-        except Unavailable as error:
-            made["failures"][PEERS["ncnn"].file] = str(error)
+        _make(made, PEERS["ncnn"].file, [commands["ncnn"][0], str(HERE / "make_ncnn.py"),
+                                         str(folder), *map(str, made["shape"])])
     return made
+
+
+def _make(made: dict[str, Any], file: str, command: list[str]) -> None:
+    """Makes a file of a model, or notes why it cannot be made."""
+    try:
+        environments.run(command, f"making {file}")
+    except Unavailable as error:
+        made["failures"][file] = str(error)
 
 
 class Measurement:

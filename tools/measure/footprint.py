@@ -37,11 +37,11 @@ import fresh
 import numpy as np
 
 import vkrt
+import vkrt.compiler.compiler
 import vkrt.graph.build
 import vkrt.graph.wide
-import vkrt.method.prepare
 import vkrt.ops.ranges
-import vkrt.program
+import vkrt.program.program
 from vkrt.report.columns import columns
 from vkrt.report.process import resident
 

@@ -38,7 +38,7 @@ import fresh
 import numpy as np
 
 import vkrt
-from vkrt.description import Description
+from vkrt.compiler.description import Description
 from vkrt.memory.reader import DEFAULT_WINDOW
 from vkrt.report.columns import columns
 from vkrt.report.process import resident

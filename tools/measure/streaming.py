@@ -61,12 +61,14 @@ import numpy as np
 
 import vkrt
 from vkrt.cli.bench import sample_inputs
-from vkrt.description import Description
+from vkrt.compiler.compiler import plan_method
+from vkrt.compiler.description import Description
+from vkrt.compiler.shape import ShapePlan
 from vkrt.memory.source import Source
 from vkrt.method.arguments import metadata_of
-from vkrt.method.prepare import Prepared, prepare
 from vkrt.plan.stream.records import Reload, StreamPlan
 from vkrt.report.columns import columns
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.vk.info import usable_cores
 
 # After so many seconds without another byte a transfer thread is taken to rest.
@@ -210,13 +212,14 @@ def side_by_side(stream: StreamPlan) -> StreamPlan:
 @contextmanager
 def plans_changed(change: Callable[[StreamPlan], StreamPlan]) -> Iterator[None]:
     """Programs that are loaded meanwhile carry out changed plans."""
-    def changed(*args: Any) -> Prepared:
-        found = prepare(*args)
-        planned = found.plan
+    def changed(*args: Any) -> tuple[ShapePlan, Any]:
+        found, mapper = plan_method(*args)
+        planned = found.executable
         stream = planned.memory.stream and change(planned.memory.stream)
-        return replace(found, plan=replace(planned, memory=replace(planned.memory, stream=stream)))
+        memory = replace(planned.memory, stream=stream)
+        return replace(found, executable=replace(planned, memory=memory)), mapper
 
-    with mock.patch("vkrt.method.prepare.prepare", changed):
+    with mock.patch("vkrt.compiler.compiler.plan_method", changed):
         yield
 
 
@@ -278,8 +281,8 @@ class Bench:
             name = description.method_names[0]
             inputs = sample_inputs(metadata_of(description.graph(name)))
             self.minimum = [
-                description.predict(name, self.device, vkrt.LoadOptions(
-                    weights="stream", stream_lookahead=lookahead))[-1].peak_bytes
+                description.compile(name, OpenDevice(self.device), vkrt.LoadOptions(
+                    weights="stream", stream_lookahead=lookahead)).memory.peak_bytes
                 for lookahead in (None, 0)]
         finally:
             description.close()

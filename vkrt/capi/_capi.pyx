@@ -206,6 +206,7 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
              "fusions": text_at(options.fusions), "specialize": text_at(options.specialize),
              "pipeline_cache": text_at(options.pipeline_cache),
              "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
+             "prefer": text_at(options.prefer),
              "chunk": options.chunk or None,
              "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
                                   else None),
@@ -462,7 +463,7 @@ cdef int state_reset(vkrt_failure* failure, vkrt_program program, const char* me
                      vkrt_state state) noexcept with gil:
     try:
         loaded = method_of(programs.get(<size_t>program), text_at(method))
-        loaded.reset_state(state_of(loaded, <size_t>state))
+        state_of(loaded, <size_t>state).reset()
     except BaseException as error:
         return failed(failure, error)
     return VKRT_OK

@@ -11,11 +11,6 @@
 
 #include "table.h"
 
-/* Vulkan's handles have 64 bits everywhere, and the core keeps some of them as pointers. */
-#if UINTPTR_MAX < UINT64_MAX
-#error "vkrt needs a processor of 64 bits"
-#endif
-
 /* How a compiled program begins; see vkrt/compiled/file.py. */
 #define MAGIC "vkrtexe"
 enum { MAGIC_BYTES = sizeof MAGIC };

@@ -21,7 +21,6 @@ from vkrt.core.elements cimport is_narrowed
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, Error
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.records cimport ANY_TENSOR, LimitRow, Rows
-from vkrt.core.vulkan cimport VkBuffer, VkSemaphore
 
 
 # What the caller gives
@@ -44,7 +43,7 @@ cdef int take_buffers(vkrt_failure* failure, const vkrt_buffer* given, size_t co
             return refuse(failure, VKRT_ERROR_INPUT, b"%s[%zu]: %llu bytes at %llu are no part of "
                           b"a buffer", name, i, <unsigned long long>given[i].nbytes,
                           <unsigned long long>given[i].offset)
-        taken[0][i] = ExternalBuffer(<VkBuffer>given[i].buffer, given[i].offset, given[i].nbytes)
+        taken[0][i] = ExternalBuffer(given[i].buffer, given[i].offset, given[i].nbytes)
     return VKRT_OK
 
 
@@ -59,7 +58,7 @@ cdef int take_semaphores(vkrt_failure* failure, const Device* device, const vkrt
     for i in range(count):
         if given[i].semaphore == 0:
             return refuse(failure, VKRT_ERROR_INPUT, b"%s[%zu]: the handle is null", name, i)
-        if put_semaphore(device, taken, <uint32_t>i, <VkSemaphore>given[i].semaphore,
+        if put_semaphore(device, taken, <uint32_t>i, given[i].semaphore,
                          &given[i].value if given[i].is_timeline else NULL, &error):
             return failed(failure, &error)
     return VKRT_OK

@@ -27,8 +27,6 @@ cdef extern int64_t input_count "vkrt_input_count"(const ProgramMethod* method) 
 cdef extern int64_t output_count "vkrt_output_count"(const ProgramMethod* method) noexcept nogil
 cdef extern Value input_value "vkrt_input_value"(
     const ProgramMethod* method, int64_t number) noexcept nogil
-cdef extern Value output_value "vkrt_output_value"(
-    const ProgramMethod* method, int64_t number) noexcept nogil
 cdef extern Value value_of "vkrt_value_of"(
     const Records* records, const Member* member) noexcept nogil
 cdef extern bint is_dynamic "vkrt_is_dynamic"(const Value* value, int64_t dim) noexcept nogil

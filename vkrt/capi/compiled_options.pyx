@@ -44,6 +44,8 @@ cdef const char* decided_option(const vkrt_options* options) noexcept nogil:
         return b"stream_lookahead"
     if differs(options.winograd, b"auto"):
         return b"winograd"
+    if differs(options.prefer, b"balanced"):
+        return b"prefer"
     if differs(options.fusions, b"on"):
         return b"fusions"
     if differs(options.specialize, b"few"):

@@ -109,6 +109,8 @@ cdef uint64_t needs_of_program(const Records* records) noexcept nogil:
         of_target = 0
         for k in range(target.methods.first, target.methods.first + target.methods.count):
             of_target |= needs_of_method(records, records.compiled_method + k)
+        for k in range(target.shared.first, target.shared.first + target.shared.count):
+            of_target |= needs_of_method(records, records.compiled_method + k)
         needed &= of_target
     return needed
 

@@ -13,7 +13,7 @@ from vkrt.errors import ClosedError, InputError
 from vkrt.method.method import Method
 from vkrt.method.run import Run
 from vkrt.method.states import State
-from vkrt.program import Program
+from vkrt.program.program import Program
 
 T = TypeVar("T")
 _numbers = itertools.count(1)
@@ -90,15 +90,15 @@ def method_of(program: Program, name: str | None) -> Method:
     return program.load_method(name or "forward")
 
 
-def state_of(method: Method, number: int) -> State | None:
-    """The state that a handle stands for, None for 0: the method's first.
+def state_of(method: Method, number: int) -> State:
+    """The state that a handle stands for, for 0 the method's first.
 
     Raises:
         InputError: it is another method's.
         ClosedError: it is closed.
     """
     if number == 0:
-        return None
+        return method.state
     state = states.get(number).state
     if state.method is not method:
         raise InputError(f"the state is not one of method '{method.metadata.name}'")

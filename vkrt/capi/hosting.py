@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vkrt.capi.sharing import Adopted, take
+from vkrt.compiler.requirements import Requirements, required_features
 from vkrt.errors import InputError
-from vkrt.requirements import Requirements, required_features
 from vkrt.vk.device import Device
 from vkrt.vk.info import Feature
 

@@ -9,7 +9,7 @@ from vkrt.capi.handles import programs
 from vkrt.capi.sharing import Adopted, give_back, keep
 from vkrt.errors import CancelledError, InputError
 from vkrt.plan.options import SMALLEST, LoadOptions
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.vk.device import Device
 
 

@@ -31,19 +31,19 @@ def saved_bytes(method: Method) -> int:
                                       for tensor in method.states)
 
 
-def save(method: Method, state: State | None, memory: Any) -> None:
+def save(method: Method, state: State, memory: Any) -> None:
     """Writes the values of a state to a view of enough bytes."""
     header = _header(method)
     memory[:len(header)] = header
     at = len(header)
-    values = method.save_state(state)
+    values = state.save()
     for tensor in method.states:
         data = values[tensor.name].tobytes()
         memory[at:at + len(data)] = data
         at += len(data)
 
 
-def load(method: Method, state: State | None, memory: Any) -> None:
+def load(method: Method, state: State, memory: Any) -> None:
     """Gives a state values that `save` wrote.
 
     Raises:
@@ -63,4 +63,4 @@ def load(method: Method, state: State | None, memory: Any) -> None:
         values[tensor.name] = np.frombuffer(memory[at:at + nbytes], tensor.dtype).reshape(
             tensor.sizes)
         at += nbytes
-    method.load_state(values, state)
+    state.load(values)

@@ -77,6 +77,7 @@ cdef extern from "table.h" nogil:
         uint64_t chunk
         const int* stream_lookahead
         const int* keep_cached
+        const char* prefer
     struct vkrt_method_info:
         char name[VKRT_MAX_NAME]
         size_t input_count

@@ -1,11 +1,11 @@
-"""`vkrt bench`: how long programs take to load and to run, also beside PyTorch."""
+"""`vkrt bench`: how long programs take to load and to run."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,13 +13,12 @@ import numpy as np
 
 from vkrt.cli import common
 from vkrt.cli.progress import Progress, add_progress, progress_of
-from vkrt.cli.reference import FORMS, load_reference
 from vkrt.errors import InputError
 from vkrt.memory.source import Source
 from vkrt.method.arguments import MethodMetadata
 from vkrt.ops.flops import flops_of
 from vkrt.plan.options import LoadOptions
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.report.columns import columns
 from vkrt.report.stopwatch import OnProgress
 from vkrt.vk.device import Device
@@ -34,9 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_model(parser, several=True)
     common.add_method(parser)
     parser.add_argument("--runs", type=int, default=10, help="how many are timed (default: 10)")
-    parser.add_argument("--against", metavar="REFERENCE",
-                        help="also time a module of PyTorch, and compare the outputs: "
-                             f"{FORMS}, a function that returns the module (default: none)")
     common.add_load_options(parser)
     add_progress(parser)
     common.add_json(parser)
@@ -44,18 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Does what the command says; returns its exit code."""
-    reference = None
-    if options.against is not None:
-        if len(options.models) != 1:
-            raise InputError("--against compares one model; pass one")
-        reference = load_reference(options.against)
     loading = common.load_options(options)
     with (progress_of(options) as progress,
           Device.open(common.device_of(options), pipeline_cache=loading.pipeline_cache) as device):
         results = [bench(model, device, loading, runs=options.runs, method=options.method,
-                         reference=reference, data_path=options.data_path, progress=progress)
+                         data_path=options.data_path, progress=progress)
                    for model in options.models]
-    common.show(options, [result.as_dict() for result in results], text(results, options.against))
+    common.show(options, [result.as_dict() for result in results], text(results))
     return 0
 
 
@@ -90,8 +81,6 @@ class Result:
         runs: how many later runs were timed.
         times: of these runs.
         flops: operations of a run, see `vkrt.ops.flops`.
-        reference: times of the reference; None without one.
-        error: relative L2 distance of all outputs from the reference's.
     """
 
     model: str
@@ -103,8 +92,6 @@ class Result:
     runs: int
     times: Times
     flops: int
-    reference: Times | None = None
-    error: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -149,8 +136,8 @@ def repeated(run: Callable[[], Any], runs: int) -> Times:
 
 
 def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
-          method: str = "forward", reference: Callable[..., Sequence[np.ndarray]] | None = None,
-          data_path: Any = None, progress: Progress | None = None) -> Result:
+          method: str = "forward", data_path: Any = None,
+          progress: Progress | None = None) -> Result:
     """Measures a program on an open device.
 
     It is loaded three times: once that does not count (imports of vkrt, the driver's shaders),
@@ -158,13 +145,12 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
 
     Args:
         device: an open `Device`.
-        reference: computes the outputs for the inputs, as arrays, to be timed as well.
         data_path: of the program's external data, see `vkrt.load`.
         progress: shows the load that does not count, and then what is measured.
 
     Raises:
         OSError, FormatError, UnsupportedError, VulkanError: as `vkrt.load`.
-        InputError: no runs, or the reference has other outputs.
+        InputError: no runs.
     """
     if runs < 1:
         raise InputError(f"{runs} runs: expected 1 or more")
@@ -191,31 +177,11 @@ def bench(path: str, device: Any, options: LoadOptions, *, runs: int = 10,
     warm, program = _timed(load)
     with program:
         inputs = sample_inputs(program.metadata(method))
-        first, outputs = _timed(lambda: program.run(*inputs, method=method))
+        first, _ = _timed(lambda: program.run(*inputs, method=method))
         times = repeated(lambda: program.run(*inputs, method=method), runs)
         loaded = program.load_method(method)
         flops = sum(flops_of(loaded.work, loaded.graph))
-    others, error = None, None
-    if reference is not None:
-        error = distance(outputs, reference(*inputs))
-        others = repeated(lambda: reference(*inputs), runs)
-    return Result(path, device.info.name, cold, why, warm, first, runs, times, flops, others, error)
-
-
-def distance(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Relative L2 distance of outputs from those of a reference, over all elements of all.
-
-    Raises:
-        InputError: their number or sizes differ.
-    """
-    ours = [np.asarray(array) for array in outputs]
-    theirs = [np.asarray(array) for array in expected]
-    if [a.shape for a in ours] != [a.shape for a in theirs]:
-        raise InputError(f"the reference's outputs are {[list(a.shape) for a in theirs]}, the "
-                         f"program's {[list(a.shape) for a in ours]}")
-    difference = sum(float(np.sum((a.astype(np.float64) - b) ** 2)) for a, b in zip(ours, theirs))
-    norm = sum(float(np.sum(b.astype(np.float64) ** 2)) for b in theirs)
-    return (difference / norm) ** 0.5 if norm else difference ** 0.5
+    return Result(path, device.info.name, cold, why, warm, first, runs, times, flops)
 
 
 def _timed(run: Callable[[], Any]) -> tuple[Load, Any]:
@@ -224,7 +190,7 @@ def _timed(run: Callable[[], Any]) -> tuple[Load, Any]:
     return Load(time.perf_counter() - wall, time.process_time() - cpu), result
 
 
-def text(results: list[Result], against: str | None) -> str:
+def text(results: list[Result]) -> str:
     """The results as lines of text, times in milliseconds with those of all CPUs in brackets."""
     rows: list[tuple[str, ...]] = [
         ("model", "load, cold", "warm", "first run", "median", "min", "GFLOP/s")]
@@ -232,10 +198,6 @@ def text(results: list[Result], against: str | None) -> str:
     for result in results:
         rows.append((result.model.rsplit("/", 1)[-1], _load(result.cold), _load(result.warm),
                      _load(result.first), *_times(result.times, result.flops)))
-        if result.reference is not None:
-            rows.append((str(against), "", "", "", *_times(result.reference, result.flops)))
-            after.append(f"{result.times.median / result.reference.median:.2f} times the time of "
-                         f"the reference, relative L2 error {result.error:.2g}")
         if result.cold_why:
             after.append(f"{result.model}: no cold load, {result.cold_why}")
     return "\n".join([f"{results[0].device}, {results[0].runs} runs; ms (CPU ms)",

@@ -12,8 +12,8 @@ from vkrt.compiled.compiler import compile
 from vkrt.graph.wording import counted
 
 # Of the options of a load those that decide what is loaded
-OPTIONS = ("storage", "weights", "memory_budget", "stream_lookahead", "winograd", "fusions",
-           "specialize", "order", "chunk")
+OPTIONS = ("storage", "weights", "memory_budget", "stream_lookahead", "winograd", "prefer",
+           "fusions", "specialize", "order", "chunk")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from vkrt.cli import EXIT_FAILED, common, selftest
+from vkrt.cli import common, selftest
+from vkrt.cli.process import EXIT_FAILED
 from vkrt.cli.report import FILE, reporting
 from vkrt.cli.tune import Bench, tune_ceiling
 from vkrt.device.policy import policy_of, target_of

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vkrt.cli import common, take_interrupts
+from vkrt.cli import common
+from vkrt.cli.process import take_interrupts
 from vkrt.cli.progress import add_progress, progress_of
 from vkrt.errors import InputError, VkrtError
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.text.answer import Answer
 from vkrt.text.generate import Choice
 from vkrt.text.grammar import Grammars

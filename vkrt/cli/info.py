@@ -9,22 +9,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from vkrt.cli import EXIT_FAILED, common
-from vkrt.description import Description
+from vkrt.cli import common
+from vkrt.cli.process import EXIT_FAILED
+from vkrt.compiler.compiler import specialization_of, target_on
+from vkrt.compiler.description import Description
+from vkrt.compiler.program_files import is_compiled, verify
 from vkrt.errors import InputError, LoaderError, UnsupportedError
-from vkrt.files import is_compiled, verify
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
-from vkrt.method.prepare import target_on
-from vkrt.method.specialization import specialization_of
 from vkrt.ops.registry import operator
 from vkrt.plan.kernels import kernels_of
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.pipelines import Pipelines
 from vkrt.runtime.refusals import with_smaller
 from vkrt.vk.device import Device
-from vkrt.work.records import HostCall, WorkList
+from vkrt.work.records import HostCall
+from vkrt.work.work_list import WorkList
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +96,8 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
     graph = largest_and_near(description.graph(name))[0]
     texts = [f"method '{name}'\n{text_of(graph)}"]
     with Device.open(common.device_of(options)) as device:
-        run_passes(graph, target_on(device, common.load_options(options)), on_pass=lambda one, new:
+        target = target_on(OpenDevice(device), common.load_options(options))
+        run_passes(graph, target, on_pass=lambda one, new:
                    texts.append(f"{len(texts):02} {one.name}: {one.summary}\n{text_of(new)}"))
     return texts
 
@@ -138,7 +141,8 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
             data |= pipelines
             if smallest:
                 options = replace(options, memory_budget=SMALLEST)
-                data["smallest_budget"] = description.predict(name, device, options)[1].peak_bytes
+                data["smallest_budget"] = description.compile(
+                    name, OpenDevice(device), options).memory.peak_bytes
     except UnsupportedError as error:
         data["unsupported"] = str(error)
     except LoaderError as error:
@@ -148,8 +152,9 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
 
 def _predict(description: Description, name: str, device: Device, options: LoadOptions,
              compiles: bool) -> tuple[WorkList, MemoryPlan, dict[str, Any]]:
-    work, plan = description.predict(name, device, options)
-    return work, plan, _pipelines(device, work, options, compiles)
+    planned = description.compile(name, OpenDevice(device), options)
+    work = planned.work
+    return work, planned.memory, _pipelines(device, work, options, compiles)
 
 
 def _figures(plan: MemoryPlan) -> dict[str, Any]:

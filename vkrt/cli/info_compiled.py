@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vkrt.compiled.program import CompiledProgram
-from vkrt.executable.executable import Executable
+from vkrt.executable.program import CompiledMethod, CompiledTarget
 from vkrt.graph.wording import counted
 from vkrt.method.arguments import metadata_of
 
@@ -24,9 +24,9 @@ def describe(path: str) -> dict[str, Any]:
                 "inputs": [f"{i.name}: {i}" for i in metadata.inputs],
                 "outputs": [f"{o.name}: {o}" for o in metadata.outputs],
                 "shapes": 1 + len(program.targets_of(name)[0][1].others),
-                "targets": {program.compiled.targets[target].device:
-                            _figures(method.largest.executable)
-                            for target, method in program.targets_of(name)}}
+                "targets": {program.compiled.targets[number].device:
+                            _figures(program.compiled.targets[number], method)
+                            for number, method in program.targets_of(name)}}
         return {"file": path, "compiled_from": program.compiled.program,
                 "vkrt": program.compiled.vkrt, "shaders": len(program.compiled.modules),
                 "methods": methods}
@@ -34,8 +34,10 @@ def describe(path: str) -> dict[str, Any]:
         program.close()
 
 
-def _figures(executable: Executable) -> dict[str, Any]:
-    return executable.figures.summary() | {
+def _figures(target: CompiledTarget, method: CompiledMethod) -> dict[str, Any]:
+    executable, figures = method.largest.executable, target.figures_of(method)
+    return figures.summary() | {
+        "shared_bytes": figures.weight_bytes - executable.figures.weight_bytes,
         "storage": executable.storage, "steps": executable.execution.steps,
         "mapped": sum(read.nbytes for read in executable.weights.mapped)}
 
@@ -55,7 +57,8 @@ def text(data: dict[str, Any]) -> str:
             largest = ", at the largest shape" if method["shapes"] > 1 else ""
             lines.append(f"  for {target}, storage {figures['storage']}: "
                          f"{counted(figures['steps'], 'step')}{largest}")
-            for label, key in (("weights", "weight_bytes"), ("mapped, no copy", "mapped"),
+            for label, key in (("weights", "weight_bytes"), ("those shared", "shared_bytes"),
+                               ("mapped, no copy", "mapped"),
                                ("pool", "pool_bytes"), ("state", "state_bytes"),
                                ("activations", "activation_bytes"), ("staging", "staging_bytes"),
                                ("predicted peak", "peak_bytes")):

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import fields
 from typing import Any, TextIO
 
-from vkrt.cli import EXIT_FAILED, EXIT_INTERRUPTED
 from vkrt.cli.common import EXIT_PIPE, EXIT_UNSUPPORTED, EXIT_USAGE
+from vkrt.cli.process import EXIT_FAILED, EXIT_INTERRUPTED
 from vkrt.errors import (
     InputError,
     PackageError,

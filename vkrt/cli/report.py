@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 
 from vkrt.errors import VkrtError
-from vkrt.replaceable import check_replaceable, replacing
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.version import __version__
 from vkrt.vk.device import devices
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from vkrt.cli import EXIT_FAILED, archives, common, pictures, sounds
+from vkrt.cli import archives, common, pictures, sounds
 from vkrt.cli.bits import first_difference
+from vkrt.cli.process import EXIT_FAILED
 from vkrt.cli.progress import Progress, add_progress, progress_of
 from vkrt.errors import InputError
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.method.named_inputs import archive_keys, inputs_of_archive
 from vkrt.method.profile import CLOCKS
-from vkrt.program import Program
-from vkrt.replaceable import check_replaceable, replacing
+from vkrt.program.program import Program
 
 # What `--output` writes, and what is near the beginning of such a file and of none of a user's own;
 # .npy has no room for that.

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vkrt.cli import common, take_interrupts
+from vkrt.cli import common
 from vkrt.cli.generate import add_prefill, add_tokenizer, load_shown
+from vkrt.cli.process import take_interrupts
 from vkrt.cli.progress import add_progress
 from vkrt.errors import InputError, UnsupportedError, missing_package
 from vkrt.plan.options import parse_bytes
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel
 from vkrt.text.tokenizer import Tokenizer
 

@@ -10,8 +10,8 @@ import json
 import os
 from typing import Any
 
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.method.profile import Profile
-from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.memory import MemoryReport
 
 # What every trace begins with

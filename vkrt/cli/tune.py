@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.cli.common import add_device, add_json, device_of, show
+from vkrt.compiler.shape import Shape
 from vkrt.device.policy import overridden, policy_from, target_of
 from vkrt.device.rows import (
     STORAGES,
@@ -35,7 +36,6 @@ from vkrt.device.rows import (
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
-from vkrt.method.instances import Shape
 from vkrt.method.method import Method
 from vkrt.ops.flops import multiply_adds
 from vkrt.ops.host import run as host

@@ -10,32 +10,29 @@ from typing import Any, BinaryIO
 
 from vkrt.compiled.file import HEAD, SUFFIX
 from vkrt.compiled.method import LoweredMethod, graphs_at
+from vkrt.compiled.target import compiled_target
 from vkrt.compiled.weights import CompiledWeights
-from vkrt.description import Description
+from vkrt.compiler.description import Description
+from vkrt.compiler.generic import NAME as GENERIC
+from vkrt.compiler.generic import GenericDevice
+from vkrt.compiler.program_files import COMPILED_MAGIC as MAGIC
 from vkrt.errors import UnsupportedError
 from vkrt.executable import flat, rows
 from vkrt.executable.executable import Executable
 from vkrt.executable.modules import module_of
-from vkrt.executable.program import (
-    Compiled,
-    CompiledTarget,
-    ConstantMethod,
-    Module,
-    shaders_of,
-)
-from vkrt.files import COMPILED_MAGIC as MAGIC
+from vkrt.executable.program import Compiled, ConstantMethod, Module, shaders_of
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
-from vkrt.method.generic import NAME as GENERIC
-from vkrt.method.generic import GenericDevice
 from vkrt.plan.options import LoadOptions
-from vkrt.replaceable import check_replaceable, replacing
 from vkrt.report.stopwatch import OnProgress
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.shader import catalog
 from vkrt.version import __version__
 from vkrt.vk.device import Device
-from vkrt.work.records import CHOICE, WorkList
+from vkrt.work.records import CHOICE
 from vkrt.work.tensor import round_up
+from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,8 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         on_progress: called with "pack", the bytes of weights that are written, and all of them;
             what it raises ends the call, and nothing is written.
         options: those of `vkrt.load` that decide what is loaded: `storage`, `weights`,
-            `memory_budget`, `stream_lookahead`, `winograd`, `fusions`, `specialize`, `order`,
-            `chunk`.
+            `memory_budget`, `stream_lookahead`, `winograd`, `prefer`, `fusions`, `specialize`,
+            `order`, `chunk`.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -106,17 +103,18 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         name, tuple(target.device for target in compiled.targets),
         compiled.targets[0].methods[0].largest.methods, len(compiled.modules),
         weights, os.path.getsize(name),
-        tuple(max(method.largest.executable.figures.peak_bytes for method in target.methods)
+        tuple(max(target.figures_of(method).peak_bytes for method in target.methods)
               for target in compiled.targets))
 
 
 def _device(selector: Any, opened: ExitStack) -> Any:
-    """The device that a selector means; `opened` closes it where it is opened here."""
+    """What a selector means for the compiler; `opened` closes the device where it is opened
+    here."""
     if selector == GENERIC:
         return GenericDevice()
-    if isinstance(selector, Device):
-        return selector
-    return opened.enter_context(Device.open(selector))
+    if not isinstance(selector, Device):
+        selector = opened.enter_context(Device.open(selector))
+    return OpenDevice(selector)
 
 
 class _Job:
@@ -149,10 +147,11 @@ class _Job:
             weights.write(file, on_progress)
             file.flush()
             with closing(Source.open(file.name)) as written:
-                targets = tuple(CompiledTarget(device.info.name, tuple(
-                    method.compiled(self.names, device, self.options, written, weights)
-                    for method in methods)) for device, methods in zip(self.devices, lowered))
-            executables = [executable for target in targets for method in target.methods
+                targets = tuple(
+                    compiled_target(methods, self.names, device, self.options, written, weights)
+                    for device, methods in zip(self.devices, lowered))
+            executables = [executable for target in targets
+                           for method in (*target.shared, *target.methods)
                            for executable in method.executables]
             modules = _write_modules(file, executables)
             compiled = Compiled(__version__, os.path.basename(self.description.source.name),

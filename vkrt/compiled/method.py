@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.compiled.weights import CompiledWeights
+from vkrt.compiler.compiler import activation_bytes, plan_at, plan_method, target_on
+from vkrt.compiler.plan_cache import is_fixed, method_plan
+from vkrt.compiler.shape import Shape
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.executable import Executable
 from vkrt.executable.memory import Block
-from vkrt.executable.program import CompiledMethod, CompiledShape
+from vkrt.executable.program import CompiledMethod, CompiledShape, SharedUse
 from vkrt.graph.graph import Graph
 from vkrt.graph.symbols import Symbol
 from vkrt.lowering.lowering import lower
 from vkrt.lowering.reuse import with_weights_of
 from vkrt.memory.source import Source
-from vkrt.method.instances import Shape
-from vkrt.method.kept import fixed_plan_of, is_fixed
-from vkrt.method.prepare import activation_bytes, prepare_sizes, prepare_work, target_on
 from vkrt.plan.options import LoadOptions
-from vkrt.runtime.refusals import with_smaller
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
+from vkrt.work.work_list import WorkList
 
 
 def graphs_at(graph: Graph, shapes: Sequence[Sequence[Sequence[int]]]) -> list[Graph]:
@@ -67,11 +65,7 @@ class LoweredMethod:
 
     @classmethod
     def of(cls, graphs: Sequence[Graph], device: Any, options: LoadOptions) -> LoweredMethod:
-        """Lowers a method for a device."""
-        return with_smaller(device, lambda: cls._lowered(graphs, device, options))
-
-    @classmethod
-    def _lowered(cls, graphs: Sequence[Graph], device: Any, options: LoadOptions) -> LoweredMethod:
+        """Lowers a method for a device, as `vkrt.compiler.compiler` has it."""
         target = target_on(device, options)
         base = lower(graphs[0], target)
         works = [base, *(lower(graph, target, base) for graph in graphs[1:])]
@@ -86,33 +80,39 @@ class LoweredMethod:
                 base = with_weights_of(base, work)
         return cls(ordered, (base, *(lower(graph, target, base) for graph in ordered[1:])))
 
-    def compiled(self, names: Sequence[str], device: Any, options: LoadOptions, written: Source,
-                 weights: CompiledWeights) -> CompiledMethod:
+    def compiled(self, names: Sequence[str], work: WorkList, device: Any, options: LoadOptions,
+                 written: Source, shared: tuple[SharedUse, ...]) -> CompiledMethod:
         """The method with its weights read from the compiled program.
 
         Args:
             names: of all methods of the program.
+            work: the first work list with its constants there.
             written: the file of the compiled program, which has the weights already.
+            shared: the weights that it has not to itself.
         """
-        prepared = prepare_work(self.graphs[0], self.works[0], weights.apply(self.works[0]), device,
-                                [written], options)
-        try:
-            plan = fixed_plan_of(names, prepared)
-            others, loops = [], plan.executable.loops
-            for graph, work in zip(self.graphs[1:], self.works[1:]):
-                sized = prepare_sizes(graph, work, prepared, device, options)
-                loops = max(loops, sized.plan.loops)
-                others.append(CompiledShape(
-                    Shape.of_graph(graph, ()).sizes, tuple(map(_apart, graph.outputs)),
-                    sized.plan.execution, sized.plan.figures, sized.limits, sized.index_limits))
-        finally:
-            prepared.close()
+        largest, mapper = plan_method(self.graphs[0], self.works[0], work, device, [written],
+                                      options,
+                                      {storage for use in shared for storage in use.storages})
+        mapper.close()
+        planned = largest.planned
+        plan = method_plan(names, largest)
+        others, loops = [], planned.loops
+        for graph, other in zip(self.graphs[1:], self.works[1:]):
+            sized = plan_at(graph, other, planned, device, options)
+            loops = max(loops, sized.executable.loops)
+            others.append(CompiledShape(
+                Shape.of_graph(graph, ()).sizes, tuple(map(_apart, graph.outputs)),
+                sized.execution, sized.executable.figures, sized.limits, sized.index_limits))
+        # What several methods read is in the report of a load once.
+        own = tuple(record for record in plan.executable.placements
+                    if record.placement != "shared")
+        executable = replace(plan.executable, loops=loops, placements=own)
         varied = [{shape.inputs[number] for shape in others} for number in range(len(plan.inputs))]
         return CompiledMethod(replace(
             plan, inputs=tuple(_with_sizes(value, sizes) for value, sizes in zip(plan.inputs,
                                                                                  varied)),
             outputs=tuple(map(_apart, plan.outputs)),
-            executable=_with_room(replace(plan.executable, loops=loops), others)), tuple(others))
+            executable=_with_room(executable, others)), tuple(others), shared)
 
 
 def _apart(value: Any) -> Any:

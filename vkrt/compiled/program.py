@@ -1,25 +1,29 @@
-"""A compiled program as `vkrt.program` reads it: in the place of a program's description."""
+"""A compiled program as a `vkrt.Program` reads it: in the place of a program's description."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 from vkrt.compiled.file import read
+from vkrt.compiler.plan_cache import graph_of, shape_plan
+from vkrt.compiler.program_files import data_files
+from vkrt.compiler.shape import Shape
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.executable.modules import another_shader, check_interfaces
-from vkrt.executable.program import Compiled, CompiledMethod, shaders_of
-from vkrt.files import data_files
+from vkrt.executable.program import Compiled, CompiledMethod, CompiledTarget, shaders_of
 from vkrt.graph.graph import Graph
 from vkrt.memory.sha256 import sha256
 from vkrt.memory.source import Source
-from vkrt.method.instances import Shape
-from vkrt.method.kept import graph_of, prepare
-from vkrt.method.prepared import Prepared
+from vkrt.method.executables import Executables, Ready
 from vkrt.plan.options import LoadOptions
 from vkrt.runtime.fit import fitted
+from vkrt.runtime.mapping import mapper_of
+from vkrt.runtime.weight_store import SharedWeights
+from vkrt.runtime.weights import Weights
 from vkrt.shader import catalog
 
 # Options of a load that a compiled program leaves open
@@ -49,6 +53,8 @@ class CompiledProgram:
                              "and has all of its data; expected none")
         self.source = Source.open(source)
         self.sources = (self.source,)
+        # Shared weights that were brought to the device, by the number of the target and theirs
+        self._shared: dict[tuple[int, int], Weights] = {}
         try:
             self._file = read(self.source)
             self.compiled: Compiled = self._file.read()
@@ -76,8 +82,14 @@ class CompiledProgram:
             return Graph(method, [], list(self.constants[method]))
         return graph_of(self.targets_of(method)[0][1].largest)
 
-    def prepare(self, method: str, device: Any, options: LoadOptions) -> Prepared:
-        """A method for a device, of the first target that fits; the caller closes it.
+    def prepare(self, method: str, device: Any, options: LoadOptions,
+                bring: Callable[[Ready], Weights]) -> Ready:
+        """A method for a device, of the first target that fits; the shared weights that it reads
+        are on the device. The caller closes it.
+
+        Args:
+            bring: brings shared weights to the device, closes what was made ready for that, and
+                returns the weights, which the caller closes.
 
         Raises:
             InputError: there is no such method, or an option was decided when it was compiled.
@@ -90,28 +102,67 @@ class CompiledProgram:
                                  "decided when it was compiled; compile it so")
         refused = []
         for number, found in self.targets_of(method):
-            self._check_shaders(found)
+            target = self.compiled.targets[number]
+            self._check_shaders(target, found)
             try:
-                return self._prepared(number, found, device, options)
+                ready, new = self._all_ready(number, found, device, options)
             except UnsupportedError as error:
-                refused.append(f"for {self.compiled.targets[number].device}: {error}")
+                refused.append(f"for {target.device}: {error}")
+                continue
+            return ready._replace(shared=self._take(number, found, ready, new, bring))
         raise UnsupportedError(f"{self.source.name} was not compiled for {device.info.name}, and "
                                f"what it has does not fit ({'; '.join(refused)}); compile the "
                                "program for this device")
 
-    def _prepared(self, target: int, method: CompiledMethod, device: Any,
-                  options: LoadOptions) -> Prepared:
-        """A method of a target, for a device (UnsupportedError)."""
-        number = self.compiled.targets[target].methods.index(method)
+    def _all_ready(self, target: int, method: CompiledMethod, device: Any, options: LoadOptions,
+                      ) -> tuple[Ready, dict[int, Ready]]:
+        """A method of a target, for a device, and by their numbers the shared weights that it reads
+        and that are not on the device yet (UnsupportedError)."""
+        new: dict[int, Ready] = {}
+        try:
+            for use in method.shared:
+                known = self._shared.get((target, use.number))
+                if known is None or known.closed:
+                    new[use.number] = self._ready(
+                        target, self.compiled.targets[target].shared[use.number], device, options)
+            return self._ready(target, method, device, options), new
+        except BaseException:
+            _close_all(new.values())
+            raise
+
+    def _take(self, target: int, method: CompiledMethod, ready: Ready,
+              new: dict[int, Ready], bring: Callable[[Ready], Weights]) -> SharedWeights:
+        """The shared weights that a method reads, those that are `new` brought to the device. Where
+        that fails nothing of the method is left."""
+        places: dict[int, tuple[Weights, int]] = {}
+        owners: list[Weights] = []
+        try:
+            for use in method.shared:
+                key = target, use.number
+                if use.number in new:
+                    self._shared[key] = bring(new.pop(use.number))
+                else:
+                    self._shared[key].retain()
+                owners.append(self._shared[key])
+                places.update({storage: (owners[-1], there)
+                               for there, storage in enumerate(use.storages)})
+        except BaseException:
+            _close_all((ready, *new.values(), *owners))
+            raise
+        return SharedWeights(places, tuple(owners))
+
+    def _ready(self, target: int, method: CompiledMethod, device: Any,
+                  options: LoadOptions) -> Ready:
+        """A method of a target, or some of its shared weights, for a device (UnsupportedError)."""
+        found = self.compiled.targets[target]
+        number = next(number for number, one in enumerate((*found.methods, *found.shared))
+                      if one is method)
         first, *further = fitted(self._file, target, number, method, device)
-        others = {}
-        for shape, executable in zip(method.others, further):
-            plan = method.plan_at(shape, executable)
-            others[Shape(shape.inputs)] = Prepared(
-                graph_of(plan), executable, self.sources, None, limits=plan.limits,
-                index_limits=plan.index_limits, others={})
-        largest = replace(method.largest, executable=first)
-        return replace(prepare(largest, device, self.sources, options), others=others)
+        others = {Shape(shape.inputs): shape_plan(method.plan_at(shape, executable))
+                  for shape, executable in zip(method.others, further)}
+        largest = shape_plan(replace(method.largest, executable=first))
+        mapper = mapper_of(first, device, self.sources, options.weights == "map")
+        return Ready(Executables(largest.graph, largest, others, self.whole), mapper)
 
     def targets_of(self, name: str) -> list[tuple[int, CompiledMethod]]:
         """A method of each target, with the number of the target.
@@ -126,9 +177,10 @@ class CompiledProgram:
                              f"{', '.join(self.method_names)}")
         return found
 
-    def _check_shaders(self, method: CompiledMethod) -> None:
+    def _check_shaders(self, target: CompiledTarget, method: CompiledMethod) -> None:
         """Makes sure that the shaders are those that are installed, which are the ones that run."""
-        names = set(shaders_of(method.executables))
+        names = set(shaders_of([executable for loaded in target.loaded_for(method)
+                                for executable in loaded.executables]))
         modules = [module for module in self.compiled.modules if module.name in names]
         try:
             check_interfaces(modules)
@@ -153,3 +205,8 @@ class CompiledProgram:
     def close(self) -> None:
         """Lets go of the file."""
         self.source.close()
+
+
+def _close_all(things: Iterable[Any]) -> None:
+    for thing in things:
+        thing.close()

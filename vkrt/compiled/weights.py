@@ -20,9 +20,10 @@ from vkrt.memory.reader import Reader
 from vkrt.memory.source import Source
 from vkrt.plan.weight_reads import host_read
 from vkrt.report.stopwatch import OnProgress
-from vkrt.work.records import Prepack, StateRecord, WorkList
+from vkrt.work.records import Prepack, StateRecord
 from vkrt.work.tensor import Constant, round_up
 from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
 
 # Bytes that a weight's place is a multiple of: the largest offset alignment that Vulkan lets a
 # driver ask for

@@ -13,7 +13,7 @@ cdef extern from * nogil:
     #define VKRT_READ(place) __atomic_load_n(place, __ATOMIC_SEQ_CST)
     #define VKRT_WRITE(place, value) __atomic_store_n(place, value, __ATOMIC_SEQ_CST)
     #define VKRT_SWAP(place, value) __atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
-    #define VKRT_TAKE(place) __atomic_exchange_n(place, NULL, __ATOMIC_SEQ_CST)
+    #define VKRT_TAKE(place) __atomic_exchange_n(place, 0, __ATOMIC_SEQ_CST)
     #define VKRT_CHANGE(place, from, to) \\
         __atomic_compare_exchange_n(place, from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
     static inline int vkrt_change(int* place, int from, int to) {
@@ -51,3 +51,4 @@ cdef extern from * nogil:
     bint atomic_join "vkrt_join"(int* users)
     # A handle, in whose place there is none from now on: one of those who close it gets it.
     void* atomic_take "VKRT_TAKE"(void** place)
+    uint64_t atomic_take64 "VKRT_TAKE"(uint64_t* place)

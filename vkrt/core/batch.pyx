@@ -51,13 +51,13 @@ cdef int submit_batch(Device* device, bint upload, const CommandBuffer* commands
                       const Fence* fence, Error* error) noexcept nogil:
     cdef VkTimelineSemaphoreSubmitInfo values
     cdef VkSubmitInfo info
-    cdef VkFence signaled = NULL
+    cdef VkFence signaled = VK_NULL_HANDLE
     memset(&values, 0, sizeof(values))
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
     values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO
     if commands != NULL:
-        if need(commands.handle, error):
+        if need(commands.handle != NULL, error):
             return error.status
         info.commandBufferCount = 1
         info.pCommandBuffers = &commands.handle

@@ -39,8 +39,6 @@ cdef extern int flush_block "vkrt_flush_block"(
     Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil
 cdef extern int invalidate_block "vkrt_invalidate_block"(
     Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil
-# Fails where VMA would call the driver and may not.
-cdef extern int check_block "vkrt_check_block"(const Block* block, Error* error) noexcept nogil
 # Fails where the host does not see these bytes.
 cdef extern int check_host_range "vkrt_check_host_range"(
     const Block* block, uint64_t offset, uint64_t size, Error* error) noexcept nogil

@@ -167,7 +167,8 @@ cdef void free_block(Block* block) noexcept nogil:
 
 
 cdef int check_block(const Block* block, Error* error) noexcept nogil:
-    # VMA would call the driver, and memory that is mapped may be shared with the parent.
+    """Fails where VMA would call the driver and may not. Memory that is mapped may be shared with
+    the parent."""
     if block.allocator.device.calls.inherited:
         return check_result(FORKED, b"Block", error)
     if block.allocator.device.calls.given_up:

@@ -31,9 +31,6 @@ cdef struct CacheOwner:
     unsigned char[UUID_BYTES] uuid
 
 
-# Whether data begins with the header that Vulkan prescribes, for this device
-cdef extern bint is_cache_of "vkrt_is_cache_of"(
-    const CacheOwner* owner, const void* data, size_t size) noexcept nogil
 # Whether there is anything in a driver's data but that header
 cdef extern bint has_pipelines "vkrt_has_pipelines"(size_t size) noexcept nogil
 # The driver's data in a file, in memory that the caller frees; NULL where there is none, or what

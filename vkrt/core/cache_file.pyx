@@ -40,6 +40,7 @@ cdef void write_header(const CacheOwner* owner, const void* data, size_t size,
 
 
 cdef bint is_cache_of(const CacheOwner* owner, const void* data, size_t size) noexcept nogil:
+    """Whether data begins with the header that Vulkan prescribes, for this device."""
     cdef const unsigned char* at = <const unsigned char*>data
     if size < VULKAN_BYTES or size > <size_t>MAX_CACHE_BYTES:
         return False

@@ -32,9 +32,6 @@ cdef extern from * nogil:
 # Those that vkrt knows
 cdef extern int capability_count "vkrt_capability_count"() noexcept nogil
 cdef extern const Capability* capability_at "vkrt_capability_at"(int number) noexcept nogil
-# Refuses what is not a SPIR-V module of this machine's byte order.
-cdef extern int check_spirv "vkrt_check_spirv"(
-    const uint32_t* words, size_t nbytes, Error* error) noexcept nogil
 # The capability that such a module declares behind `at`, which is 0 at first; False for none.
 cdef extern bint next_capability "vkrt_next_capability"(
     const uint32_t* words, size_t nbytes, size_t* at, uint32_t* number) noexcept nogil

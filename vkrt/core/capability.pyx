@@ -7,8 +7,6 @@ from vkrt.core.features cimport feature_named
 
 cdef extern from * nogil:
     """
-    #define VK_NO_PROTOTYPES
-    #include <vulkan/vulkan_core.h>
     #define VKRT_ANY(number, name) {number, name, NULL, 0}
     #define VKRT_NEEDS(number, name, feature) {number, name, feature, 0}
     #define VKRT_SUBGROUP(number, name, feature, bit) {number, name, feature, bit}
@@ -71,6 +69,7 @@ cdef const Capability* capability_at(int number) noexcept nogil:
 
 
 cdef int check_spirv(const uint32_t* words, size_t nbytes, Error* error) noexcept nogil:
+    """Refuses what is not a SPIR-V module of this machine's byte order."""
     if nbytes < 4 * HEADER_WORDS or nbytes % 4:
         return fail(error, VKRT_ERROR_INPUT, b"%zu bytes are not a SPIR-V module", nbytes)
     if words[0] != MAGIC:

@@ -34,8 +34,11 @@ cdef struct Check:
     int64_t staging_bytes
 
 
+# Checks a method of a target, at all of its shapes; there are as many files as `sources`, and
+# weights lie in the first `source_bytes` of the only one, where that is not 0.
+#   shared: the shared weights of the target, which are checked before
 cdef extern int check_method "vkrt_check_method"(
-    const Records* records, const CompiledMethodRow* method, int64_t sources,
+    const Records* records, const CompiledMethodRow* method, const Rows* shared, int64_t sources,
     int64_t source_bytes, Error* error) noexcept nogil
 cdef extern const ModuleRow* find_module "vkrt_find_module"(
     const Records* records, const Text* name) noexcept nogil

@@ -13,6 +13,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from vkrt.core.check cimport STAGING, Check
 from vkrt.core.check_commands cimport check_execution
+from vkrt.core.check_shared cimport check_uses
 from vkrt.core.check_weights cimport check_weights
 from vkrt.core.checked cimport multiply_overflows
 from vkrt.core.dtypes cimport is_device_dtype, itemsize_of
@@ -48,10 +49,9 @@ cdef enum:
     MOST_BYTES = 4611686018427387904
 
 
-cdef int check_method(const Records* records, const CompiledMethodRow* method, int64_t sources,
-                      int64_t source_bytes, Error* error) noexcept nogil:
-    """Checks a method, at all of its shapes; there are as many files as `sources`, and weights lie
-    in the first `source_bytes` of the only one, where that is not 0."""
+cdef int check_method(const Records* records, const CompiledMethodRow* method,
+                      const Rows* shared, int64_t sources, int64_t source_bytes,
+                      Error* error) noexcept nogil:
     cdef Check c
     cdef int64_t most = method.largest.executable.execution.storages.count, k
     cdef const CompiledShapeRow* shapes = records.compiled_shape + method.others.first
@@ -66,12 +66,12 @@ cdef int check_method(const Records* records, const CompiledMethodRow* method, i
         return fail(error, VKRT_ERROR_MEMORY, "no memory for a check of %lld storages",
                     <long long>most)
     c.listed = c.placed + 2 * most
-    status = check_shapes(&c, method, c.placed + most, <size_t>most)
+    status = check_shapes(&c, method, shared, c.placed + most, <size_t>most)
     free(c.placed)
     return status
 
 
-cdef int check_shapes(Check* c, const CompiledMethodRow* method, char* stays,
+cdef int check_shapes(Check* c, const CompiledMethodRow* method, const Rows* shared, char* stays,
                       size_t most) noexcept nogil:
     cdef const ExecutableRow* executable = &method.largest.executable
     cdef const CompiledShapeRow* shapes = c.records.compiled_shape + method.others.first
@@ -87,6 +87,8 @@ cdef int check_shapes(Check* c, const CompiledMethodRow* method, char* stays,
         status = check_weights(c, executable)
     if status == VKRT_OK:
         status = check_states(c, executable)
+    if status == VKRT_OK:
+        status = check_uses(c, method, shared)
     c.staging_bytes = 0
     storages = c.storages
     memcpy(stays, c.placed, most)

@@ -132,10 +132,10 @@ cdef int check_prepack(Check* c, const WeightPlanRow* weights) noexcept nogil:
     if (c.staging_bytes > 0) != (weights.prepack.batches.count > 0):
         return wrong(c, &weights.prepack.staging_bytes, fail(
             c.error, VKRT_ERROR_FORMAT, "bytes of staging where something passes it"))
-    # A batch writes blocks that are allocated for it, or were before. Those with a weight that the
-    # host writes are the first.
+    # A batch writes blocks that are allocated for it, or were before: all of them, or those with a
+    # weight that the host writes.
     for n in range(weights.blocks.count):
-        if not has_written(c.records, weights, blocks + n):
+        if not weights.is_eager and not has_written(c.records, weights, blocks + n):
             place_all(c, blocks + n, 0)
     for k in range(weights.prepack.batches.count):
         block = c.records.integer + batch[k].blocks.first

@@ -14,7 +14,7 @@ from vkrt.core.vulkan cimport *
 cdef int make_command_pool(Device* device, bint uploads, CommandPool* pool,
                            Error* error) noexcept nogil:
     cdef VkCommandPoolCreateInfo info
-    cdef VkCommandPool handle = NULL
+    cdef VkCommandPool handle = VK_NULL_HANDLE
     memset(pool, 0, sizeof(pool[0]))
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO
@@ -33,12 +33,12 @@ cdef int make_command_pool(Device* device, bint uploads, CommandPool* pool,
 cdef void release_pool(CommandPool* pool) noexcept nogil:
     if atomic_add(&pool.users, -1) == 0:
         pool.device.vk.vkDestroyCommandPool(pool.device.handle, pool.handle, NULL)
-        pool.handle = NULL
+        pool.handle = VK_NULL_HANDLE
         count_destroyed(pool.device, COMMAND_POOL)
 
 
 cdef void close_command_pool(CommandPool* pool) noexcept nogil:
-    if pool.handle != NULL and not pool.closed:
+    if pool.handle != VK_NULL_HANDLE and not pool.closed:
         pool.closed = True
         release_pool(pool)
 
@@ -48,7 +48,7 @@ cdef int make_command_buffer(CommandPool* pool, CommandBuffer* commands,
     cdef VkCommandBufferAllocateInfo info
     cdef VkCommandBuffer handle = NULL
     memset(commands, 0, sizeof(commands[0]))
-    if pool.closed or pool.handle == NULL:
+    if pool.closed or pool.handle == VK_NULL_HANDLE:
         return fail(error, VKRT_ERROR_CLOSED, b"the command pool is closed")
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO
@@ -79,7 +79,7 @@ cdef void close_command_buffer(CommandBuffer* commands) noexcept nogil:
 cdef int begin_commands(const CommandBuffer* commands, bint one_time,
                         Error* error) noexcept nogil:
     cdef VkCommandBufferBeginInfo info
-    if need(commands.handle, error):
+    if need(commands.handle != NULL, error):
         return error.status
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO
@@ -90,7 +90,7 @@ cdef int begin_commands(const CommandBuffer* commands, bint one_time,
 
 
 cdef int end_commands(const CommandBuffer* commands, Error* error) noexcept nogil:
-    if need(commands.handle, error):
+    if need(commands.handle != NULL, error):
         return error.status
     return check_result(commands.device.vk.vkEndCommandBuffer(commands.handle),
                         b"vkEndCommandBuffer", error)

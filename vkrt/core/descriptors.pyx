@@ -3,7 +3,7 @@
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from vkrt.core.atomic cimport atomic_take
+from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.device cimport check_created, count_destroyed, get_sampler, retain_device
 from vkrt.core.error cimport (
     VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, VKRT_OK, fail,
@@ -43,7 +43,7 @@ cdef int make_handle(DescriptorPool* pool, Error* error) noexcept nogil:
     cdef VkDescriptorPoolSize[MAX_TYPES] sizes
     cdef VkDescriptorPoolCreateInfo info
     cdef Device* device = pool.device
-    cdef VkDescriptorPool handle = NULL
+    cdef VkDescriptorPool handle = VK_NULL_HANDLE
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO
     info.maxSets = pool.size
@@ -85,7 +85,7 @@ cdef int make(const DescriptorLayout* const* layouts, DescriptorPool* pool,
     if pool.size == 0:
         return fail(error, VKRT_ERROR_INPUT, b"a descriptor pool needs at least one set")
     for i in range(pool.size):
-        if layouts[i].device != pool.device or layouts[i].set_layout == NULL:
+        if layouts[i].device != pool.device or layouts[i].set_layout == VK_NULL_HANDLE:
             return fail(error, VKRT_ERROR_CLOSED, b"a layout is closed or of another device")
     pool.sets = <VkDescriptorSet*>calloc(pool.size, sizeof(VkDescriptorSet))
     pool.layouts = <const DescriptorLayout**>calloc(pool.size, sizeof(layouts[0]))
@@ -110,13 +110,13 @@ cdef int make_descriptor_pool(Device* device, const DescriptorLayout* const* lay
 
 
 cdef void close_descriptor_pool(DescriptorPool* pool) noexcept nogil:
-    cdef VkDescriptorPool handle = atomic_take(&pool.handle)
+    cdef VkDescriptorPool handle = atomic_take64(&pool.handle)
     free(pool.sets)
     free(pool.layouts)
     pool.sets = NULL
     pool.layouts = NULL
     pool.size = 0
-    if handle != NULL:
+    if handle != VK_NULL_HANDLE:
         pool.device.vk.vkDestroyDescriptorPool(pool.device.handle, handle, NULL)
         count_destroyed(pool.device, DESCRIPTOR_POOL)
 
@@ -179,7 +179,7 @@ cdef int write_image_descriptor(const DescriptorPool* pool, uint32_t index, uint
     if start_write(pool, index, binding, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER,
                    VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, b"an image", &write, error):
         return error.status
-    info.sampler = NULL
+    info.sampler = VK_NULL_HANDLE
     if (write.descriptorType == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER
             and get_sampler(pool.device, &info.sampler, error)):
         return error.status

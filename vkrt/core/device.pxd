@@ -102,7 +102,6 @@ cdef extern int retain_device "vkrt_retain_device"(Device* device, Error* error)
 cdef extern int check_created "vkrt_check_created"(
     Device* device, int result, Kind kind, const char* call, Error* error) noexcept nogil
 cdef extern void count_destroyed "vkrt_count_destroyed"(Device* device, Kind kind) noexcept nogil
-cdef extern void release_device "vkrt_release_device"(Device* device) noexcept nogil
 # What `count_destroyed` counts, for kinds that retain nothing
 cdef extern void uncount "vkrt_uncount"(const Device* device, Kind kind) noexcept nogil
 # Whether calls may reach the driver, for those that do not go through the table.

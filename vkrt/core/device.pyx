@@ -137,13 +137,13 @@ cdef void destroy(Device* device) noexcept nogil:
     cdef VkDevice handle = device.handle
     cdef bint left = device.calls.given_up
     device.handle = NULL
-    if device.nearest != NULL:
+    if device.nearest != VK_NULL_HANDLE:
         device.vk.vkDestroySampler(handle, device.nearest, NULL)
-        device.nearest = NULL
+        device.nearest = VK_NULL_HANDLE
         count(SAMPLER, -1)
-    if device.pipeline_cache != NULL:
+    if device.pipeline_cache != VK_NULL_HANDLE:
         device.vk.vkDestroyPipelineCache(handle, device.pipeline_cache, NULL)
-        device.pipeline_cache = NULL
+        device.pipeline_cache = VK_NULL_HANDLE
         count(PIPELINE_CACHE, -1)
     if device.owned and device.vk.vkDestroyDevice != NULL:
         device.vk.vkDeviceWaitIdle(handle)
@@ -209,7 +209,7 @@ cdef int get_sampler(Device* device, VkSampler* sampler, Error* error) noexcept 
     cdef VkSamplerCreateInfo info
     cdef int status = VKRT_OK
     pthread_mutex_lock(device.queue_lock)
-    if device.nearest == NULL:
+    if device.nearest == VK_NULL_HANDLE:
         memset(&info, 0, sizeof(info))
         info.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO
         info.magFilter = VK_FILTER_NEAREST
@@ -224,7 +224,7 @@ cdef int get_sampler(Device* device, VkSampler* sampler, Error* error) noexcept 
         if status == VKRT_OK:
             count(SAMPLER, 1)
         else:
-            device.nearest = NULL
+            device.nearest = VK_NULL_HANDLE
     pthread_mutex_unlock(device.queue_lock)
     sampler[0] = device.nearest
     return status

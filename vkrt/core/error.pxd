@@ -60,7 +60,7 @@ cdef extern from * nogil:
 
 
 # Refuses what was closed: drivers crash on a handle that is null.
-cdef inline int need(const void* handle, Error* error) noexcept nogil:
-    if handle == NULL:
+cdef inline int need(bint has_handle, Error* error) noexcept nogil:
+    if not has_handle:
         return fail(error, VKRT_ERROR_CLOSED, b"an object of this call is closed")
     return VKRT_OK

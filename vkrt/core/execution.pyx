@@ -152,7 +152,7 @@ cdef int run_between(Execution* execution, const Host* host, const SemaphoreList
 
 cdef int run_execution(Execution* execution, const Host* host, const SemaphoreList* waits,
                        const SemaphoreList* signals, Error* error) noexcept nogil:
-    if (need(execution.handles.items, error)
+    if (need(execution.handles.items != NULL, error)
             or settle_execution(execution, host.poll, host.poll_data, error)):
         return error.status
     if run_between(execution, host, waits, &signals, error):
@@ -178,7 +178,7 @@ cdef int start_execution(Execution* execution, const SemaphoreList* waits,
     if not is_on_device(execution):
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"the host has to do something in the middle of "
                     b"a run, which cannot be started without waiting for it")
-    if (need(execution.handles.items, error)
+    if (need(execution.handles.items != NULL, error)
             or settle_execution(execution, NULL, NULL, error)):
         return error.status
     if submit_all(execution, waits, &signals, error):

@@ -12,6 +12,7 @@ from vkrt.core.records cimport (
     COMMAND_COPY, COMMAND_DISPATCH, ROLE_ACTIVATION, BindingRow, CopyCommandRow,
     DispatchCommandRow, HostArrayRow, MaybeHostArrayRow, Rows, StorageRow, SubmissionRecordRow,
 )
+from vkrt.core.vulkan cimport VK_NULL_HANDLE, VkBuffer
 
 cdef enum:
     # Of a storage: a step writes it; it is touched otherwise than by kernels of the device; a
@@ -23,7 +24,7 @@ cdef enum:
 
 # Bytes of a VkBuffer: those of a tensor, or what a run writes of an output
 cdef struct Span:
-    const void* handle
+    VkBuffer handle
     uint64_t first
     uint64_t nbytes
 
@@ -41,7 +42,7 @@ cdef struct Search:
 
 cdef bint overlaps(const Span* one, const Span* other) noexcept nogil:
     """Whether the two have a byte in common."""
-    return (one.handle == other.handle and one.handle != NULL
+    return (one.handle == other.handle and one.handle != VK_NULL_HANDLE
             and max(one.first, other.first) < min(one.first + one.nbytes,
                                                   other.first + other.nbytes))
 
@@ -186,11 +187,11 @@ cdef int plan_all(Search* search, const ExternalBuffer* inputs, const ExternalBu
     cdef Span tensor
     cdef int64_t i, k
     for i in range(search.plan.inputs.count):
-        if inputs[i].handle != NULL and given[i].is_there and tensor_of(
+        if inputs[i].handle != VK_NULL_HANDLE and given[i].is_there and tensor_of(
                 search.records, &given[i].value, inputs + i, b"input", i, &tensor, error):
             return error.status
     for i in range(search.plan.outputs.count):
-        if outputs[i].handle == NULL or not made[i].is_there:
+        if outputs[i].handle == VK_NULL_HANDLE or not made[i].is_there:
             continue
         if tensor_of(search.records, &made[i].value, outputs + i, b"out", i, search.tensors + i,
                      error):
@@ -199,10 +200,10 @@ cdef int plan_all(Search* search, const ExternalBuffer* inputs, const ExternalBu
             if overlaps(search.tensors + i, search.tensors + k):
                 return fail_overlap(search, i, k, error)
     for i in range(search.plan.outputs.count):
-        if search.tensors[i].handle != NULL:
+        if search.tensors[i].handle != VK_NULL_HANDLE:
             plan_output(search, i, &made[i].value, outputs + i)
     for i in range(search.plan.inputs.count):
-        if inputs[i].handle != NULL and given[i].is_there and plan_input(
+        if inputs[i].handle != VK_NULL_HANDLE and given[i].is_there and plan_input(
                 search, i, &given[i].value, inputs + i, error):
             return error.status
     return VKRT_OK

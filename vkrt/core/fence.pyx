@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from vkrt.core.atomic cimport atomic_take
+from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.device cimport (
     check_created, check_wait, count_destroyed, retain_device, submit_to,
 )
@@ -18,7 +18,7 @@ cdef enum:
 
 cdef int make_fence(Device* device, Fence* fence, Error* error) noexcept nogil:
     cdef VkFenceCreateInfo info
-    cdef VkFence handle = NULL
+    cdef VkFence handle = VK_NULL_HANDLE
     memset(fence, 0, sizeof(fence[0]))
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
@@ -32,14 +32,14 @@ cdef int make_fence(Device* device, Fence* fence, Error* error) noexcept nogil:
 
 
 cdef void close_fence(Fence* fence) noexcept nogil:
-    cdef VkFence handle = atomic_take(&fence.handle)
-    if handle != NULL:
+    cdef VkFence handle = atomic_take64(&fence.handle)
+    if handle != VK_NULL_HANDLE:
         fence.device.vk.vkDestroyFence(fence.device.handle, handle, NULL)
         count_destroyed(fence.device, FENCE)
 
 
 cdef int reset_fence(const Fence* fence, Error* error) noexcept nogil:
-    if need(fence.handle, error):
+    if need(fence.handle != VK_NULL_HANDLE, error):
         return error.status
     return check_result(fence.device.vk.vkResetFences(fence.device.handle, 1, &fence.handle),
                         b"vkResetFences", error)
@@ -47,7 +47,7 @@ cdef int reset_fence(const Fence* fence, Error* error) noexcept nogil:
 
 cdef int submit(const CommandBuffer* commands, const Fence* fence, Error* error) noexcept nogil:
     cdef VkSubmitInfo info
-    if need(commands.handle, error) or reset_fence(fence, error):
+    if need(commands.handle != NULL, error) or reset_fence(fence, error):
         return error.status
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO
@@ -61,7 +61,7 @@ cdef int wait_for_fence(const Fence* fence, uint64_t timeout, bint* done,
     cdef int failures = 0
     cdef int result
     done[0] = False
-    if need(fence.handle, error):
+    if need(fence.handle != VK_NULL_HANDLE, error):
         return error.status
     while True:
         result = fence.device.vk.vkWaitForFences(fence.device.handle, 1, &fence.handle, 1, timeout)

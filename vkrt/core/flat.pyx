@@ -27,12 +27,15 @@ from vkrt.core.flat cimport (
     Part,
     Type,
 )
-from vkrt.core.records cimport LAYOUT, TABLES, Records, Text
+from vkrt.core.records cimport LAYOUT, TABLES, Member, Records, Rows, Text
 
 cdef extern from *:
     """
     #include "schema.h"
+    /* Rows are used as they lie in files, on processors of any word. */
+    #define VKRT_ASSERT_WORDS(size, number) _Static_assert((size) == 8 * (number), "words of a row")
     """
+    void assert_words "VKRT_ASSERT_WORDS"(size_t size, int number) nogil
     const Part[1] PARTS "vkrt_parts"
     const Type[1] TYPES "vkrt_types"
     const int[1] TABLE_TYPES "vkrt_tables"
@@ -96,6 +99,9 @@ cdef int open_records(const void* data, size_t nbytes, Records* records,
     cdef uint64_t checksum
     cdef const char* bytes_ = <const char*>data
     cdef int status
+    assert_words(sizeof(Rows), 2)
+    assert_words(sizeof(Text), 2)
+    assert_words(sizeof(Member), 2)
     memset(records, 0, sizeof(records[0]))
     if <uintptr_t>data % 8:
         return fail(error, VKRT_ERROR_INPUT,

@@ -53,7 +53,7 @@ cdef int bind_memory(HostImport* imported, void* address, Error* error) noexcept
     cdef VkMemoryHostPointerPropertiesEXT properties
     cdef VkImportMemoryHostPointerInfoEXT host
     cdef VkMemoryAllocateInfo info
-    cdef VkDeviceMemory memory = NULL
+    cdef VkDeviceMemory memory = VK_NULL_HANDLE
     cdef int memory_type
     if buffer.memory.required.size > buffer.size:
         return fail_call(error, VKRT_ERROR_DEVICE, 0, b"vkBindBufferMemory",
@@ -119,8 +119,8 @@ cdef bint end_import(HostImport* imported) noexcept nogil:
     cdef Device* device = imported.buffer.device
     cdef bint stays = False
     close_buffer(&imported.buffer)
-    if memory != NULL:
-        imported.memory = NULL
+    if memory != VK_NULL_HANDLE:
+        imported.memory = VK_NULL_HANDLE
         device.vk.vkFreeMemory(device.handle, memory, NULL)
         atomic_add(&device.imports, -1)
         stays = device.calls.given_up

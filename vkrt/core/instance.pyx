@@ -316,7 +316,7 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
 
 cdef void destroy(Instance* instance) noexcept nogil:
     if instance.handle != NULL and instance.owned:
-        if instance.messenger != NULL:
+        if instance.messenger != VK_NULL_HANDLE:
             instance.vk.vkDestroyDebugUtilsMessengerEXT(instance.handle, instance.messenger, NULL)
         if instance.vk.vkDestroyInstance != NULL:
             instance.vk.vkDestroyInstance(instance.handle, NULL)

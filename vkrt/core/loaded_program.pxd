@@ -11,7 +11,7 @@ from vkrt.core.external cimport ExternalBuffer
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
 from vkrt.core.host_kernel cimport RunHostKernel
-from vkrt.core.method cimport Method, Session
+from vkrt.core.method cimport Method, OnPart, Session, SharedWeights
 from vkrt.core.program cimport ProgramFile
 from vkrt.core.program_device cimport HostDevice, ProgramDevice
 from vkrt.core.program_figures cimport ProgramFigures
@@ -74,6 +74,8 @@ cdef struct ProgramMethod:
     const CompiledMethodRow* row
     # Written under the program's lock; the method's lock guards what follows.
     int is_loaded
+    # For each of the shared weights that it reads; NULL: it has none yet
+    SharedWeights** shared
     pthread_mutex_t lock
     Method method
     MethodState first
@@ -96,8 +98,10 @@ cdef struct LoadedProgram:
     # See `LoadOptions`
     RunHostKernel run_kernel
     void* kernel_data
-    # Guards loads, and what methods share: the session, the figures. A method's lock comes before.
+    # Guards loads, and what methods share: the session, weights, figures. A method's lock comes
+    # before.
     pthread_mutex_t lock
+    SharedWeights* shared
     ProgramMethod* methods
     int64_t method_count
     ProgramFigures figures
@@ -134,6 +138,14 @@ cdef extern int find_method "vkrt_find_method"(
 #   options: for whoever is told; may be NULL
 cdef extern int need_method "vkrt_need_method"(
     ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil
+# Loads one of its methods, or shared weights, of which the shared weights are loaded; nothing is
+# left where it fails. See `load_method`.
+cdef extern int load_row "vkrt_load_row"(
+    LoadedProgram* program, const CompiledMethodRow* row, SharedWeights** shared, OnPart on_part,
+    void* data, Method* method, Error* error) noexcept nogil
+# The end of what `load_row` has loaded
+cdef extern void unload_row "vkrt_unload_row"(
+    LoadedProgram* program, const CompiledMethodRow* row, Method* method) noexcept nogil
 # The figures at this moment, and the most device memory that there was
 cdef extern uint64_t read_figures "vkrt_read_figures"(
     LoadedProgram* program, ProgramFigures* figures) noexcept nogil

@@ -27,6 +27,7 @@ from vkrt.core.program_figures cimport add_figures, kept_bytes, remove_figures
 from vkrt.core.reader cimport DEFAULT_WINDOW
 from vkrt.core.records cimport TABLE_BLOCK, CompiledTargetRow, Records
 from vkrt.core.state_changes cimport leaves_states
+from vkrt.core.shared_weights cimport drop_shared, take_shared
 from vkrt.core.submitted_run cimport finish_submitted
 from vkrt.core.targets cimport find_fitting
 from vkrt.core.threads cimport (
@@ -206,22 +207,37 @@ cdef int on_part(void* data, const char* part) noexcept nogil:
     return is_ended(loading.program, loading.options, part)
 
 
+cdef int load_row(LoadedProgram* program, const CompiledMethodRow* row, SharedWeights** shared,
+                  OnPart on_part, void* data, Method* method, Error* error) noexcept nogil:
+    add_figures(&program.figures, &program.program.records, &row.largest.executable)
+    if load_method(&program.session, row, shared, on_part, data, method, error):
+        unload_row(program, row, method)
+        return error.status
+    return VKRT_OK
+
+
+cdef void unload_row(LoadedProgram* program, const CompiledMethodRow* row,
+                     Method* method) noexcept nogil:
+    close_method(method)
+    remove_figures(&program.figures, &program.program.records, &row.largest.executable)
+
+
 cdef int load_now(ProgramMethod* method, const LoadOptions* options, Error* error) noexcept nogil:
     cdef LoadedProgram* program = method.program
     cdef Loading loading = Loading(program, options)
+    cdef const CompiledTargetRow* target = NULL
     if (check_unchanged(&program.file, error)
             or find_fitting(&program.program.records, method.name, &program.device.device,
                             &program.device.physical, &program.device.workarounds,
-                            &program.file, program.type_bits, &method.row, error)
+                            &program.file, program.type_bits, &target, &method.row, error)
             or program.run_kernel == NULL
             and refuse_kernels(&program.program.records, method.row, error)
             or told(program, options, b"read the plan", error)):
         return error.status
-    add_figures(&program.figures, &program.program.records, &method.row.largest.executable)
-    if load_method(&program.session, method.row, on_part, &loading, &method.method, error):
-        close_method(&method.method)
-        remove_figures(&program.figures, &program.program.records,
-                       &method.row.largest.executable)
+    if (take_shared(method, target, on_part, &loading, error)
+            or load_row(program, method.row, method.shared, on_part, &loading, &method.method,
+                        error)):
+        drop_shared(method)
         return error.status
     method.first.method = method
     method.first.states = &method.method.states
@@ -325,7 +341,8 @@ cdef void close_program_method(ProgramMethod* method) noexcept nogil:
         while method.further != NULL:
             close_state(method.further)
         method.method.executions = method.first.executions
-        close_method(&method.method)
+        unload_row(method.program, method.row, &method.method)
+        drop_shared(method)
     pthread_mutex_destroy(&method.lock)
 
 

@@ -16,7 +16,6 @@ from vkrt.core.external cimport IOBinding
 from vkrt.core.file cimport File
 from vkrt.core.handles cimport Handles
 from vkrt.core.kernels cimport Kernels
-from vkrt.core.poll cimport Poll
 from vkrt.core.reader cimport Reader, ReaderOptions
 from vkrt.core.records cimport CompiledMethodRow, ExecutionPlanRow, HostArrayRow, Records
 from vkrt.core.states cimport States
@@ -60,6 +59,16 @@ cdef struct Method:
     int64_t shape
 
 
+# Weights that several methods of a program read; see `vkrt.core.shared_weights`
+cdef struct SharedWeights:
+    const CompiledMethodRow* row
+    # Has them and computes nothing
+    Method method
+    # Methods that are loaded, or on the way, and read them
+    int64_t users
+    SharedWeights* next
+
+
 # Balance with `close_session`, also where it failed.
 #   reading: how weights are read from the file
 cdef extern int open_session "vkrt_open_session"(
@@ -68,9 +77,10 @@ cdef extern int open_session "vkrt_open_session"(
 cdef extern void close_session "vkrt_close_session"(Session* session) noexcept nogil
 # Loads a method whose blocks have their types of memory. Balance with `close_method`, also where it
 # failed.
+#   shared: the shared weights that it reads, for each of its uses, loaded as long as it is
 cdef extern int load_method "vkrt_load_method"(
-    Session* session, const CompiledMethodRow* row, OnPart on_part, void* data, Method* method,
-    Error* error) noexcept nogil
+    Session* session, const CompiledMethodRow* row, SharedWeights** shared, OnPart on_part,
+    void* data, Method* method, Error* error) noexcept nogil
 # Waits for a run that was cancelled. May be called again.
 cdef extern void close_method "vkrt_close_method"(Method* method) noexcept nogil
 # Makes the pipelines of a shape, and binds its activations, weights and states: for further states
@@ -88,17 +98,12 @@ cdef extern const ExecutionPlanRow* plan_at "vkrt_plan_at"(
 # Refuses a method with kernels of the host, at any shape: by their names.
 cdef extern int refuse_kernels "vkrt_refuse_kernels"(
     const Records* records, const CompiledMethodRow* row, Error* error) noexcept nogil
-# Inputs and outputs of the shape at hand; NULL where nothing reads an input, or it is no tensor.
-cdef extern const HostArrayRow* input_at "vkrt_input_at"(
-    const Method* method, int64_t number) noexcept nogil
+# An output of the shape at hand; NULL where it is no tensor.
 cdef extern const HostArrayRow* output_at "vkrt_output_at"(
     const Method* method, int64_t number) noexcept nogil
 # Which of its shapes the method runs at from now on: 0 is the largest, 1 and on are `row.others`.
 cdef extern int use_shape "vkrt_use_shape"(
     Method* method, int64_t number, Error* error) noexcept nogil
-# Waits for a run that was left, at any shape: they share their memory. `poll` may be NULL.
-cdef extern int settle_method "vkrt_settle_method"(
-    Method* method, Poll poll, void* data, Error* error) noexcept nogil
 # Copies to an input, and from an output, all of their elements, of the dtype that the device has.
 # Numbers that an input may not hold are refused. An input waits for a run that was left.
 cdef extern int write_input "vkrt_write_input"(

@@ -16,14 +16,16 @@ from vkrt.core.error cimport (
 from vkrt.core.execution cimport (
     bind_execution, close_execution, open_execution, settle_execution,
 )
-from vkrt.core.handles cimport close_handles, copy_from_range, copy_to_range, open_handles
+from vkrt.core.handles cimport (
+    close_handles, copy_from_range, copy_to_range, open_handles, share_handle,
+)
 from vkrt.core.host_kernel cimport refuse_host_kernels
 from vkrt.core.kernels cimport Kernel, close_kernels, get_kernels, open_kernels
 from vkrt.core.loading cimport Loading
 from vkrt.core.reader cimport DEFAULT_WINDOW, close_reader, open_reader
 from vkrt.core.records cimport (
     CompiledShapeRow, ExecutionPlanRow, MaybeHostArrayRow, PrepackPlanRow, Rows,
-    WeightPlanRow,
+    SharedUseRow, WeightPlanRow,
 )
 from vkrt.core.states cimport allocate_states, close_states, open_states, reset_states
 from vkrt.core.strategies cimport STRATEGY_PREAD
@@ -102,7 +104,15 @@ cdef int bind_shape(Method* method, Execution* execution, const Handles* state,
     return status
 
 
-cdef int open_all(Method* method, Error* error) noexcept nogil:
+cdef void share_weights(Method* method, const SharedUseRow* use,
+                        const Method* shared) noexcept nogil:
+    cdef const int64_t* storage = method.session.records.integer + use.storages.first
+    cdef int64_t i
+    for i in range(use.storages.count):
+        share_handle(&method.kept, storage[i], &shared.kept, i)
+
+
+cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept nogil:
     """Everything that allocates no memory."""
     cdef Session* session = method.session
     cdef const Records* records = session.records
@@ -111,9 +121,13 @@ cdef int open_all(Method* method, Error* error) noexcept nogil:
     method.executions = <Execution*>calloc(<size_t>method.row.others.count + 1, sizeof(Execution))
     if method.executions == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"a method: the host is out of memory")
-    if (open_handles(session.device, records, &plan.storages, session.odd, &method.kept, error)
-            or open_weights(&session.allocator, records, &method.row.largest.executable.weights,
-                            session.file, &method.kept, session.type_bits, &method.weights, error)
+    if open_handles(session.device, records, &plan.storages, session.odd, &method.kept, error):
+        return error.status
+    for i in range(method.row.shared.count):
+        share_weights(method, records.shared_use + method.row.shared.first + i,
+                      &shared[i].method)
+    if (open_weights(&session.allocator, records, &method.row.largest.executable.weights,
+                     session.file, &method.kept, session.type_bits, &method.weights, error)
             or open_states(&session.allocator, records, &method.row.largest.executable.states,
                            &method.kept, session.type_bits, &method.states, error)
             or plan_blocks(&session.allocator, records, &plan.blocks, session.type_bits,
@@ -177,14 +191,14 @@ cdef int told(OnPart on_part, void* data, const char* part, Error* error) noexce
     return VKRT_OK
 
 
-cdef int load_method(Session* session, const CompiledMethodRow* row, OnPart on_part, void* data,
-                     Method* method, Error* error) noexcept nogil:
+cdef int load_method(Session* session, const CompiledMethodRow* row, SharedWeights** shared,
+                     OnPart on_part, void* data, Method* method, Error* error) noexcept nogil:
     # Order "eager": everything is allocated before anything is packed.
     cdef bint eager = row.largest.executable.weights.is_eager
     cdef int64_t i
     memset(method, 0, sizeof(method[0]))
     method.session, method.row = session, row
-    if (open_all(method, error) or told(on_part, data, b"pipelines", error)
+    if (open_all(method, shared, error) or told(on_part, data, b"pipelines", error)
             or eager and allocate_rest(method, error)
             or load_weights(method, error) or allocate_weights(&method.weights, error)
             or told(on_part, data, b"weights", error)
@@ -244,10 +258,11 @@ cdef int use_shape(Method* method, int64_t number, Error* error) noexcept nogil:
     return VKRT_OK
 
 
-cdef int settle_method(Method* method, Poll poll, void* data, Error* error) noexcept nogil:
+cdef int settle_shapes(Method* method, Error* error) noexcept nogil:
+    """Waits for a run that was left, at any shape: they share their memory."""
     cdef int64_t i
     for i in range(method.row.others.count + 1):
-        if settle_execution(&method.executions[i], poll, data, error):
+        if settle_execution(&method.executions[i], NULL, NULL, error):
             return error.status
     return VKRT_OK
 
@@ -270,7 +285,7 @@ cdef int write_input(Method* method, int64_t number, const void* data, size_t nb
     if check_elements(method.session.records, limits, index_limits, number, array.dtype, data,
                       nbytes, error):
         return error.status
-    if settle_method(method, NULL, NULL, error):
+    if settle_shapes(method, error):
         return error.status
     return copy_to_range(&method.executions[method.shape].handles, &array.range, data, nbytes,
                          error)

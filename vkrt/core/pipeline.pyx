@@ -2,7 +2,7 @@
 
 from libc.string cimport memcpy, memset
 
-from vkrt.core.atomic cimport atomic_take
+from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.capability cimport check_capabilities
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_OK, fail
@@ -14,7 +14,7 @@ from vkrt.core.vulkan cimport *
 cdef int make_shader_module(Device* device, const uint32_t* words, size_t nbytes,
                             ShaderModule* module, Error* error) noexcept nogil:
     cdef VkShaderModuleCreateInfo info
-    cdef VkShaderModule handle = NULL
+    cdef VkShaderModule handle = VK_NULL_HANDLE
     memset(module, 0, sizeof(module[0]))
     if check_capabilities(words, nbytes, device.features, device.subgroup_operations, device.name,
                           error):
@@ -33,8 +33,8 @@ cdef int make_shader_module(Device* device, const uint32_t* words, size_t nbytes
 
 
 cdef void close_shader_module(ShaderModule* module) noexcept nogil:
-    cdef VkShaderModule handle = atomic_take(&module.handle)
-    if handle != NULL:
+    cdef VkShaderModule handle = atomic_take64(&module.handle)
+    if handle != VK_NULL_HANDLE:
         module.device.vk.vkDestroyShaderModule(module.device.handle, handle, NULL)
         count_destroyed(module.device, SHADER_MODULE)
 
@@ -66,7 +66,7 @@ cdef int make_set_layout(DescriptorLayout* layout, Error* error) noexcept nogil:
     cdef VkDescriptorSetLayoutBinding[MAX_BINDINGS] bindings
     cdef VkDescriptorSetLayoutCreateInfo info
     cdef Device* device = layout.device
-    cdef VkDescriptorSetLayout handle = NULL
+    cdef VkDescriptorSetLayout handle = VK_NULL_HANDLE
     cdef uint32_t i
     memset(bindings, 0, sizeof(bindings))
     for i in range(layout.size):
@@ -90,7 +90,7 @@ cdef int make_pipeline_layout(DescriptorLayout* layout, Error* error) noexcept n
     cdef VkPushConstantRange push
     cdef VkPipelineLayoutCreateInfo info
     cdef Device* device = layout.device
-    cdef VkPipelineLayout handle = NULL
+    cdef VkPipelineLayout handle = VK_NULL_HANDLE
     push.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT
     push.offset = 0
     push.size = layout.push_constant_size
@@ -124,12 +124,12 @@ cdef int make_descriptor_layout(Device* device, const VkDescriptorType* types, u
 
 
 cdef void close_descriptor_layout(DescriptorLayout* layout) noexcept nogil:
-    cdef VkDescriptorSetLayout set_layout = atomic_take(&layout.set_layout)
-    cdef VkPipelineLayout pipeline_layout = atomic_take(&layout.pipeline_layout)
+    cdef VkDescriptorSetLayout set_layout = atomic_take64(&layout.set_layout)
+    cdef VkPipelineLayout pipeline_layout = atomic_take64(&layout.pipeline_layout)
     cdef Device* device = layout.device
-    if pipeline_layout != NULL:
+    if pipeline_layout != VK_NULL_HANDLE:
         device.vk.vkDestroyPipelineLayout(device.handle, pipeline_layout, NULL)
-    if set_layout != NULL:
+    if set_layout != VK_NULL_HANDLE:
         device.vk.vkDestroyDescriptorSetLayout(device.handle, set_layout, NULL)
         count_destroyed(device, DESCRIPTOR_LAYOUT)
 
@@ -137,7 +137,7 @@ cdef void close_descriptor_layout(DescriptorLayout* layout) noexcept nogil:
 cdef int write_recipe(Recipe* recipe, const DescriptorLayout* layout, const ShaderModule* module,
                       const Constant* constants, size_t number, Error* error) noexcept nogil:
     cdef uint32_t i
-    if module.handle == NULL or layout.pipeline_layout == NULL:
+    if module.handle == VK_NULL_HANDLE or layout.pipeline_layout == VK_NULL_HANDLE:
         return fail(error, VKRT_ERROR_CLOSED, b"the shader module or the layout is closed")
     if module.device != layout.device:
         return fail(error, VKRT_ERROR_INPUT, b"the shader module is of another device")
@@ -173,10 +173,10 @@ cdef int compile_recipe(Device* device, const Recipe* recipe, VkPipeline* handle
 cdef int take_pipeline(Device* device, int result, VkPipeline* handle, Pipeline* pipeline,
                        Error* error) noexcept nogil:
     cdef VkPipeline made = handle[0]
-    handle[0] = NULL
+    handle[0] = VK_NULL_HANDLE
     memset(pipeline, 0, sizeof(pipeline[0]))
     if retain_device(device, error):
-        if made != NULL:
+        if made != VK_NULL_HANDLE:
             device.vk.vkDestroyPipeline(device.handle, made, NULL)
         return error.status
     if check_created(device, result, PIPELINE, b"vkCreateComputePipelines", error):
@@ -190,7 +190,7 @@ cdef int make_pipeline(const DescriptorLayout* layout, const ShaderModule* modul
                        const Constant* constants, size_t number, Pipeline* pipeline,
                        Error* error) noexcept nogil:
     cdef Recipe recipe
-    cdef VkPipeline handle = NULL
+    cdef VkPipeline handle = VK_NULL_HANDLE
     memset(pipeline, 0, sizeof(pipeline[0]))
     if write_recipe(&recipe, layout, module, constants, number, error):
         return error.status
@@ -199,7 +199,7 @@ cdef int make_pipeline(const DescriptorLayout* layout, const ShaderModule* modul
 
 
 cdef void close_pipeline(Pipeline* pipeline) noexcept nogil:
-    cdef VkPipeline handle = atomic_take(&pipeline.handle)
-    if handle != NULL:
+    cdef VkPipeline handle = atomic_take64(&pipeline.handle)
+    if handle != VK_NULL_HANDLE:
         pipeline.device.vk.vkDestroyPipeline(pipeline.device.handle, handle, NULL)
         count_destroyed(pipeline.device, PIPELINE)

@@ -10,7 +10,7 @@ from vkrt.core.error cimport (
 )
 from vkrt.core.pipeline cimport compile_recipe, take_pipeline, write_recipe
 from vkrt.core.threads cimport join_thread, nap, start_thread
-from vkrt.core.vulkan cimport VK_ERROR_UNKNOWN
+from vkrt.core.vulkan cimport VK_ERROR_UNKNOWN, VK_NULL_HANDLE
 
 cdef enum:
     # Nanoseconds between two looks at threads that are at their last pipelines
@@ -35,7 +35,7 @@ cdef void close_pipeline_batch(PipelineBatch* batch) noexcept nogil:
     cdef int i
     stop_batch(batch)
     for i in range(batch.size):
-        if batch.handles[i] != NULL:
+        if batch.handles[i] != VK_NULL_HANDLE:
             batch.device.vk.vkDestroyPipeline(batch.device.handle, batch.handles[i], NULL)
     batch.size = batch.capacity = 0
     free(batch.recipes)

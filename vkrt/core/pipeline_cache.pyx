@@ -12,7 +12,7 @@ from vkrt.core.vulkan cimport *
 
 cdef bint make_pipeline_cache(Device* device, const void* data, size_t size) noexcept nogil:
     cdef VkPipelineCacheCreateInfo info
-    cdef VkPipelineCache made = NULL
+    cdef VkPipelineCache made = VK_NULL_HANDLE
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO
     info.initialDataSize = size
@@ -21,12 +21,12 @@ cdef bint make_pipeline_cache(Device* device, const void* data, size_t size) noe
         return False
     # Another thread may make it, too.
     pthread_mutex_lock(device.queue_lock)
-    if (device.pipeline_cache == NULL and device.vk.vkCreatePipelineCache(
+    if (device.pipeline_cache == VK_NULL_HANDLE and device.vk.vkCreatePipelineCache(
             device.handle, &info, NULL, &made) >= 0):
         device.pipeline_cache = made
         count(PIPELINE_CACHE, 1)
     pthread_mutex_unlock(device.queue_lock)
-    return made != NULL
+    return made != VK_NULL_HANDLE
 
 
 cdef int save_pipeline_cache(const Device* device, char** data, size_t* size,
@@ -34,7 +34,7 @@ cdef int save_pipeline_cache(const Device* device, char** data, size_t* size,
     cdef size_t found = 0
     cdef char* buffer
     data[0], size[0] = NULL, 0
-    if device.pipeline_cache == NULL or device.handle == NULL:
+    if device.pipeline_cache == VK_NULL_HANDLE or device.handle == NULL:
         return VKRT_OK
     if device.vk.vkGetPipelineCacheData(device.handle, device.pipeline_cache, &found, NULL) < 0:
         return VKRT_OK

@@ -11,6 +11,7 @@ from posix.unistd cimport close, pread
 
 from vkrt.core.check cimport check_method
 from vkrt.core.check_border cimport check_border
+from vkrt.core.check_shared cimport check_shared
 from vkrt.core.checked cimport PTRDIFF_MAX
 from vkrt.core.error cimport (
     VKRT_ERROR_FORMAT,
@@ -197,13 +198,20 @@ cdef int check_program(const Records* records, int64_t sources, int64_t data_byt
         if target[k].methods.count == 0 or target[k].methods.count != first.methods.count:
             return refused(records, &target[k].methods.count, error,
                            fail(error, VKRT_ERROR_FORMAT, "the same methods for each target"))
+        for n in range(target[k].shared.count):
+            method = records.compiled_method + target[k].shared.first + n
+            status = check_shared(records, method, sources, data_bytes, error)
+            if status == VKRT_OK:
+                status = check_border(records, method, error)
+            if status != VKRT_OK:
+                return status
         for n in range(target[k].methods.count):
             method = records.compiled_method + target[k].methods.first + n
             if not equal_texts(records, &method.largest.method, &(
                     records.compiled_method + first.methods.first + n).largest.method):
                 return refused(records, &method.largest.method, error, fail(
                     error, VKRT_ERROR_FORMAT, "the same methods for each target"))
-            status = check_method(records, method, sources, data_bytes, error)
+            status = check_method(records, method, &target[k].shared, sources, data_bytes, error)
             if status == VKRT_OK:
                 status = check_border(records, method, error)
             if status != VKRT_OK:

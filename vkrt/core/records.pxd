@@ -7,9 +7,9 @@ Written by `tools/records.py --write`, from the classes of vkrt/executable/progr
 from libc.stdint cimport int64_t
 
 cdef enum:
-    LAYOUT = 0x8d960464
-    TABLES = 41
-    TYPES = 93
+    LAYOUT = 0x51755ed6
+    TABLES = 42
+    TYPES = 95
 
 cdef enum:
     TABLE_TEXTS = 0
@@ -48,11 +48,12 @@ cdef enum:
     TABLE_INDEX_LIMIT = 33
     TABLE_INTEGER_ROWS = 34
     TABLE_COMPILED_SHAPE = 35
-    TABLE_COMPILED_METHOD = 36
-    TABLE_COMPILED_TARGET = 37
-    TABLE_MODULE_BINDING = 38
-    TABLE_MODULE = 39
-    TABLE_COMPILED = 40
+    TABLE_SHARED_USE = 36
+    TABLE_COMPILED_METHOD = 37
+    TABLE_COMPILED_TARGET = 38
+    TABLE_MODULE_BINDING = 39
+    TABLE_MODULE = 40
+    TABLE_COMPILED = 41
 
 cdef enum:
     ANY_NOTHING = 0
@@ -182,6 +183,7 @@ cdef struct TensorRow:
 cdef struct CompiledTargetRow:
     Text device
     Rows methods
+    Rows shared
 
 cdef struct ExecutionPlanRow:
     Rows storages
@@ -266,6 +268,7 @@ cdef struct MethodPlanRow:
 cdef struct CompiledMethodRow:
     MethodPlanRow largest
     Rows others
+    Rows shared
 
 cdef struct Integers3Row:
     int64_t[3] items
@@ -439,6 +442,10 @@ cdef struct CompiledShapeRow:
     Rows limits
     Rows index_limits
 
+cdef struct SharedUseRow:
+    int64_t number
+    Rows storages
+
 cdef struct ModuleRow:
     Text name
     Text sha256
@@ -491,6 +498,7 @@ cdef struct Records:
     const IndexLimitRow* index_limit
     const Rows* integer_rows
     const CompiledShapeRow* compiled_shape
+    const SharedUseRow* shared_use
     const CompiledMethodRow* compiled_method
     const CompiledTargetRow* compiled_target
     const ModuleBindingRow* module_binding

@@ -49,7 +49,7 @@ cdef int make_buffer(Device* device, uint64_t size, uint32_t usage, BufferUse us
     cdef uint32_t[2] families
     cdef VkBufferCreateInfo info
     cdef VkExternalMemoryBufferCreateInfo external
-    cdef VkBuffer handle = NULL
+    cdef VkBuffer handle = VK_NULL_HANDLE
     memset(buffer, 0, sizeof(buffer[0]))
     if size == 0:
         return fail(error, VKRT_ERROR_INPUT, b"a buffer needs at least one byte")
@@ -94,7 +94,8 @@ cdef int lend_buffer(Buffer* buffer, Device* device, VkBuffer handle, uint64_t s
 
 
 cdef int bind_buffer(Buffer* buffer, Block* block, uint64_t offset, Error* error) noexcept nogil:
-    if (check_place(&buffer.memory, buffer.handle != NULL, buffer.device, block, offset, error)
+    if (check_place(&buffer.memory, buffer.handle != VK_NULL_HANDLE, buffer.device, block, offset,
+                    error)
             or bind_buffer_memory(block, buffer.handle, offset, error)):
         return error.status
     note_place(&buffer.memory, block, offset)
@@ -103,9 +104,9 @@ cdef int bind_buffer(Buffer* buffer, Block* block, uint64_t offset, Error* error
 
 cdef void close_buffer(Buffer* buffer) noexcept nogil:
     cdef VkBuffer handle = buffer.handle
-    if handle == NULL:
+    if handle == VK_NULL_HANDLE:
         return
-    buffer.handle = NULL
+    buffer.handle = VK_NULL_HANDLE
     buffer.memory.bound, buffer.memory.block = False, NULL
     if not buffer.lent:
         buffer.device.vk.vkDestroyBuffer(buffer.device.handle, handle, NULL)
@@ -125,7 +126,7 @@ cdef int check_range(const Buffer* buffer, uint64_t offset, uint64_t range,
 cdef int make_buffer_view(const Buffer* buffer, VkFormat format, uint64_t offset, uint64_t range,
                           BufferView* view, Error* error) noexcept nogil:
     cdef VkBufferViewCreateInfo info
-    cdef VkBufferView handle = NULL
+    cdef VkBufferView handle = VK_NULL_HANDLE
     cdef Device* device = buffer.device
     memset(view, 0, sizeof(view[0]))
     if not buffer.memory.bound:
@@ -148,9 +149,9 @@ cdef int make_buffer_view(const Buffer* buffer, VkFormat format, uint64_t offset
 
 cdef void close_buffer_view(BufferView* view) noexcept nogil:
     cdef VkBufferView handle = view.handle
-    if handle == NULL:
+    if handle == VK_NULL_HANDLE:
         return
-    view.handle = NULL
+    view.handle = VK_NULL_HANDLE
     view.device.vk.vkDestroyBufferView(view.device.handle, handle, NULL)
     count_destroyed(view.device, BUFFER_VIEW)
 
@@ -158,7 +159,7 @@ cdef void close_buffer_view(BufferView* view) noexcept nogil:
 cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t usage,
                     Image* image, Error* error) noexcept nogil:
     cdef VkImageCreateInfo info
-    cdef VkImage handle = NULL
+    cdef VkImage handle = VK_NULL_HANDLE
     memset(image, 0, sizeof(image[0]))
     if extent.width == 0 or extent.height == 0 or extent.depth == 0:
         return fail(error, VKRT_ERROR_INPUT, b"an image of (%u, %u, %u) texels",
@@ -191,7 +192,8 @@ cdef int make_image(Device* device, VkExtent3D extent, VkFormat format, uint32_t
 
 
 cdef int bind_image(Image* image, Block* block, uint64_t offset, Error* error) noexcept nogil:
-    if (check_place(&image.memory, image.handle != NULL, image.device, block, offset, error)
+    if (check_place(&image.memory, image.handle != VK_NULL_HANDLE, image.device, block, offset,
+                    error)
             or bind_image_memory(block, image.handle, offset, error)):
         return error.status
     note_place(&image.memory, block, offset)
@@ -200,9 +202,9 @@ cdef int bind_image(Image* image, Block* block, uint64_t offset, Error* error) n
 
 cdef int get_image_view(Image* image, VkImageView* view, Error* error) noexcept nogil:
     cdef VkImageViewCreateInfo info
-    cdef VkImageView made = NULL
+    cdef VkImageView made = VK_NULL_HANDLE
     cdef Device* device = image.device
-    if image.view == NULL:
+    if image.view == VK_NULL_HANDLE:
         if not image.memory.bound:
             return fail(error, VKRT_ERROR_INPUT, b"the image is not bound")
         memset(&info, 0, sizeof(info))
@@ -225,13 +227,13 @@ cdef int get_image_view(Image* image, VkImageView* view, Error* error) noexcept 
 cdef void close_image(Image* image) noexcept nogil:
     cdef VkImage handle = image.handle
     cdef Device* device = image.device
-    if handle == NULL:
+    if handle == VK_NULL_HANDLE:
         return
-    image.handle = NULL
+    image.handle = VK_NULL_HANDLE
     image.memory.bound, image.memory.block = False, NULL
-    if image.view != NULL:
+    if image.view != VK_NULL_HANDLE:
         device.vk.vkDestroyImageView(device.handle, image.view, NULL)
-        image.view = NULL
+        image.view = VK_NULL_HANDLE
         uncount(device, IMAGE_VIEW)
     device.vk.vkDestroyImage(device.handle, handle, NULL)
     count_destroyed(device, IMAGE)

@@ -22,8 +22,6 @@ cdef extern from * nogil:
         const char* text  # what it means to the user
 
 
-# Of any result that is negative; those that are not listed are "failed".
-cdef extern const Meaning* meaning_of "vkrt_meaning_of"(int result) noexcept nogil
 # VKRT_OK for a result that is not negative (VK_SUCCESS, VK_TIMEOUT, ..), else the error that it is.
 cdef extern int check_result "vkrt_check_result"(
     int result, const char* call, Error* error) noexcept nogil

@@ -40,6 +40,7 @@ cdef extern from * nogil:
 
 
 cdef const Meaning* meaning_of(int result) noexcept nogil:
+    """Of any result that is negative; those that are not listed are "failed"."""
     cdef const Meaning* found = meanings
     while found.result != 0 and found.result != result:
         found += 1

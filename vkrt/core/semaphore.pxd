@@ -25,9 +25,6 @@ cdef extern int make_timeline "vkrt_make_timeline"(
 # No submission may still use it. Where the host's lock of the queue cannot be taken, nobody hears
 # of that.
 cdef extern void close_timeline "vkrt_close_timeline"(TimelineSemaphore* semaphore) noexcept nogil
-# What has been reached
-cdef extern int read_timeline "vkrt_read_timeline"(
-    const TimelineSemaphore* semaphore, uint64_t* value, Error* error) noexcept nogil
 # Whether the value was reached within so many nanoseconds. Fails only where the device is done with
 # what it was given, because it is lost, or was given up.
 cdef extern int wait_for_value "vkrt_wait_for_value"(

@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from vkrt.core.atomic cimport atomic_take
+from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.batch cimport SemaphoreList, submit_batch
 from vkrt.core.device cimport (
     check_created, check_wait, count_destroyed, retain_device, submit_to,
@@ -25,7 +25,7 @@ cdef enum:
 cdef int make_timeline(Device* device, TimelineSemaphore* semaphore, Error* error) noexcept nogil:
     cdef VkSemaphoreTypeCreateInfo kind
     cdef VkSemaphoreCreateInfo info
-    cdef VkSemaphore handle = NULL
+    cdef VkSemaphore handle = VK_NULL_HANDLE
     memset(semaphore, 0, sizeof(semaphore[0]))
     if not has_feature(device.features, b"timeline") or device.vk.vkWaitSemaphores == NULL:
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"%s has no timeline semaphores (the feature "
@@ -64,7 +64,7 @@ cdef void drain(Device* device, VkQueue queue) noexcept nogil:
     info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO
     # No child of the device, which may be closed already: the semaphore keeps it there.
     fence.device = device
-    fence.handle = NULL
+    fence.handle = VK_NULL_HANDLE
     if device.vk.vkCreateFence(device.handle, &info, NULL, &fence.handle) < 0:
         return  # A device that failed is done with everything.
     memset(&nothing, 0, sizeof(nothing))
@@ -75,9 +75,9 @@ cdef void drain(Device* device, VkQueue queue) noexcept nogil:
 
 
 cdef void close_timeline(TimelineSemaphore* semaphore) noexcept nogil:
-    cdef VkSemaphore handle = atomic_take(&semaphore.handle)
+    cdef VkSemaphore handle = atomic_take64(&semaphore.handle)
     cdef Device* device = semaphore.device
-    if handle == NULL:
+    if handle == VK_NULL_HANDLE:
         return
     if semaphore.on_compute:
         drain(device, device.queue)
@@ -88,19 +88,9 @@ cdef void close_timeline(TimelineSemaphore* semaphore) noexcept nogil:
 
 
 cdef int check_open(const TimelineSemaphore* semaphore, Error* error) noexcept nogil:
-    if semaphore.handle == NULL:
+    if semaphore.handle == VK_NULL_HANDLE:
         return fail(error, VKRT_ERROR_CLOSED, b"the timeline semaphore is closed")
     return VKRT_OK
-
-
-cdef int read_timeline(const TimelineSemaphore* semaphore, uint64_t* value,
-                       Error* error) noexcept nogil:
-    if check_open(semaphore, error):
-        return error.status
-    return check_result(
-        semaphore.device.vk.vkGetSemaphoreCounterValue(semaphore.device.handle, semaphore.handle,
-                                                       value),
-        b"vkGetSemaphoreCounterValue", error)
 
 
 cdef int wait_for_value(const TimelineSemaphore* semaphore, uint64_t value, uint64_t timeout,
@@ -152,7 +142,7 @@ cdef int raise_timeline(const TimelineSemaphore* semaphore, uint64_t value,
     # timeline semaphores from submission to submission corrupt their own memory then, until March
     # 2026 (KhronosGroup/Vulkan-ValidationLayers, mended by 11931): under validation one waits.
     # In a forked child a thread of the parent may have held the lock.
-    alone = device.instance.messenger != NULL and not device.calls.inherited
+    alone = device.instance.messenger != VK_NULL_HANDLE and not device.calls.inherited
     if alone:
         pthread_mutex_lock(device.queue_lock)
     result = device.vk.vkSignalSemaphore(device.handle, &info)
@@ -174,7 +164,7 @@ cdef int submit_in_order(const CommandBuffer* commands, TimelineSemaphore* befor
     cdef SemaphoreList waits
     cdef SemaphoreList signals
     cdef VkFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT
-    if need(after.handle, error):
+    if need(after.handle != VK_NULL_HANDLE, error):
         return error.status
     signals = SemaphoreList(1, &after.handle, &after_value, &stage, True, False)
     note_use(after, upload)

@@ -42,8 +42,7 @@ cdef extern from * nogil:
         X(vkCmdWriteTimestamp) X(vkGetQueryPoolResults)
     /* NULL without timeline semaphores, VK_EXT_external_memory_host */
     #define VKRT_DEVICE_OPTIONAL(X) \\
-        X(vkWaitSemaphores) X(vkSignalSemaphore) X(vkGetSemaphoreCounterValue) \\
-        X(vkGetMemoryHostPointerPropertiesEXT)
+        X(vkWaitSemaphores) X(vkSignalSemaphore) X(vkGetMemoryHostPointerPropertiesEXT)
 
     #define VKRT_MEMBER(name) PFN_##name name;
     typedef struct {
@@ -193,7 +192,6 @@ cdef extern from * nogil:
             VkDevice, VkSemaphore, const VkAllocationCallbacks*) noexcept nogil
         VkResult (*vkWaitSemaphores)(VkDevice, const VkSemaphoreWaitInfo*, uint64_t) noexcept nogil
         VkResult (*vkSignalSemaphore)(VkDevice, const VkSemaphoreSignalInfo*) noexcept nogil
-        VkResult (*vkGetSemaphoreCounterValue)(VkDevice, VkSemaphore, uint64_t*) noexcept nogil
         VkResult (*vkGetMemoryHostPointerPropertiesEXT)(
             VkDevice, VkFlags, const void*, VkMemoryHostPointerPropertiesEXT*) noexcept nogil
         VkResult (*vkCreateFence)(

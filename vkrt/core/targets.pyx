@@ -8,7 +8,7 @@ from vkrt.core.fit cimport DeviceLimits, Requirements, fit_method
 from vkrt.core.flat cimport equal_texts
 from vkrt.core.handles cimport storage_requirements
 from vkrt.core.mapping cimport check_mapped
-from vkrt.core.records cimport CompiledTargetRow, StorageRow
+from vkrt.core.records cimport SharedUseRow, StorageRow
 from vkrt.core.vulkan cimport VkPhysicalDeviceLimits
 
 cdef enum:
@@ -51,10 +51,39 @@ cdef DeviceLimits limits_of(Fitting* fitting, const Physical* physical,
     return found
 
 
+cdef const CompiledMethodRow* shared_row(const Records* records, const CompiledTargetRow* target,
+                                         const CompiledMethodRow* method,
+                                         int64_t use) noexcept nogil:
+    cdef const SharedUseRow* row = records.shared_use + method.shared.first + use
+    return records.compiled_method + target.shared.first + row.number
+
+
+cdef int fit_one(const Records* records, const CompiledMethodRow* row, const DeviceLimits* limits,
+                 const Physical* physical, const Workarounds* known, const File* file,
+                 int64_t* type_bits, Error* error) noexcept nogil:
+    cdef Fitting* fitting = <Fitting*>limits.data
+    if fit_method(records, row, limits, type_bits, error):
+        return error.status
+    return check_mapped(records, row, fitting.device, physical, file, known, error)
+
+
+cdef int fit_all(const Records* records, const CompiledTargetRow* target,
+                 const CompiledMethodRow* row, const DeviceLimits* limits,
+                 const Physical* physical, const Workarounds* known, const File* file,
+                 int64_t* type_bits, Error* error) noexcept nogil:
+    """A method, and the shared weights that it reads."""
+    cdef int64_t i
+    for i in range(row.shared.count):
+        if fit_one(records, shared_row(records, target, row, i), limits, physical, known, file,
+                   type_bits, error):
+            return error.status
+    return fit_one(records, row, limits, physical, known, file, type_bits, error)
+
+
 cdef int find_fitting(const Records* records, const Text* method, Device* device,
                       const Physical* physical, const Workarounds* known, const File* file,
-                      int64_t* type_bits, const CompiledMethodRow** found,
-                      Error* error) noexcept nogil:
+                      int64_t* type_bits, const CompiledTargetRow** found_target,
+                      const CompiledMethodRow** found, Error* error) noexcept nogil:
     cdef Fitting fitting = Fitting(device, known.odd_sizes)
     cdef DeviceLimits limits = limits_of(&fitting, physical, known)
     cdef const CompiledTargetRow* target
@@ -70,11 +99,10 @@ cdef int find_fitting(const Records* records, const Text* method, Device* device
             row = records.compiled_method + target.methods.first + k
             if not equal_texts(records, &row.largest.method, method):
                 continue
-            status = fit_method(records, row, &limits, type_bits, error)
+            status = fit_all(records, target, row, &limits, physical, known, file, type_bits,
+                             error)
             if status == VKRT_OK:
-                status = check_mapped(records, row, device, physical, file, known, error)
-            if status == VKRT_OK:
-                found[0] = row
+                found_target[0], found[0] = target, row
                 return VKRT_OK
             if status != VKRT_ERROR_UNSUPPORTED:
                 return status

@@ -2,7 +2,7 @@
 
 from libc.string cimport memset
 
-from vkrt.core.atomic cimport atomic_take
+from vkrt.core.atomic cimport atomic_take64
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail, need
 from vkrt.core.live cimport QUERY_POOL
@@ -13,7 +13,7 @@ from vkrt.core.vulkan cimport *
 cdef int make_timestamps(Device* device, uint32_t size, TimestampQueries* queries,
                          Error* error) noexcept nogil:
     cdef VkQueryPoolCreateInfo info
-    cdef VkQueryPool handle = NULL
+    cdef VkQueryPool handle = VK_NULL_HANDLE
     memset(queries, 0, sizeof(queries[0]))
     if device.timestamp_bits == 0:
         return fail(error, VKRT_ERROR_UNSUPPORTED, b"%s has no timestamps", device.name)
@@ -32,8 +32,8 @@ cdef int make_timestamps(Device* device, uint32_t size, TimestampQueries* querie
 
 
 cdef void close_timestamps(TimestampQueries* queries) noexcept nogil:
-    cdef VkQueryPool handle = atomic_take(&queries.handle)
-    if handle != NULL:
+    cdef VkQueryPool handle = atomic_take64(&queries.handle)
+    if handle != VK_NULL_HANDLE:
         queries.device.vk.vkDestroyQueryPool(queries.device.handle, handle, NULL)
         count_destroyed(queries.device, QUERY_POOL)
 
@@ -55,7 +55,7 @@ cdef int read_timestamps(const TimestampQueries* queries, uint64_t* ticks, uint3
     cdef uint32_t i
     cdef int result
     written[0] = False
-    if need(queries.handle, error):
+    if need(queries.handle != VK_NULL_HANDLE, error):
         return error.status
     result = queries.device.vk.vkGetQueryPoolResults(
         queries.device.handle, queries.handle, first, number, number * sizeof(uint64_t), ticks,

@@ -3,7 +3,14 @@
 #ifndef VKRT_CORE_VMA
 #define VKRT_CORE_VMA
 
+/* As vulkan.pxd has it */
+#ifndef VK_NO_PROTOTYPES
 #define VK_NO_PROTOTYPES
+#endif
+#ifndef VK_DEFINE_NON_DISPATCHABLE_HANDLE
+#include <stdint.h>
+#define VK_DEFINE_NON_DISPATCHABLE_HANDLE(object) typedef uint64_t object;
+#endif
 #include <vulkan/vulkan_core.h>
 
 #ifdef __cplusplus

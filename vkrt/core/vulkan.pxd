@@ -9,32 +9,39 @@ cdef extern from * nogil:
     #ifndef VK_NO_PROTOTYPES
     #define VK_NO_PROTOTYPES
     #endif
+    #ifndef VK_DEFINE_NON_DISPATCHABLE_HANDLE
+    #include <stdint.h>
+    #define VK_DEFINE_NON_DISPATCHABLE_HANDLE(object) typedef uint64_t object;
+    #endif
     #include <vulkan/vulkan_core.h>
     """
-    # Handles. All of them are pointers on 64-bit systems, the only ones vkrt is built for.
+    # Handles: pointers, then numbers of 64 bits, which the header has as pointers by default where
+    # those have as many.
     ctypedef void* VkInstance
     ctypedef void* VkPhysicalDevice
     ctypedef void* VkDevice
     ctypedef void* VkQueue
     ctypedef void* VkCommandBuffer
-    ctypedef void* VkBuffer
-    ctypedef void* VkBufferView
-    ctypedef void* VkImage
-    ctypedef void* VkImageView
-    ctypedef void* VkSampler
-    ctypedef void* VkShaderModule
-    ctypedef void* VkDescriptorSetLayout
-    ctypedef void* VkDescriptorPool
-    ctypedef void* VkDescriptorSet
-    ctypedef void* VkPipelineLayout
-    ctypedef void* VkPipelineCache
-    ctypedef void* VkPipeline
-    ctypedef void* VkCommandPool
-    ctypedef void* VkFence
-    ctypedef void* VkSemaphore
-    ctypedef void* VkDeviceMemory
-    ctypedef void* VkQueryPool
-    ctypedef void* VkDebugUtilsMessengerEXT
+    ctypedef uint64_t VkBuffer
+    ctypedef uint64_t VkBufferView
+    ctypedef uint64_t VkImage
+    ctypedef uint64_t VkImageView
+    ctypedef uint64_t VkSampler
+    ctypedef uint64_t VkShaderModule
+    ctypedef uint64_t VkDescriptorSetLayout
+    ctypedef uint64_t VkDescriptorPool
+    ctypedef uint64_t VkDescriptorSet
+    ctypedef uint64_t VkPipelineLayout
+    ctypedef uint64_t VkPipelineCache
+    ctypedef uint64_t VkPipeline
+    ctypedef uint64_t VkCommandPool
+    ctypedef uint64_t VkFence
+    ctypedef uint64_t VkSemaphore
+    ctypedef uint64_t VkDeviceMemory
+    ctypedef uint64_t VkQueryPool
+    ctypedef uint64_t VkDebugUtilsMessengerEXT
+    # Of the latter
+    const uint64_t VK_NULL_HANDLE
 
     ctypedef uint32_t VkBool32
     ctypedef uint32_t VkFlags

@@ -120,6 +120,7 @@ def policy_from(profile: Profile | Entry) -> Policy:
                       wide_depthwise=fields["wide_depthwise"],
                       tall_depthwise=fields["tall_depthwise"], min_groups=fields["min_groups"],
                       reads_ahead=fields["reads_ahead"], shares=fields["shares"],
+                      float_products=fields["float_products"],
                       registers=fields["registers"],
                       winograd_times=WinogradTimes(**fields["winograd_times"])),
         features=tuple(fields["features"]),

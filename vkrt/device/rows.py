@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from vkrt.errors import InputError
-from vkrt.replaceable import check_replaceable, replacing
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.work.tuning import WIDE_TILES, Tuning
 
 STORAGES = ("texel", "buffer", "texture3d")
@@ -96,6 +96,7 @@ FIELDS: dict[str, Any] = {
     "min_groups": COUNT,
     "reads_ahead": FLAG,
     "shares": FLAG,
+    "float_products": FLAG,
     "registers": COUNT,
     "features": (f"a list of {', '.join(FEATURES)}", lambda value: (
         isinstance(value, list) and all(isinstance(name, str) and name in FEATURES

@@ -12,6 +12,7 @@ from vkrt.core.records cimport (
     TABLE_STORAGE,
     CompiledMethodRow,
     CompiledShapeRow,
+    CompiledTargetRow,
     Records,
     Rows,
     StorageRow,
@@ -46,7 +47,8 @@ def fit(File file not None, int64_t target, int64_t method, limits, bint unified
 
     Args:
         file: of a program.
-        target, method: numbers of the target in the file, and of the method there.
+        target, method: numbers of the target in the file, and of the method there; those behind
+            its methods are its shared weights.
         limits: of the device, by Vulkan's names.
         unified: whether the device's memory is the host's.
         max_loops: iterations of all loops of one invocation; None where any number ends.
@@ -60,17 +62,21 @@ def fit(File file not None, int64_t target, int64_t method, limits, bint unified
         UnsupportedError: the device does not fit; the message says why.
     """
     cdef const Records* records = &file.records
+    cdef const CompiledTargetRow* place
     cdef const CompiledMethodRow* row
     cdef const CompiledShapeRow* shapes
     cdef DeviceLimits known
     cdef Error error
     cdef int status, k
     cdef _Call call = _Call()
-    if not 0 <= target < records.compiled.targets.count or not 0 <= method < \
-            records.compiled_target[records.compiled.targets.first].methods.count:
+    if not 0 <= target < records.compiled.targets.count:
+        raise IndexError(f"target {target}")
+    place = records.compiled_target + records.compiled.targets.first + target
+    if not 0 <= method < place.methods.count + place.shared.count:
         raise IndexError(f"method {method} of target {target}")
-    row = (records.compiled_method + method
-           + records.compiled_target[records.compiled.targets.first + target].methods.first)
+    row = (records.compiled_method + place.methods.first + method
+           if method < place.methods.count else
+           records.compiled_method + place.shared.first + method - place.methods.count)
     shapes = records.compiled_shape + row.others.first
     known.max_memory_allocation_size = limits["maxMemoryAllocationSize"]
     known.buffer_image_granularity = limits["bufferImageGranularity"]

@@ -78,7 +78,7 @@ class MethodPlan:
         input_names, output_names: as `Graph` has them.
         file_arena: as `Graph` has it.
         executable: the method on the device.
-        limits, index_limits: as `vkrt.method.prepared.Prepared` has them.
+        limits, index_limits: as `vkrt.compiler.shape.ShapePlan` has them.
     """
 
     methods: tuple[str, ...]
@@ -113,6 +113,19 @@ class CompiledShape:
     index_limits: tuple[IndexLimit, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SharedUse:
+    """Shared weights that a method reads, all of them.
+
+    Attributes:
+        number: which of `CompiledTarget.shared`.
+        storages: numbers that its storages have in the method, in their order.
+    """
+
+    number: int
+    storages: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class CompiledMethod:
     """A method for one device.
@@ -120,10 +133,12 @@ class CompiledMethod:
     Attributes:
         largest: the method at the shape that needs the most memory.
         others: at further shapes.
+        shared: the weights that it has not to itself.
     """
 
     largest: MethodPlan
     others: tuple[CompiledShape, ...] = ()
+    shared: tuple[SharedUse, ...] = ()
 
     @property
     def name(self) -> str:
@@ -153,10 +168,29 @@ class CompiledTarget:
     Attributes:
         device: its name, for messages.
         methods: in the order of the program.
+        shared: weights that several of these read, those of the same methods together: a method
+            that has weights and computes nothing, and is loaded before the first that reads them.
     """
 
     device: str
     methods: tuple[CompiledMethod, ...]
+    shared: tuple[CompiledMethod, ...] = ()
+
+    def loaded_for(self, method: CompiledMethod) -> tuple[CompiledMethod, ...]:
+        """What a load of a method alone loads, in order."""
+        return (*(self.shared[use.number] for use in method.shared), method)
+
+    def figures_of(self, method: CompiledMethod) -> MemoryFigures:
+        """The figures of a load of a method alone."""
+        *before, own = [loaded.largest.executable.figures for loaded in self.loaded_for(method)]
+        kept = peak = 0
+        for figures in before:
+            peak = max(peak, kept + figures.peak_bytes)
+            kept += figures.weight_bytes
+        return replace(own, weight_bytes=kept + own.weight_bytes,
+                       largest_weight=max(f.largest_weight for f in (*before, own)),
+                       staging_bytes=max(f.staging_bytes for f in (*before, own)),
+                       peak_bytes=max(peak, kept + own.peak_bytes))
 
 
 @dataclass(frozen=True)
@@ -182,7 +216,7 @@ class Compiled:
 RECORDS: dict[str, type] = {cls.__name__: cls for cls in (
     *EXECUTABLE_RECORDS, Compiled, CompiledMethod, CompiledShape, CompiledTarget, Constant,
     ConstantMethod, Executable, IndexLimit, Limit, MethodPlan, Module, ModuleBinding, Read,
-    ReadArgument, Tensor)}
+    ReadArgument, SharedUse, Tensor)}
 # What annotations of these call a union, a name out of some, and anything
 UNIONS = {"Command": "DispatchCommand | CopyCommand | BarrierCommand"}
 ENUMS = {"BlockKind": BLOCK_KINDS, "Dtype": tuple(ITEMSIZE), "Role": ROLES}

@@ -26,17 +26,17 @@ _host: Host | None = None
 
 
 def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto",
-             fusions: str = "on", specialize: str = "few", pipeline_cache: Any = "auto",
-             chunk: int | None = None) -> None:
+             prefer: str = "balanced", fusions: str = "on", specialize: str = "few",
+             pipeline_cache: Any = "auto", chunk: int | None = None) -> None:
     """Registers the backend "VulkanBackend" with the ExecuTorch runtime of this process.
 
     May be called again: with the same options at any time, with others while no program with such
     delegates is loaded. The registration lasts until the process ends.
 
     Args:
-        device, storage, winograd, fusions, specialize, pipeline_cache, chunk: as `vkrt.load` has
-            them. The device is opened for the first delegate and closed after the last one; an
-            open `vkrt.Device` stays the caller's.
+        device, storage, winograd, prefer, fusions, specialize, pipeline_cache, chunk: as
+            `vkrt.load` has them. The device is opened for the first delegate and closed after the
+            last one; an open `vkrt.Device` stays the caller's.
 
     Raises:
         InputError: an option is none of those allowed.
@@ -49,7 +49,7 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
     from vkrt.plan.memory_plan import DEFAULT_CHUNK
     from vkrt.plan.options import LoadOptions
 
-    options = LoadOptions(storage=storage, winograd=winograd, fusions=fusions,
+    options = LoadOptions(storage=storage, winograd=winograd, prefer=prefer, fusions=fusions,
                           specialize=specialize, pipeline_cache=pipeline_cache,
                           chunk=DEFAULT_CHUNK if chunk is None else chunk)
     _connect(find_runtime(), device, options)

@@ -163,13 +163,13 @@ class Delegate:
                     size > bound for size, bound in zip(array.shape, info.sizes)):
                 raise InputError(f"{self._where}: input {number} of a delegate: expected at most "
                                  f"{info}, got {array.dtype}{list(array.shape)}")
-        state = method.save_state()
+        state = method.state.save()
         self._method = None
         method.close()
         method = self._load(self._read(self._sources[0]), True)
         try:
             if state:
-                method.load_state(state)
+                method.state.load(state)
         except BaseException:
             method.close()
             raise

@@ -225,8 +225,12 @@ class Graph:
 
     def rewritten(self, nodes: Mapping[int, Node | None]) -> Graph:
         """The same method with other nodes in the place of some; None for a node that goes."""
-        kept = [(self.number_of(index), node) for index, old in enumerate(self.nodes)
-                if (node := nodes.get(index, old)) is not None]
+        return self.reordered((self.number_of(index), node) for index, old in enumerate(self.nodes)
+                              if (node := nodes.get(index, old)) is not None)
+
+    def reordered(self, nodes: Iterable[tuple[int, Node]]) -> Graph:
+        """The same method with these nodes, each with its number (`number_of`)."""
+        kept = list(nodes)
         result = replace(self, nodes=[node for _, node in kept], numbers=(
             *(number for number, _ in kept), self.number_of(len(self.nodes))))
         result._last_use = None

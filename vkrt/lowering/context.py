@@ -14,13 +14,14 @@ from typing import Any
 
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Guard, Node
+from vkrt.lowering.joins import Joins
 from vkrt.lowering.reuse import Memo, NodeMemo
 from vkrt.lowering.storages import ImageTooLarge, Storing
 from vkrt.ops import copying
 from vkrt.ops.attributes import STRIDED
 from vkrt.ops.strided import Strided
 from vkrt.plan.scratch import UNLIMITED
-from vkrt.work.records import StateRecord, WorkList
+from vkrt.work.records import StateRecord
 from vkrt.work.target import Target
 from vkrt.work.tensor import (
     DTYPES,
@@ -33,6 +34,7 @@ from vkrt.work.tensor import (
     row_major,
     short_name,
 )
+from vkrt.work.work_list import WorkList
 
 
 class Lowering(Storing):
@@ -60,6 +62,7 @@ class Lowering(Storing):
         self.inputs: list[Operand | None] = []
         self.outputs: list[Any] = []
         self.states: list[StateRecord] = list(base.states)
+        self.joins = Joins(graph)
         # Ids of the storages that the host reads
         self.read_by_host: set[int] = set()
         self._operands: dict[Tensor, Operand] = {}
@@ -97,6 +100,7 @@ class Lowering(Storing):
 
     def remember(self, node: Node) -> None:
         """Ends the current node: what was done for it goes into the memo."""
+        self.joins.finish(self, node)
         self._nodes.append(NodeMemo(
             node, tuple(self.steps[self._first_step:]),
             tuple(self._places), tuple(self._new_copies), tuple(self._new_constants)))
@@ -260,6 +264,8 @@ class Lowering(Storing):
                 a view does, and then nothing is written there.
         """
         order = order or row_major(tensor.rank)
+        if (place := self.joins.place(self, tensor, order)) is not None:
+            return self.place(tensor, place)
         for operand in over:
             if (self._can_overwrite(operand, tensor, order)
                     and all(other.storage is not operand.storage for other in beside)):

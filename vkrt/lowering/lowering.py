@@ -17,12 +17,14 @@ from vkrt.lowering.parts_memory import costly_parts
 from vkrt.lowering.reuse import Reuse
 from vkrt.lowering.storages import ImageTooLarge
 from vkrt.ops import copying
-from vkrt.ops.registry import Operator, operator
+from vkrt.ops.operator import Operator
+from vkrt.ops.registry import operator
 from vkrt.passes.pipeline import run_passes
 from vkrt.plan.scratch import alive, scratch_budgets
-from vkrt.work.records import CHOICE, HostCall, ReadArgument, WorkList
+from vkrt.work.records import CHOICE, HostCall, ReadArgument
 from vkrt.work.target import Target
 from vkrt.work.tensor import DTYPES, Operand, Tensor, row_major
+from vkrt.work.work_list import WorkList
 
 
 def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkList:
@@ -58,7 +60,28 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
-    graph = run_passes(graph, target)
+    whole = run_passes(graph, replace(target, prefer="balanced"))
+    try:
+        work = _lower_rewritten(whole, target, base)
+    except UnsupportedError:
+        if base is not None:
+            raise
+        # In strips no tensor may be larger than the device's buffers.
+        divided = run_passes(graph, replace(target, prefer="memory"))
+        if len(divided.nodes) == len(whole.nodes):
+            raise
+        return _lower_rewritten(divided, target, base)
+    if base is not None or target.prefer != "memory":
+        return work
+    divided = run_passes(graph, target)
+    if len(divided.nodes) == len(whole.nodes):
+        return work
+    # What is smaller by the tensors' sizes may take more with all that kernels need.
+    return min(work, _lower_rewritten(divided, target, base),
+               key=lambda each: max(alive(each, target.offset_alignment)))
+
+
+def _lower_rewritten(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
     cx = Lowering(graph, target, base)
     work = _walk(cx)
     copied: set[int] = set()

@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from vkrt.graph.graph import Graph
 from vkrt.plan.scratch import alive
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Tensor
+from vkrt.work.work_list import WorkList
 
 
 def costly_parts(graph: Graph, work: WorkList, left: Collection[int]) -> set[int]:

@@ -42,10 +42,11 @@ from vkrt.plan.memory_plan import Batch, Item, MemoryPlan
 from vkrt.plan.stream.records import StreamPlan
 from vkrt.plan.weight_reads import host_read, mapped_read
 from vkrt.shader import catalog
-from vkrt.work.records import Prepack, WorkList
+from vkrt.work.records import Prepack
 from vkrt.work.target import GROUP
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight, copied_bytes
+from vkrt.work.work_list import WorkList
 
 # Of weights of any size, see `Dispatch.constants`: all weights of a layout share a pipeline.
 PACKING = (GROUP, False, False, False)

@@ -14,8 +14,8 @@ from typing import Any
 
 from vkrt.graph.graph import Node
 from vkrt.ops.strided import Strided
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Constant, Operand, Tensor
+from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)

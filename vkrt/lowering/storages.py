@@ -9,7 +9,7 @@ from vkrt.graph.graph import Graph
 from vkrt.lowering.emission import Emitter
 from vkrt.lowering.reuse import Memo
 from vkrt.ops import copying
-from vkrt.work.records import Prepack, WorkList
+from vkrt.work.records import Prepack
 from vkrt.work.target import MAX_ELEMENTS, Target
 from vkrt.work.tensor import (
     DTYPES,
@@ -21,6 +21,7 @@ from vkrt.work.tensor import (
     Tensor,
     row_major,
 )
+from vkrt.work.work_list import WorkList
 
 
 class ImageTooLarge(Exception):

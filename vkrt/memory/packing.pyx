@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from vkrt.errors import InputError
 
 from vkrt.core.error cimport VKRT_OK, Error
-from vkrt.core.strided_copy cimport make_strided_copy, rows_bytes
+from vkrt.core.strided_copy cimport make_strided_copy
 
 
 cdef class Packing:
@@ -49,10 +49,6 @@ cdef class Packing:
             free(memory)
         if status != VKRT_OK:
             raise InputError(f"{error.text.decode()} (parameters {numbers[2:]})")
-
-    def bytes_of(self, size_t rows):
-        """Bytes of the source that some rows take."""
-        return rows_bytes(&self.copy, rows)
 
     @property
     def rows(self):

@@ -1,1 +1,1 @@
-"""A method of a program on a device: prepared once, run often."""
+"""A method of a program on a device: loaded once, run often."""

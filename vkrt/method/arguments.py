@@ -4,7 +4,7 @@ device, which holds 64-bit numbers in 32 bits; and the results back."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,9 @@ from vkrt.work.tensor import DEVICE_DTYPES, Tensor, itemsize
 
 if TYPE_CHECKING:
     import numpy as np
+
+# Where outputs go: arrays and buffers of the host's, or what makes arrays for their sizes
+Out = Sequence[Any] | Callable[[Sequence[tuple[int, ...]]], Sequence[Any]] | None
 
 
 @dataclass(frozen=True)
@@ -291,6 +294,30 @@ def check_output(array: Any, info: TensorInfo, index: int,
         raise InputError(f"out {index} '{info.name}': expected a contiguous, writable numpy array "
                          f"{wanted}, got {got}")
     return array
+
+
+def outputs_for(out: Out, values: Sequence[Any], metadata: MethodMetadata) -> list[Any]:
+    """Where the outputs of a call go, see `Method.execute`.
+
+    Args:
+        values: the outputs: tensors of the sizes that they have in this call, or numbers.
+
+    Raises:
+        InputError: an array of the caller does not fit.
+    """
+    infos = metadata.outputs
+    if out is None:
+        import numpy as np
+
+        return [np.empty(value.sizes, info.dtype) if isinstance(value, Tensor) else value
+                for info, value in zip(infos, values)]
+    sizes = [value.sizes if isinstance(value, Tensor) else () for value in values]
+    made = out(sizes) if callable(out) else out
+    check_count(made, infos, metadata.name, "arrays in out")
+    return [check_output(array, info, index, size)
+            if isinstance(value, Tensor) or not callable(out)
+            else array if is_array(array) else value
+            for index, (array, info, value, size) in enumerate(zip(made, infos, values, sizes))]
 
 
 def write_inputs(compute: ComputeGraph, arrays: Sequence[np.ndarray],

@@ -13,18 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from vkrt.compiler.shape import Shape, ShapePlan, value_of
 from vkrt.errors import DeviceMemoryError, InputError
 from vkrt.executable.lending import DeviceBuffer
-from vkrt.graph.graph import Graph
 from vkrt.method.lru_cache import LruCache
-from vkrt.method.prepared import Prepared
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.external import MAX_BYTES as MAX_BUFFER_BYTES
 from vkrt.runtime.external import STEP_BYTES, ExternalBinding
 from vkrt.runtime.state_memory import StateMemory
-from vkrt.work.limits import Read
-from vkrt.work.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,47 +32,7 @@ MAX_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What decides everything about a call but the data: equal shapes run the same commands.
-
-    Attributes:
-        sizes: of each input.
-        values: what inputs hold where that decides sizes or places, in the order of `Graph.reads`.
-    """
-
-    sizes: tuple[tuple[int, ...], ...]
-    values: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, graph: Graph, arrays: Sequence[np.ndarray]) -> Shape:
-        """The shape of a call.
-
-        Raises:
-            InputError: an input is too small to hold a value that is read from it.
-        """
-        return cls(tuple(array.shape for array in arrays),
-                   tuple(_value(read, arrays) for read in graph.reads))
-
-    @classmethod
-    def of_graph(cls, graph: Graph, reads: Sequence[Read]) -> Shape:
-        """The shape at which a resolved graph is; `reads` are those of the method's."""
-        return cls(tuple(value.sizes if isinstance(value, Tensor) else () if value is not None
-                         else (0,) for value in graph.inputs),
-                   tuple(graph.values.get(read, 0) for read in reads))
-
-    def resolve(self, graph: Graph) -> Graph:
-        """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
-        from vkrt.ops.resolving import resolve  # with all operators, which kept plans do without
-
-        return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
-
-    def __str__(self):
-        return " ".join((*(f"[{','.join(map(str, sizes))}]" for sizes in self.sizes),
-                         *map(str, self.values)))
-
-
-@dataclass(frozen=True)
-class Lent:
+class ExternalBuffers:
     """The host's buffers of a call.
 
     Attributes:
@@ -85,19 +42,18 @@ class Lent:
     inputs: tuple[tuple[int, DeviceBuffer], ...] = ()
     outputs: tuple[tuple[int, DeviceBuffer], ...] = ()
 
+    @classmethod
+    def among(cls, inputs: Sequence[Any], outputs: Sequence[Any]) -> ExternalBuffers:
+        """Those among the arguments of a call."""
+        return cls(_buffers(inputs), _buffers(outputs))
+
     def __bool__(self):
         return bool(self.inputs or self.outputs)
 
 
-def _value(read: Read, arrays: Sequence[np.ndarray]) -> int:
-    array = arrays[read.input]
-    if isinstance(array, DeviceBuffer):
-        raise InputError(f"input {read.input}: what it holds decides sizes or places, which vkrt "
-                         "has to know before it runs; pass an array")
-    if read.element >= array.size:
-        raise InputError(f"input {read.input}: element {read.element} of it decides sizes, it has "
-                         f"{array.size}")
-    return int(array.flat[read.element])
+def _buffers(values: Sequence[Any]) -> tuple[tuple[int, DeviceBuffer], ...]:
+    return tuple((number, value) for number, value in enumerate(values)
+                 if isinstance(value, DeviceBuffer))
 
 
 @dataclass(frozen=True)
@@ -105,23 +61,23 @@ class Instance:
     """A method at one shape, over one state.
 
     Attributes:
-        prepared: what it is at this shape.
+        plan: of the method at this shape.
         compute: runs it.
         state: what the method keeps from run to run.
-        lent: the host's buffers that it is recorded with.
+        buffers: of the host's, that it is recorded with.
         binding: how it uses them.
     """
 
-    prepared: Prepared
+    plan: ShapePlan
     compute: ComputeGraph
     state: StateMemory
-    lent: Lent = Lent()
+    buffers: ExternalBuffers = ExternalBuffers()
     binding: ExternalBinding | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the host's memory for its handles and commands, an estimate."""
-        return STEP_BYTES * self.prepared.execution.steps
+        return STEP_BYTES * self.plan.execution.steps
 
     def check(self, arrays: Sequence[np.ndarray]) -> None:
         """Compares inputs with the limits.
@@ -129,13 +85,13 @@ class Instance:
         Raises:
             InputError: an element is beyond them.
         """
-        for limit in self.prepared.limits:
-            value = _value(limit.read, arrays)
+        for limit in self.plan.limits:
+            value = value_of(limit.read, arrays)
             if not limit.low <= value <= limit.high:
                 raise InputError(f"input {limit.read.input}: element {limit.read.element} of it "
                                  f"has to be {limit.low} to {limit.high} at these sizes, because "
                                  f"of {limit.where}; got {value}")
-        for indices in self.prepared.index_limits:
+        for indices in self.plan.index_limits:
             array = arrays[indices.input]
             # What a buffer of the host's holds is not looked at.
             if isinstance(array, DeviceBuffer) or not array.size:
@@ -146,15 +102,9 @@ class Instance:
                                  f"{indices.high}, because of {indices.where}; got "
                                  f"{low if low < indices.low else high}")
 
-    @property
-    def sizes(self) -> list[tuple[int, ...]]:
-        """Sizes of the outputs; () for numbers."""
-        return [value.sizes if isinstance(value, Tensor) else ()
-                for value in self.prepared.graph.outputs]
-
 
 # What instances are told apart by: shape, state and the host's buffers
-_Key = tuple[Shape, StateMemory, Lent]
+_Key = tuple[Shape, StateMemory, ExternalBuffers]
 _Cache = LruCache[_Key, Instance]
 
 
@@ -185,17 +135,17 @@ class Instances:
         return iter([instance for cache in (self._over_arrays, self._over_buffers)
                      for _, instance in cache])
 
-    def get(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance | None:
+    def get(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance | None:
         """The instance of a shape, a state and the host's buffers, if it is kept."""
-        return self._cache(lent).get((shape, state, lent))
+        return self._cache(buffers).get((shape, state, buffers))
 
     def add(self, shape: Shape, instance: Instance) -> None:
         """Keeps an instance that is not kept yet; those of its kind that were run longest ago go
         where there are many."""
-        cache = self._cache(instance.lent)
+        cache = self._cache(instance.buffers)
         for key, old in cache.excess(instance.nbytes):
             self._remove(cache, key, old)
-        cache.add((shape, instance.state, instance.lent), instance, instance.nbytes)
+        cache.add((shape, instance.state, instance.buffers), instance, instance.nbytes)
 
     def drop(self, goes: Callable[[Instance], bool]) -> None:
         """Lets go of the instances for which `goes` is true."""
@@ -211,8 +161,8 @@ class Instances:
         if instance is self._ready:
             self._ready = None
 
-    def _cache(self, lent: Lent) -> _Cache:
-        return self._over_buffers if lent else self._over_arrays
+    def _cache(self, buffers: ExternalBuffers) -> _Cache:
+        return self._over_buffers if buffers else self._over_arrays
 
     def bind(self, instance: Instance) -> bool:
         """Makes an instance ready to run; whether there was something to do.
@@ -228,19 +178,19 @@ class Instances:
         self._ready = instance
         if instance.compute.bound:
             return False
-        blocks = instance.prepared.execution.blocks
+        blocks = instance.plan.execution.blocks
         if not self.arena.holds(blocks):
             self.unbind()
             try:
                 self.arena.reserve(blocks, self.max_bytes)
             except DeviceMemoryError as error:
-                error.breakdown = instance.prepared.plan.figures.summary()
+                error.breakdown = instance.plan.executable.figures.summary()
                 raise
         instance.compute.bind(self._weights, instance.state, self.arena.blocks(blocks),
                               instance.binding)
         return True
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Waits for a run that was interrupted: it may still use the arena and the weights."""
         if self._ready is not None:
             self._ready.compute.settle()

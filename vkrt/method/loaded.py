@@ -2,47 +2,38 @@
 
 The order is that of the memory contract: the work list and the plan (no device memory), pipelines
 (none), weights with one staging buffer, then activations. With dynamic shapes activations wait for
-the first run, which says how many are needed; other sizes are prepared when they are run first.
+the first run, which says how many are needed; other sizes are compiled when they are run first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from vkrt.compiler.shape import Shape, ShapePlan
 from vkrt.errors import DeviceMemoryError, InputError, PipelineError, StateError, VulkanError
-from vkrt.executable.executable import Executable
 from vkrt.executable.weights import StagedRead, WeightRead
 from vkrt.graph.graph import Graph
 from vkrt.memory.reader import Reader
-from vkrt.method.instances import Instance, Instances, Lent, Shape
-from vkrt.method.lru_cache import LruCache
-from vkrt.method.prepared import Prepared
-from vkrt.method.specialization import specialization_of
-from vkrt.method.states import is_zero
-from vkrt.plan.kernels import kernels_of
+from vkrt.method.executables import Executables, Ready
+from vkrt.method.initial_values import InitialValues
+from vkrt.method.instances import ExternalBuffers, Instance, Instances
 from vkrt.plan.options import LoadOptions
 from vkrt.report import debug
 from vkrt.report.memory import MemoryReport
 from vkrt.runtime.arena import Arena
 from vkrt.runtime.compute_graph import ComputeGraph
 from vkrt.runtime.external import ExternalBinding
+from vkrt.runtime.open_device import OpenDevice
 from vkrt.runtime.pipelines import Pipelines
-from vkrt.runtime.refusals import refused_by, with_smaller
+from vkrt.runtime.refusals import with_smaller
 from vkrt.runtime.state_memory import StateMemory
-from vkrt.runtime.weight_store import WeightStore
+from vkrt.runtime.weight_store import SharedWeights, WeightStore
 from vkrt.runtime.weights import Weights
 from vkrt.vk.memory import Allocator, trim
-from vkrt.work.records import WorkList
-
-if TYPE_CHECKING:
-    from vkrt.method.planned import Planned
-
-# Bytes of the host's memory for what was prepared for sizes beside those of loading
-MAX_PREPARED_BYTES = 8 << 20
+from vkrt.work.work_list import WorkList
 
 
 class Loaded:
@@ -51,91 +42,102 @@ class Loaded:
     One thread at a time. Nothing stays allocated where loading fails.
 
     Attributes:
-        prepared: at the sizes it was loaded for, with dynamic shapes those that need the most.
+        device: which.
+        executables: what it is compiled to.
+        shared: the weights that other methods of the program have on the device.
+        mapper: the imports of its mapped weights.
         reader: of streamed weights; None where nothing is streamed.
         allocator: whose account the memory is on.
         states: what it keeps from run to run.
+        initial: the values with which that begins.
+        state: the memory of that which the method has from the start.
         instances: run lately.
     """
 
     def __init__(self, graph: Graph, sources: Sequence[Any], device: Any, options: LoadOptions,
                  report: MemoryReport, store: WeightStore | None, allocator: Allocator | None,
-                 prepared: Prepared | None = None):
-        self.graph = graph
+                 compiled: Ready | None = None):
+        self.device = device
         self.options = options
         self.report = report
         self.reader: Reader | None = None
-        self._device = device
-        self._owned: list[Any] = []
+        self._sources = sources
         # Those of the sizes it was loaded for, then those that other sizes read in other layouts.
         self._weights: list[Weights] = []
         self._extra_bytes = 0
-        self._prepared = prepared
-        self._run_last: Prepared | None = None
-        # At other sizes than those it was loaded for, which stay
-        self._other_sizes: LruCache[Shape, Prepared] = LruCache(MAX_PREPARED_BYTES)
+        self._states: set[StateMemory] = set()
+        # What it has, the last first: it is released in this order.
+        self._resources = ExitStack()
         try:
-            self._pipelines = self._own(Pipelines(device))
-            if prepared is None:
-                prepared = self._prepare(sources, store)
+            self._pipelines = self._resources.enter_context(closing(Pipelines(device)))
+            if compiled is None:
+                compiled = self._compile(graph, store)
             else:
-                self._pipelines.begin(prepared.execution.kernels)
-            self.prepared = self._prepared = prepared
-            self.states = prepared.plan.states
-            self.allocator = allocator or self._own(Allocator(device))
-            self._load(store)
+                self._resources.callback(compiled.close)
+                self._pipelines.begin(compiled.executables.first.execution.kernels)
+            self.executables, self.mapper, self.shared = compiled
+            self._load(store, allocator)
         except BaseException as error:
-            if isinstance(error, DeviceMemoryError) and self._prepared is not None:
-                error.breakdown = self._prepared.plan.figures.summary()
-            self.release()
+            if isinstance(error, DeviceMemoryError) and compiled is not None:
+                error.breakdown = compiled.executables.first.executable.figures.summary()
+            self._resources.close()
             raise
 
-    def _own(self, thing: Any) -> Any:
-        self._owned.append(thing)
-        return thing
+    def _compile(self, graph: Graph, store: WeightStore | None) -> Ready:
+        """Compiles the method; threads create pipelines while its memory is planned."""
+        # With all operators and all of planning, which cached plans do without
+        from vkrt.compiler.compiler import lower_largest, plan_method, specialization_of
+        from vkrt.plan.contents import contents_of
+        from vkrt.plan.kernels import kernels_of
 
-    def _prepare(self, sources: Sequence[Any], store: WeightStore | None) -> Prepared:
-        # With all operators and all of planning, which kept plans do without
-        from vkrt.method.prepare import prepare
-
-        prepared = prepare(self.graph, self._device, sources, self.options, store,
-                           self._lowered)
-        self.report.stopwatch.mark("plan memory")
-        return prepared
-
-    def _lowered(self, work: WorkList) -> None:
-        """Begins with pipelines: threads create them while the memory is planned."""
+        device = OpenDevice(self.device)
+        at_sizes, work = lower_largest(graph, device, self.options)
+        shared = SharedWeights() if store is None else store.find(contents_of(work))
+        self._resources.callback(shared.close)
         self.report.stopwatch.mark("lower")
         self.report.growth.took("program")
-        self._pipelines.begin(kernels_of(work, specialization_of(self._device.info, self.options)))
+        self._pipelines.begin(kernels_of(work, specialization_of(device.info, self.options)))
+        plan, mapper = plan_method(at_sizes, work, work, device, self._sources, self.options,
+                                   shared.places)
+        self._resources.callback(mapper.close)
+        self.report.stopwatch.mark("plan memory")
+        return Ready(Executables(graph, plan), mapper, shared)
 
-    def _load(self, store: WeightStore | None) -> None:
-        prepared, report = self.prepared, self.report
-        plan, figures, weight_plan = prepared.plan, prepared.plan.figures, prepared.plan.weights
-        arena = Arena(self.allocator, self._own(Allocator(self._device)))
-        weights = Weights(self._device, self.allocator, self._pipelines, weight_plan,
-                          plan.execution.storages, prepared.mapper, prepared.shared.places)
+    def _load(self, store: WeightStore | None, allocator: Allocator | None) -> None:
+        resources, report, executables = self._resources, self.report, self.executables
+        plan = executables.first.executable
+        figures, weight_plan = plan.figures, plan.weights
+        self.states = plan.states
+        self.initial = InitialValues(self.states.tensors, self._sources, self.options.prefetch)
+        self.allocator = allocator or resources.enter_context(closing(Allocator(self.device)))
+        arena = Arena(self.allocator, resources.enter_context(closing(Allocator(self.device))))
+        resources.callback(_close_all, self._states)
+        # The reader of streamed weights, which come later and end before
+        streaming = resources.enter_context(ExitStack())
+        resources.callback(_close_all, self._weights)
+        weights = Weights(self.device, self.allocator, self._pipelines, weight_plan,
+                          plan.execution.storages, self.mapper, self.shared.places)
         self._weights.append(weights)
         # Bytes of activations that the report expects
         self._expected = kept = figures.activation_bytes + figures.host_bytes
         if self.options.budget is not None:
             kept += self.options.budget - figures.weight_bytes - figures.run_bytes
-        self.instances = self._own(Instances(arena, self._weights, kept))
-        for source in prepared.sources:
+        self.instances = resources.enter_context(closing(Instances(arena, self._weights, kept)))
+        for source in self._sources:
             source.check_unchanged()
             if source.is_file:
                 report.growth.files.add((source.address, memoryview(source).nbytes))
-        reader = self._own(self._new_reader())
+        reader = resources.enter_context(self._new_reader())
         self._read_ahead(reader, weight_plan.copied, reader.window)
         # Kernels that do not compile end the load, before it is in the report.
         self._pipelines.finish()
-        debug.describe(self.graph, plan)
+        debug.describe(executables.graph, plan)
         report.planned(figures, plan.placements)
         report.notes += [note for note in plan.notes if note not in report.notes]
         weights.prepare()
-        self._shape = Shape.of_graph(prepared.graph, self.graph.reads)
-        self.state = self._own(self._new_memory())
-        instance = self._instance(self._shape, prepared, self.state, Lent())
+        self.state = self._new_memory()
+        instance = self._instance(executables.shape, executables.first, self.state,
+                                  ExternalBuffers())
         self._pipelines.save()
         report.stopwatch.mark("pipelines")
         self.phase("graph built")
@@ -149,7 +151,7 @@ class Loaded:
         self.phase("after prepack")
         weights.allocate_pool()
         self.state.allocate()
-        self.state.reset(reader, self._zeros)
+        self.state.reset(reader, self.initial.zeros)
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, weight_plan.mapped)
         reader.close()
@@ -157,9 +159,9 @@ class Loaded:
             # The processors may be those that the device computes on, and mapping the file's pages
             # and giving them back takes nearly twice the time of the system's own copy.
             strategy = "pread" if self.options.prefetch == "auto" else self.options.prefetch
-            self.reader = self._own(self._new_reader(strategy))
+            self.reader = streaming.enter_context(self._new_reader(strategy))
             weights.stream(self.reader)
-        if not self.graph.is_dynamic and not prepared.others:
+        if executables.has_one_shape:
             self.instances.bind(instance)
         report.stopwatch.mark("allocate and record")
         if displaced := self.allocator.displaced_bytes:
@@ -173,7 +175,7 @@ class Loaded:
             store.offer(weights, weight_plan)
 
     def _new_reader(self, strategy: str | None = None) -> Reader:
-        return Reader(self.prepared.sources, strategy or self.options.prefetch,
+        return Reader(self._sources, strategy or self.options.prefetch,
                       keep_cached=self.options.keep_cached)
 
     def _read_ahead(self, reader: Reader, reads: Sequence[WeightRead | StagedRead],
@@ -190,185 +192,157 @@ class Loaded:
         self.report.phase(name, self.allocator)
         debug.say(2, f"{name}: {self.report.phases[-1].device:,} bytes on the device")
 
-    # Sizes
+    # Shapes
 
-    @property
-    def planned(self) -> Planned:
-        """What other sizes are made from: those with dynamic shapes are planned by this process."""
-        plan = self.prepared.plan
-        assert not isinstance(plan, Executable)
-        return plan
-
-    def ready(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
+    def ready(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
         """The instance of a shape, a state and the host's buffers, ready to run. See
         `Method.execute` for what is raised."""
-        self.instances.settle()
+        self.instances.wait()
         if state.torn:
             raise StateError("a run that failed has left what the method keeps from run to run "
                              "half changed; call reset_state() or load_state()")
-        instance = self.instances.get(shape, state, lent)
+        instance = self.instances.get(shape, state, buffers)
         if instance is None:
-            instance = self._new(shape, state, lent)
-        elif instance.prepared is not self._run_last:
-            self._other_sizes.get(shape)
-        self._run_last = instance.prepared
+            instance = self._new(shape, state, buffers)
+        elif instance.plan is not self.executables.first:
+            self.executables.find(shape)  # as the one that was used last
         if self.instances.bind(instance):
-            figures = instance.prepared.plan.figures
+            figures = instance.plan.executable.figures
             self.report.shape(str(shape), figures.run_bytes - figures.state_bytes,
                               self.instances.arena.nbytes, self.allocator)
         return instance
 
-    def _new(self, shape: Shape, state: StateMemory, lent: Lent) -> Instance:
+    def _new(self, shape: Shape, state: StateMemory, buffers: ExternalBuffers) -> Instance:
         """The instance of a shape that was not run lately, or not over this state or buffers."""
 
         def instance() -> Instance:
-            prepared = self._prepared_at(shape)
+            plan = self._plan_at(shape)
             try:
-                return self._instance(shape, prepared, state, lent)
+                return self._instance(shape, plan, state, buffers)
             except PipelineError:
-                # It is prepared anew, with smaller kernels.
-                if shape != self._shape and prepared.others is None:
-                    self._forget(shape, prepared)
+                # It is compiled anew, with smaller kernels.
+                if self.executables.recent.get(shape) is plan:
+                    self._forget(shape, plan)
                 raise
 
-        return with_smaller(self._device, instance)
+        return with_smaller(self.device, instance)
 
-    def _prepared_at(self, shape: Shape) -> Prepared:
-        """The method at some sizes, which is prepared now unless it was lately."""
-        if shape == self._shape:
-            return self.prepared
-        if self.prepared.others is not None:
-            return self._compiled_at(shape, self.prepared.others)
-        prepared = self._other_sizes.get(shape)
-        if prepared is None:
-            prepared = self._sizes(shape)
-            for other, old in self._other_sizes.excess(prepared.nbytes):
+    def _plan_at(self, shape: Shape) -> ShapePlan:
+        """The method at some sizes, for which it is compiled now unless it was lately."""
+        plan = self.executables.find(shape)
+        if plan is None:
+            plan = self._compile_at(shape)
+            recent = self.executables.recent
+            for other, old in recent.excess(plan.nbytes):
                 self._forget(other, old)
-            self._other_sizes.add(shape, prepared, prepared.nbytes)
-        return prepared
+            recent.add(shape, plan, plan.nbytes)
+        return plan
 
-    def _compiled_at(self, shape: Shape, others: Mapping[Shape, Prepared]) -> Prepared:
-        """The method at one of the shapes that it was compiled for."""
-        if shape not in others:
-            known = ", ".join(map(str, (self._shape, *others)))
-            raise InputError(f"method '{self.graph.name}': it is not compiled for inputs of sizes "
-                             f"{shape}; it is for {known}")
-        return others[shape]
+    def _forget(self, shape: Shape, plan: ShapePlan) -> None:
+        """Lets go of what was compiled for some sizes, and of the instances that run it."""
+        self.instances.drop(lambda instance: instance.plan is plan)
+        self.executables.recent.remove(shape)
 
-    def _forget(self, shape: Shape, prepared: Prepared) -> None:
-        """Lets go of what was prepared for some sizes, and of the instances that run it."""
-        self.instances.drop(lambda instance: instance.prepared is prepared)
-        self._other_sizes.remove(shape)
-
-    def _instance(self, shape: Shape, prepared: Prepared, state: StateMemory,
-                  lent: Lent) -> Instance:
+    def _instance(self, shape: Shape, plan: ShapePlan, state: StateMemory,
+                  buffers: ExternalBuffers) -> Instance:
         """A new instance, its pipelines created."""
-        compute = ComputeGraph(self._device, self._pipelines, prepared.execution)
+        compute = ComputeGraph(self.device, self._pipelines, plan.execution)
         compute.prepare()
         self._pipelines.drop_modules()
         binding = None
-        if lent:
-            binding = ExternalBinding(prepared.execution, prepared.plan.offset_alignment,
-                                      lent.inputs, lent.outputs)
-        instance = Instance(prepared, compute, state, lent, binding)
+        if buffers:
+            binding = ExternalBinding(plan.execution, plan.executable.offset_alignment,
+                                      buffers.inputs, buffers.outputs)
+        instance = Instance(plan, compute, state, buffers, binding)
         self.instances.add(shape, instance)
         return instance
 
-    def _sizes(self, shape: Shape) -> Prepared:
+    def _compile_at(self, shape: Shape) -> ShapePlan:
         """What sizes that are new, or were not run for long, come to."""
+        from vkrt.compiler.compiler import plan_at
         from vkrt.lowering.lowering import lower
-        from vkrt.method.prepare import prepare_sizes
 
-        planned = self.planned
-        base = planned.base
-        refused = frozenset(refused_by(self._device))
+        executables, device = self.executables, OpenDevice(self.device)
+        base = executables.first.planned.base
+        refused = frozenset(device.refused)
         if refused != base.target.refused:
             # Other kernels than before, also for nodes that other sizes leave as they were
             base = replace(base, target=replace(base.target, refused=refused),
                            memo=replace(base.memo, nodes=()))
-            self.prepared = replace(self.prepared, plan=replace(planned, base=base))
-        graph = shape.resolve(self.graph)
+            executables.first = executables.rebased(base)
+        graph = shape.resolve(executables.graph)
         work = lower(graph, base.target, base)
         if len(work.prepacks) > len(base.prepacks):
             self._load_extra(graph, work)
-        prepared = prepare_sizes(graph, work, self.prepared, self._device, self.options,
-                                 self._extra_bytes)
-        debug.say(1, f"{self.graph.name} at {shape}: {prepared.plan.figures.run_bytes:,} bytes of "
+        plan = plan_at(graph, work, executables.first.planned, device, self.options,
+                       self._extra_bytes)
+        debug.say(1, f"{graph.name} at {shape}: {plan.executable.figures.run_bytes:,} bytes of "
                      "activations")
-        self._expect(shape, prepared)
-        return prepared
+        self._expect(shape, plan)
+        return plan
 
-    def _expect(self, shape: Shape, prepared: Prepared) -> None:
+    def _expect(self, shape: Shape, plan: ShapePlan) -> None:
         """Corrects the prediction where sizes need more than those of which it was made."""
-        figures = prepared.plan.figures
+        figures = plan.executable.figures
         needed = figures.activation_bytes + figures.host_bytes
         more = needed - self._expected
         if more > 0:
             self._expected = needed
-            self.report.grew(more, f"method '{self.graph.name}' at {shape} needs {more:,} bytes "
+            self.report.grew(more, f"method '{plan.graph.name}' at {shape} needs {more:,} bytes "
                                    "more than any sizes tried when it was loaded")
 
     def _load_extra(self, graph: Graph, work: WorkList) -> None:
         """Loads constants that new sizes read in another layout than all before, for good."""
+        from vkrt.compiler.compiler import plan_weights
         from vkrt.lowering.reuse import with_weights_of
-        from vkrt.method.prepare import prepare_weights
 
-        planned = self.planned
-        base = planned.base
+        base = self.executables.first.planned.base
         extra = [p for p in work.prepacks if p.target.storage.id >= len(base.storages)]
-        found = prepare_weights(graph, work, extra, self.prepared, self._device, self.options)
+        found, mapper = plan_weights(graph, work, extra, OpenDevice(self.device), self._sources,
+                                     self.options)
         weights = None
         try:
             # They come as the others did: while there are no activations.
             self.instances.unbind()
             self.instances.arena.release()
             used = self.allocator.statistics()["allocation_bytes"]
-            figures, budget = found.plan.figures, self.options.budget
-            needed = figures.peak_bytes
+            budget, needed = self.options.budget, found.figures.peak_bytes
             if budget is not None and used + needed > budget:
                 raise InputError(f"memory_budget={budget:,}: these sizes read {len(extra)} weights "
                                  f"in another layout, {needed:,} bytes beside {used:,}")
-            weights = Weights(self._device, self.allocator, self._pipelines, found.plan.weights,
-                              work.storages, found.mapper)
+            weights = Weights(self.device, self.allocator, self._pipelines, found.weights,
+                              work.storages, mapper)
             with self._new_reader() as reader:
                 weights.prepare()
                 weights.allocate_early()
                 weights.bring(reader)
-            nbytes = figures.weight_bytes
-            prepared = replace(self.prepared, plan=replace(
-                planned, base=with_weights_of(base, work)))
+            nbytes = found.figures.weight_bytes
+            first = self.executables.rebased(with_weights_of(base, work))
         except BaseException:
-            (weights or found).close()
+            (weights or mapper).close()
             raise
         # All of it or nothing: a signal's handler would run at a call, and here is none.
         self._weights += [weights]
         self._extra_bytes += nbytes
         self.instances.max_bytes -= nbytes
-        self.prepared = prepared
+        self.executables.first = first
 
     # States
 
     def _new_memory(self) -> StateMemory:
-        return StateMemory(self._device, self.allocator, self.states,
-                           self.prepared.execution.storages)
-
-    @cached_property
-    def _zeros(self) -> frozenset[int]:
-        """Numbers of the states that begin with zeros."""
-        sources, tensors = self.prepared.sources, self.states.tensors
-        # Many states begin with the same bytes.
-        places = {(s.source, s.offset, s.nbytes) for s in tensors if not s.is_zero}
-        zeros = {place for place in places if is_zero(sources[place[0]], *place[1:])}
-        return frozenset(number for number, s in enumerate(tensors)
-                         if s.is_zero or (s.source, s.offset, s.nbytes) in zeros)
+        state = StateMemory(self.device, self.allocator, self.states,
+                            self.executables.first.execution.storages)
+        self._states.add(state)
+        return state
 
     def new_state(self) -> StateMemory:
         """One more state with the initial values."""
-        state = self._own(self._new_memory())
+        self.instances.wait()
+        state = self._new_memory()
         try:
             state.allocate()
             self.report.further_state(state.nbytes, self.allocator)
-            self.reset_state(state)
+            self.initial.give(state)
         except BaseException:
             self.close_state(state)
             raise
@@ -376,50 +350,39 @@ class Loaded:
 
     def close_state(self, state: StateMemory) -> None:
         """Releases a state that `new_state` made."""
-        self.instances.settle()
+        self.instances.wait()
         self.instances.drop(lambda instance: instance.state is state)
-        self._owned = [thing for thing in self._owned if thing is not state]
+        self._states.discard(state)
         if not state.closed:
             self.report.further_state(-state.nbytes, self.allocator)
         state.close()
 
-    def reset_state(self, state: StateMemory) -> None:
-        """See `Method.reset_state`."""
-        if not self.states.tensors:
-            return
-        self.instances.settle()
-        for source in self.prepared.sources:
-            source.check_unchanged()
-        with Reader(self.prepared.sources, self.options.prefetch) as reader:
-            state.reset(reader, self._zeros)
-
     # The end
+
+    def weights_alone(self) -> Weights:
+        """Releases everything but the weights, which are the caller's."""
+        weights = self._weights.pop(0)
+        try:
+            self.close()
+        except BaseException:
+            weights.close()
+            raise
+        return weights
 
     def abandon(self) -> None:
         """Lets go of what is another process's, see `Method.close`."""
-        self._owned, self._weights, self._prepared = [], [], None
+        self._resources.pop_all()
 
     def close(self) -> None:
         """Releases everything; may be called twice. Interrupted while it waits for a run, it leaves
         everything there for another call."""
-        if self._owned:
-            with suppress(VulkanError):
-                self.instances.settle()
-        self.release()
+        with suppress(VulkanError):
+            self.instances.wait()
+        self._resources.close()
 
-    def release(self) -> None:
-        """Instances before the weights they read, those before what they are made of. Each of them
-        once: weights may have other users. Interrupted, it goes on with the others: nothing else
-        would end the thread of streamed weights."""
-        instances = [thing for thing in self._owned if isinstance(thing, Instances)]
-        things = (*instances, *self._weights, self._prepared, *reversed(self._owned))
-        self._owned, self._weights, self._prepared = [], [], None
-        raised = None
+
+def _close_all(things: Iterable[Any]) -> None:
+    """Closes each of them, whatever goes wrong with another one."""
+    with ExitStack() as stack:
         for thing in things:
-            try:
-                if thing is not None:
-                    thing.close()
-            except BaseException as error:
-                raised = error
-        if raised is not None:
-            raise raised
+            stack.callback(thing.close)

@@ -16,7 +16,8 @@ from vkrt.graph.graph import Graph
 from vkrt.ops.flops import flops_of
 from vkrt.report.columns import columns
 from vkrt.vk.info import usable_cores
-from vkrt.work.records import Dispatch, HostCall, WorkList
+from vkrt.work.records import Dispatch, HostCall
+from vkrt.work.work_list import WorkList
 
 CLOCKS = ("auto", "device", "host")
 # Columns of the tables

@@ -6,27 +6,19 @@ pipelines and activations and have nothing of their own but their values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from vkrt.errors import InputError
 from vkrt.executable.states import StateTensor
 from vkrt.method.device_bound import DeviceBound
+from vkrt.method.loaded import Loaded
+from vkrt.method.run_queue import RunQueue
+from vkrt.runtime.state_memory import StateMemory
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from vkrt.method.method import Method
-    from vkrt.runtime.state_memory import StateMemory
-
-PIECE = 1 << 16
-
-
-def is_zero(source: Any, offset: int, nbytes: int) -> bool:
-    """Whether bytes of a file are all zero; False where it has not so many."""
-    view = memoryview(source)[offset:offset + nbytes]
-    return len(view) == nbytes and not any(
-        bytes(view[start:start + PIECE]).strip(b"\0") for start in range(0, nbytes, PIECE))
 
 
 class State(DeviceBound):
@@ -35,43 +27,89 @@ class State(DeviceBound):
     A context manager: at its end the memory is released.
 
     Attributes:
-        method: whose it is.
+        method: the `Method` whose it is.
+        memory: its buffers.
     """
 
-    def __init__(self, method: Method, memory: StateMemory):
+    def __init__(self, method: Any, queue: RunQueue, loaded: Loaded, memory: StateMemory):
         self.method = method
         self.memory = memory
+        self._queue = queue
+        self._loaded = loaded
 
     def __repr__(self):
         closed = ", closed" if self.memory.closed else f", {self.nbytes:,} bytes"
-        return f"<vkrt.State of method '{self.method.metadata.name}'{closed}>"
+        return f"<vkrt.State of method '{self._queue.name}'{closed}>"
 
     @property
     def nbytes(self) -> int:
         """Bytes of device memory."""
         return self.memory.nbytes
 
+    @contextmanager
+    def _turn(self) -> Iterator[StateMemory]:
+        """Its memory, while no run uses it (InputError: it is closed)."""
+        with self._queue.turn():
+            if self.memory.closed:
+                raise another_state(self._queue.name)
+            self._loaded.instances.wait()
+            yield self.memory
+
     def reset(self) -> None:
-        """Gives it the initial values. See `Method.reset_state` for what is raised."""
-        self.method.reset_state(self)
+        """Gives it the initial values.
+
+        Should this fail, they are undefined until it is called again.
+
+        Raises:
+            FormatError: the file was changed since it was opened.
+            OSError: it cannot be read.
+            InputError: the state is closed.
+            ClosedError: the method is.
+            ForkedError: in a process that was forked after the method was loaded.
+        """
+        with self._turn() as memory:
+            self._loaded.initial.give(memory)
 
     def save(self) -> dict[str, np.ndarray]:
-        """Its values, as `Method.save_state`."""
-        return self.method.save_state(self)
+        """Its values, as arrays by name; see `reset` for what is raised.
+
+        Where the host does not see the device's memory, this takes 64 KiB of it for its time.
+
+        Raises:
+            VulkanError: the device failed.
+        """
+        with self._turn() as memory:
+            return arrays_of(self._loaded.states.tensors, memory.save())
 
     def load(self, values: Mapping[str, np.ndarray]) -> None:
-        """Gives it saved values, as `Method.load_state`."""
-        self.method.load_state(values, self)
+        """Gives it saved values; see `reset` for what is raised.
+
+        Raises:
+            InputError: they are not of this method.
+            VulkanError: the device failed.
+        """
+        with self._turn() as memory:
+            memory.load(bytes_of(self._loaded.states.tensors, values))
 
     def close(self) -> None:
         """Releases its memory; may be called twice."""
-        self.method.close_state(self)
+        if self._loaded.device.inherited:
+            return
+        with self._queue.lock:
+            if not self._queue.closed:
+                self._queue.wait()
+                self._loaded.close_state(self.memory)
 
     def __enter__(self) -> State:
         return self
 
     def __exit__(self, *exception: Any) -> None:
         self.close()
+
+
+def another_state(method: str) -> InputError:
+    """What to say of a state that a method of this name cannot use."""
+    return InputError(f"method '{method}': the state is closed, or another method's")
 
 
 def arrays_of(tensors: tuple[StateTensor, ...], values: list[bytearray]) -> dict[str, np.ndarray]:

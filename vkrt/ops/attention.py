@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from vkrt.ops import tiles
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
+from vkrt.ops.operator import LateRule
 from vkrt.ops.positions import need_position, position, write_rows
-from vkrt.ops.registry import LateRule, op
+from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
 from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for

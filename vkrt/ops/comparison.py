@@ -8,8 +8,7 @@ from vkrt.ops.arguments import INT_MAX, INT_MIN, rounded
 from vkrt.ops.broadcast import broadcast, convert, is_float
 from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import BOOL, WHOLE
-from vkrt.ops.elementwise import binary, unary
-from vkrt.ops.registry import op
+from vkrt.ops.elementwise import binary, pointwise, unary
 from vkrt.ops.sizes import same, together
 from vkrt.pte.coerce import as_float
 from vkrt.shader import kind
@@ -72,28 +71,30 @@ def _whole(relation: str, scalar: float) -> tuple[str, int]:
     return relation, int(whole)
 
 
-@op("aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
+@pointwise(
+    "aten.eq.Tensor aten.ne.Tensor aten.lt.Tensor aten.le.Tensor aten.gt.Tensor aten.ge.Tensor",
     "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.Tensor_out", convert="common")
 def _compare(cx, node, x, y):
     compare(cx, node.outs[0], node.name.upper(), x, y)
 
 
-@op("aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
+@pointwise(
+    "aten.eq.Scalar aten.ne.Scalar aten.lt.Scalar aten.le.Scalar aten.gt.Scalar aten.ge.Scalar",
     "self:T other:n", sizes=same, dtypes=BOOL, kernels="aten::{}.Scalar_out")
 def _compare_scalar(cx, node, x, number):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, as_float(number))
 
 
-@op("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
+@pointwise("aten.isnan.default aten.isinf.default", "self:T", sizes=same, dtypes=BOOL,
     kernels="aten::{}.out")
 def _is(cx, node, x):
     compare_scalar(cx, node.outs[0], node.name.upper(), x, 0)
 
 
-@op("aten.logical_and.default aten.logical_or.default aten.logical_xor.default", "self:T other:T",
-    sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
-@op("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor", "self:T other:T",
-    sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
+@pointwise("aten.logical_and.default aten.logical_or.default aten.logical_xor.default",
+    "self:T other:T", sizes=together, dtypes=BOOL, kernels="aten::{}.out", convert="common")
+@pointwise("aten.bitwise_and.Tensor aten.bitwise_or.Tensor aten.bitwise_xor.Tensor",
+    "self:T other:T", sizes=together, dtypes=WHOLE, kernels="aten::{}.Tensor_out")
 def _combine(cx, node, x, y):
     # logical_and, bitwise_and: AND
     relation, out = node.name.split("_")[1].upper(), node.outs[0]
@@ -103,8 +104,8 @@ def _combine(cx, node, x, y):
         binary(cx, out, relation, x, y)
 
 
-@op("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
-@op("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE, kernels="aten::{}.out")
+@pointwise("aten.logical_not.default", "self:T", sizes=same, dtypes=BOOL, kernels="aten::{}.out")
+@pointwise("aten.bitwise_not.default", "self:T", sizes=same, dtypes=WHOLE, kernels="aten::{}.out")
 def _not(cx, node, x):
     if node.outs[0].dtype == "bool":
         compare_scalar(cx, node.outs[0], "EQ", x, 0)

@@ -10,14 +10,19 @@ from __future__ import annotations
 import math
 
 from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Node
 from vkrt.ops import convolving, matmul, volume, winograd
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, Tail, plain, tail
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Rows, Window, Windows, with_residual, with_strip_border
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
 from vkrt.ops.volume import Depth
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
+
+# Places among the arguments
+PADDING, TRANSPOSED = 4, 6
 
 
 def _clamp(*bounds: float | None) -> tuple[float, float] | None:
@@ -78,14 +83,43 @@ def _pair(values: Sizes, rank: int, trivial: int) -> Pair:
     return (trivial if rank == 3 else values[-2:][0], values[-1])
 
 
+def _row_windows(node: Node, dim: int) -> Windows | None:
+    x, weight, _, stride, padding, dilation, transposed, further = node.args[:8]
+    if dim != 2:
+        return None
+    step, before, dilated, behind = (values[0] if values else trivial for values, trivial in
+                                     ((stride, 1), (padding, 0), (dilation, 1), (further, 0)))
+    kernel = weight.sizes[2]
+    if not transposed:
+        window = Window(dim, step, before, dilated * (kernel - 1) + 1)
+    elif (kernel, before, dilated, behind) == (step, 0, 1, 0):
+        # Filters lie side by side.
+        window = Window(dim, unit=step)
+    else:
+        return None
+    return with_residual(node, dim, {x: window})
+
+
+def _strip(node: Node, dim: int, rows: Rows) -> Node:
+    x, padding, transposed = node.args[0], node.args[PADDING], node.args[TRANSPOSED]
+    if transposed:
+        return node
+    windows = _row_windows(node, dim)
+    assert windows is not None
+    padding = spread(padding, x.rank - 2, "padding", 0)
+    return with_strip_border(node, windows[x], rows, padding, PADDING)
+
+
+ROWS = RowRule(_row_windows, _strip)
+
 _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] transposed:b "
                "output_padding:[i] groups:i")
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS)
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS, rows=ROWS)
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
-    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds)
+    dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS)
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
     """clamp(x * weight + bias)."""

@@ -199,7 +199,8 @@ def _depthwise(cx, node, x, scale, zero, weight, _sums, scales, out_scale, out_z
                stride, padding, dilation, groups, activation="none"):
     conv = Convolution(x, node.outs[0], _pair(kernel), _pair(stride), _pair(padding),
                        _pair(dilation), groups)
-    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation)
+    end = ending(cx, (scale, zero), scales, bias, (out_scale, out_zero), activation,
+                 added=conv.taps)
     convolving.depthwise(cx, conv, cx.read(x, channels_last(4)),
                          cx.weight(weight, (0, 1, 2), 1), end)
 

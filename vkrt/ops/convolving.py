@@ -183,7 +183,8 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
         sizes = width, conv.group_channels, rows, conv.groups
         tile = tiles.choose(cx.target.tuning, *sizes,
                             allowed=tiles.with_wide(tiles.CONVOLUTIONS, dtype),
-                            refused=cx.refused_tiles("conv2d", reads, dtype))
+                            refused=cx.refused_tiles("conv2d", reads, dtype)
+                            | tiles.too_large_words(cx.target.tuning, source))
         shader, feature = f"conv2d_{tile[0]}x{tile[1]}", tiles.feature_of(tile)
         count = tiles.invocations(tile, *sizes)
         loops += conv.taps * group_inputs

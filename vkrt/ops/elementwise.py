@@ -7,6 +7,7 @@ shaders/elementary.comp where only floats have it.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from vkrt.errors import UnsupportedError
 from vkrt.ops.arguments import limited, rounded
@@ -24,6 +25,7 @@ from vkrt.ops.dtypes import (
 )
 from vkrt.ops.ending import GELU, Tail, tail
 from vkrt.ops.registry import op
+from vkrt.ops.rows import POINTWISE
 from vkrt.ops.sizes import broadcast as broadcast_sizes
 from vkrt.ops.sizes import fail, same, together, unsupported
 from vkrt.pte.coerce import as_float, as_int
@@ -32,6 +34,8 @@ from vkrt.work.tensor import Operand, Tensor
 
 # Largest exponent that is done by multiplying.
 MULTIPLIED_POWERS = 8
+
+pointwise = partial(op, rows=POINTWISE)
 
 
 def compute_dtype(dtype: str) -> str:
@@ -73,8 +77,8 @@ def _elementary(cx, node, *args):
 def _functions(names: str, dtypes, function=_function, **others) -> None:
     """Declares functions of one element without other arguments."""
     for name in names.split():
-        op(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes, kernels="aten::{}.out",
-           **others)(function)
+        pointwise(f"aten.{name}.default", "self:T", sizes=same, dtypes=dtypes,
+                  kernels="aten::{}.out", **others)(function)
 
 
 _functions("exp reciprocal rsqrt sqrt", FLOAT)
@@ -90,7 +94,7 @@ _functions("hardsigmoid", ONE_FLOAT, activation="HARDSIGMOID")
 _functions("abs neg sign", ONE)
 
 
-@op("aten.round.default aten.floor.default aten.ceil.default aten.trunc.default", "self:T",
+@pointwise("aten.round.default aten.floor.default aten.ceil.default aten.trunc.default", "self:T",
     sizes=same, dtypes=ONE, kernels="aten::{}.out")
 def _rounding(cx, node, x):
     if is_float(node.outs[0].dtype):
@@ -115,15 +119,15 @@ def _positive(_x) -> tuple[float, float]:
     return 0.0, math.inf
 
 
-@op("aten.clamp.default", "self:T min:f? max:f?", sizes=same, dtypes=WITH_NUMBERS,
+@pointwise("aten.clamp.default", "self:T min:f? max:f?", sizes=same, dtypes=WITH_NUMBERS,
     kernels="aten::{}.out", activation="CLAMP", bounds=_bounds)
-@op("aten.hardtanh.default", "self:T min:f max:f", sizes=same, dtypes=ONE, kernels="aten::{}.out",
-    activation="CLAMP", bounds=_bounds)
+@pointwise("aten.hardtanh.default", "self:T min:f max:f", sizes=same, dtypes=ONE,
+    kernels="aten::{}.out", activation="CLAMP", bounds=_bounds)
 def _clamp(cx, node, x, low=None, high=None):
     _between(cx, node.outs[0], x, *_bounds(x, low, high))
 
 
-@op("aten.relu.default", "self:T", sizes=same, dtypes=ONE, kernels="aten::{}.out",
+@pointwise("aten.relu.default", "self:T", sizes=same, dtypes=ONE, kernels="aten::{}.out",
     activation="CLAMP", bounds=_positive)
 def _relu(cx, node, x):
     _between(cx, node.outs[0], x, *_positive(x))
@@ -137,21 +141,21 @@ def _between(cx, out: Tensor, x: Tensor, low: float, high: float) -> None:
         unary(cx, out, "CLAMP", x, *_limits(out.dtype, low, high))
 
 
-@op("aten.hardshrink.default", "self:T lambd:f", sizes=same, dtypes=ONE_FLOAT,
+@pointwise("aten.hardshrink.default", "self:T lambd:f", sizes=same, dtypes=ONE_FLOAT,
     kernels="aten::{}.out")
 def _hardshrink(cx, node, x, limit):
     unary(cx, node.outs[0], "HARDSHRINK", x, rounded(limit, node.outs[0].dtype))
 
 
-@op("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE_FLOAT,
+@pointwise("aten.leaky_relu.default", "self:T negative_slope:f", sizes=same, dtypes=ONE_FLOAT,
     kernels="aten::{}.out")
 def _leaky_relu(cx, node, x, slope):
     unary(cx, node.outs[0], "LEAKY_RELU", x, slope)
 
 
-op("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT,
+pointwise("aten.elu.default", "self:T alpha:f scale:f input_scale:f", sizes=same, dtypes=ONE_FLOAT,
    kernels="aten::{}.out")(_elementary)
-op("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT,
+pointwise("aten.softplus.default", "self:T beta:f threshold:f", sizes=same, dtypes=ONE_FLOAT,
    kernels="aten::{}.out")(_elementary)
 
 
@@ -161,13 +165,13 @@ def _gelu_sizes(x, approximate):
     return (x,)
 
 
-@op("aten.gelu.default", "self:T approximate:s", sizes=_gelu_sizes, dtypes=ONE_FLOAT,
+@pointwise("aten.gelu.default", "self:T approximate:s", sizes=_gelu_sizes, dtypes=ONE_FLOAT,
     kernels="aten::{}.out", activation="GELU")
 def _gelu(cx, node, x, approximate):
     unary(cx, node.outs[0], GELU[approximate], x)
 
 
-@op("aten.pow.Tensor_Scalar", "self:T exponent:n", sizes=same, dtypes=WITH_NUMBERS,
+@pointwise("aten.pow.Tensor_Scalar", "self:T exponent:n", sizes=same, dtypes=WITH_NUMBERS,
     kernels="aten::pow.Tensor_Scalar_out")
 def _pow_scalar(cx, node, x, exponent):
     out, number = node.outs[0], as_float(exponent)
@@ -186,11 +190,12 @@ SCALAR_FUNCTIONS = {"add": "PLUS", "sub": "PLUS", "rsub": "FROM", "mul": "TIMES"
                     "fmod": "FMOD_BY", "remainder": "REMAINDER_BY"}
 
 
-@op("aten.div.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT, kernels="aten::{}.Scalar_out")
-@op("aten.mul.Scalar aten.fmod.Scalar aten.remainder.Scalar", "self:T other:n", sizes=same,
+@pointwise("aten.div.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT,
+    kernels="aten::{}.Scalar_out")
+@pointwise("aten.mul.Scalar aten.fmod.Scalar aten.remainder.Scalar", "self:T other:n", sizes=same,
     dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
-@op("aten.add.Scalar aten.sub.Scalar aten.rsub.Scalar", "self:T other:n alpha:n?", sizes=same,
-    dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
+@pointwise("aten.add.Scalar aten.sub.Scalar aten.rsub.Scalar", "self:T other:n alpha:n?",
+    sizes=same, dtypes=WITH_NUMBERS, kernels="aten::{}.Scalar_out")
 def _with_scalar(cx, node, x, number, alpha=None):
     out, name = node.outs[0], node.name
     function = SCALAR_FUNCTIONS[name]
@@ -237,30 +242,31 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
 TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
 
 
-@op("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
-    kernels="aten::{}.Tensor_out")
-@op("aten.pow.Tensor_Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
+@pointwise("aten.fmod.Tensor aten.remainder.Tensor", "self:T other:T", sizes=together,
+    dtypes=PROMOTED, kernels="aten::{}.Tensor_out")
+@pointwise("aten.pow.Tensor_Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
     kernels="aten::pow.Tensor_Tensor_out")
-@op("aten.minimum.default aten.maximum.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
+@pointwise("aten.minimum.default aten.maximum.default", "self:T other:T", sizes=together,
+    dtypes=PROMOTED, kernels="aten::{}.out")
+@pointwise("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT,
     kernels="aten::{}.out")
-@op("aten.atan2.default", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out")
-@op("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT, kernels="aten::{}.out",
-    takes_activation=TAILS)
-@op("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED, kernels="aten::{}.out",
-    takes_activation=TAILS)
-@op("vkrt.silu_mul.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
+@pointwise("aten.div.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT,
+    kernels="aten::{}.out", takes_activation=TAILS)
+@pointwise("aten.mul.Tensor", "self:T other:T", sizes=together, dtypes=PROMOTED,
+    kernels="aten::{}.out", takes_activation=TAILS)
+@pointwise("vkrt.silu_mul.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
     takes_activation=TAILS)
 def _two(cx, node, x, y):
     binary(cx, node.outs[0], node.name.upper(), x, y, then=tail(cx))
 
 
-@op("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
+@pointwise("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)
 def _prelu(cx, node, x, weight):
     binary(cx, node.outs[0], "PRELU", x, weight)
 
 
-@op("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together, dtypes=PROMOTED,
-    kernels="aten::{}.out", takes_activation=TAILS)
+@pointwise("aten.add.Tensor aten.sub.Tensor", "self:T other:T alpha:n", sizes=together,
+    dtypes=PROMOTED, kernels="aten::{}.out", takes_activation=TAILS)
 def _sum(cx, node, x, y, alpha):
     binary(cx, node.outs[0], "ADD", x, y, alpha if node.op == "aten.add.Tensor" else -alpha,
            then=tail(cx))
@@ -273,7 +279,7 @@ def _limited_sizes(x, y, *bounds):
 
 
 # executorch 1.0 writes an activation of arithmetic so; binary_add_.. is without alpha.
-@op("et_vk.binary_add_with_clamp.default et_vk.binary_sub_with_clamp.default "
+@pointwise("et_vk.binary_add_with_clamp.default et_vk.binary_sub_with_clamp.default "
     "et_vk.binary_mul_with_clamp.default et_vk.binary_div_with_clamp.default",
     "input:T other:T output_min:f? output_max:f?", sizes=_limited_sizes, dtypes=ONE_FLOAT,
     broadcasts="input other")
@@ -292,9 +298,9 @@ def div_mode_sizes(x, y, mode):
     return (broadcast_sizes(x, y),)
 
 
-@op("aten.div.Tensor_mode", "self:T other:T rounding_mode:s?", sizes=div_mode_sizes,
+@pointwise("aten.div.Tensor_mode", "self:T other:T rounding_mode:s?", sizes=div_mode_sizes,
     dtypes=QUOTIENT, kernels="aten::div.out_mode", broadcasts="self other")
-@op("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
+@pointwise("aten.floor_divide.default", "self:T other:T", sizes=together, dtypes=PROMOTED,
     kernels="aten::{}.out")
 def _div_mode(cx, node, x, y, mode="floor"):
     binary(cx, node.outs[0], ROUNDING[mode], x, y)
@@ -303,7 +309,7 @@ def _div_mode(cx, node, x, y, mode="floor"):
 # Choice and conversion
 
 
-@op("aten.where.self", "condition:T.bool self:T other:T",
+@pointwise("aten.where.self", "condition:T.bool self:T other:T",
     sizes=lambda *sizes: (broadcast_sizes(*sizes),), dtypes=CHOSEN, kernels="aten::where.self_out",
     broadcasts="condition self other")
 def _where(cx, node, choice, a, b):
@@ -321,8 +327,8 @@ def choose(cx, out: Tensor, choice: Tensor, a: Tensor, b: Tensor) -> None:
                 result.texels)
 
 
-@op("aten._to_copy.default", "self:T *:*", sizes=same, dtypes=ANY)
-@op("dim_order_ops._to_dim_order_copy.default", "self:T *:*", sizes=same, dtypes=ANY,
+@pointwise("aten._to_copy.default", "self:T *:*", sizes=same, dtypes=ANY)
+@pointwise("dim_order_ops._to_dim_order_copy.default", "self:T *:*", sizes=same, dtypes=ANY,
     kernels="dim_order_ops::{}.out aten::_to_copy.out")
 def _to_copy(cx, node, x):
     out = node.outs[0]

@@ -24,6 +24,9 @@ REAL = DtypeRule(lambda args: ONE_FLOAT.allowed(args[:1]))
 # A product has at most |q - zero| <= 255 times |weight| <= 128, and a sum of them 31 bits.
 LONGEST = ((1 << 31) - 1) // (255 * 128)
 
+# And so many of them a float holds exactly.
+LONGEST_IN_FLOATS = (1 << 24) // (255 * 128)
+
 # Fewer registers than Mali's 64: on V3D, which has 32, kernels of words do not compile or spill.
 WORDS_REGISTERS = 64
 
@@ -70,19 +73,23 @@ def need_activation(name: str) -> None:
 
 
 def ending(cx, source: tuple[float, int], scales: Tensor, bias: Tensor | None,
-           result: tuple[float, int] = (1.0, 0), activation: str = "none") -> Ending:
+           result: tuple[float, int] = (1.0, 0), activation: str = "none",
+           added: int = 4) -> Ending:
     """How a product of the current node ends, see shaders/common/q8_ending.glsl.
 
     Args:
         source, result: their scale and zero; a result that stays real has none.
         scales: of the weight's rows.
+        added: how many products a kernel adds up before the sum is an integer.
     """
     vectors = _view(cx, scales), _view(cx, bias)
     scale, zero = result
     then = cx.attribute(REQUANTIZATION)
+    as_floats = cx.target.tuning.float_products and added <= LONGEST_IN_FLOATS
     last = ((False, 1.0, 0.0, 0.0, 1.0, 0) if then is None else
             (True, then.scale, then.low, then.high, 1 / then.new_scale, then.new_zero))
-    return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero, *last))
+    return Ending(vectors, (bias is not None, *source, LOWEST[activation], 1 / scale, zero, *last,
+                            as_floats))
 
 
 def _view(cx, vector: Tensor | None) -> Operand:

@@ -76,7 +76,7 @@ OPERATORS = {
         "aten.arange.start_step aten.cat.default aten.copy.default aten.full.default "
         "aten.full_like.default aten.ones.default aten.ones_like.default "
         "aten.scalar_tensor.default aten.select_scatter.default aten.slice_scatter.default "
-        "aten.stack.default aten.zeros.default aten.zeros_like.default "),
+        "aten.stack.default aten.zeros.default aten.zeros_like.default vkrt.join_strips.default "),
     "linear_int8": (
         "aten._weight_int8pack_mm.default et_vk.linear_dq8ca_q4gsw.default "),
     "linear_q4": (

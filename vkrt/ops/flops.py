@@ -10,7 +10,8 @@ import math
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.registry import operator
-from vkrt.work.records import Dispatch, HostCall, WorkList
+from vkrt.work.records import Dispatch, HostCall
+from vkrt.work.work_list import WorkList
 
 # Kernels that read many elements for each one that they write, without being products
 REDUCING = ("reduce", "arg_reduce", "softmax", "layer_norm", "rms_norm", "choose_qparams",

@@ -17,7 +17,8 @@ from vkrt.ops.arguments import dimension
 from vkrt.ops.broadcast import Broadcast
 from vkrt.ops.copying import MAX_DIMS, Walk
 from vkrt.ops.dtypes import FIRST
-from vkrt.ops.registry import Indices, op
+from vkrt.ops.operator import Indices
+from vkrt.ops.registry import op
 from vkrt.ops.sizes import broadcast, fail, need_rank, wrap
 from vkrt.ops.views import reshape
 from vkrt.work.tensor import Operand, Tensor, row_major

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
+from vkrt.graph.graph import Node
 from vkrt.ops.arguments import dimension, limited, slice_end
 from vkrt.ops.broadcast import (
     convert,
@@ -16,8 +17,9 @@ from vkrt.ops.broadcast import (
     result_order,
 )
 from vkrt.ops.copying import Walk, emit
-from vkrt.ops.dtypes import ANY, FIRST, PROMOTED
+from vkrt.ops.dtypes import ANY, FIRST, ONE, PROMOTED
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.shape import select_sizes, slice_sizes
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
 from vkrt.ops.views import reshape
@@ -26,6 +28,9 @@ from vkrt.work.tensor import Operand, Tensor, row_major
 
 # Inputs of join.comp, and those of its variant for storage buffers.
 JOINED, JOINED_BUFFERS = 4, 3
+
+# What makes a tensor of its strips (`vkrt.passes.strips`)
+JOIN_STRIPS = "vkrt.join_strips.default"
 
 # A beginning beyond every element: an input that is not there.
 NOWHERE = 1 << 30
@@ -50,8 +55,15 @@ def cat_sizes(tensors, dim):
     return ((*first[:dim], sum(sizes[dim] for sizes in shapes), *first[dim + 1:]),)
 
 
+def _cat_windows(node: Node, dim: int) -> Windows | None:
+    tensors, along = node.args
+    if dim == along % node.outs[0].rank:
+        return None
+    return {tensor: Window(dim) for tensor in tensors if tensor.numel}
+
+
 @op("aten.cat.default", "tensors:[T] dim:i", sizes=cat_sizes, dtypes=PROMOTED,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", rows=RowRule(_cat_windows))
 def _cat(cx, node, tensors, dim):
     concatenate(cx, node.outs[0], tensors, dim)
 
@@ -92,20 +104,34 @@ def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
         _join(cx, tensors, out, order, starts)
         return
     result = cx.write(out, order)
-    inside = order[order.index(dim) + 1:]
-    # Texels of one index of the dimension (of 4 of the packed one).
-    inner = 1 if packed else math.prod(out.sizes[d] for d in inside[:-1]) * result.grid[2]
-    unit = 4 if packed else 1
-    total = -(-out.sizes[dim] // unit)
     for tensor, start in zip(tensors, starts):
         source = cx.operand(tensor)
         if source.dtype != out.dtype:
             source = convert(cx, cx.read(tensor), out.dtype)
-        strides = source.strides()
-        walk = Walk(tuple(tensor.sizes[d] for d in order), tuple(strides[d] for d in order))
-        size = -(-tensor.sizes[dim] // unit)
-        emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
-             offset=start // unit * inner)
+        put(cx, result, source, dim, start)
+
+
+def put(cx, result: Operand, source: Operand, dim: int, start: int) -> None:
+    """Copies a tensor to the indices from `start` on of a dimension of another one, which begin at
+    a whole texel."""
+    order = result.order
+    packed = order[-1] == dim
+    inside = order[order.index(dim) + 1:]
+    # Texels of one index of the dimension (of 4 of the packed one).
+    inner = 1 if packed else math.prod(result.sizes[d] for d in inside[:-1]) * result.grid[2]
+    unit = 4 if packed else 1
+    total = -(-result.sizes[dim] // unit)
+    strides = source.strides()
+    walk = Walk(tuple(source.sizes[d] for d in order), tuple(strides[d] for d in order))
+    size = -(-source.sizes[dim] // unit)
+    emit(cx, result, source, walk, run=size * inner, gap=(total - size) * inner,
+         offset=start // unit * inner)
+
+
+@op(JOIN_STRIPS, "tensors:[T] dim:i", sizes=cat_sizes, dtypes=ONE, rows=RowRule(_cat_windows))
+def _join_strips(cx, node, _tensors, _dim):
+    """Strips of a tensor, which have been put where they belong as they were made."""
+    cx.place(node.outs[0], cx.joins.operand(node.outs[0]))
 
 
 def _join(cx, tensors: list[Tensor], out: Tensor, order: tuple[int, ...],

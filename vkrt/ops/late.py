@@ -2,7 +2,7 @@
 
 A decode step of a language model gets its position from an input, and every step another one. The
 position is where rows go into a cache and how far attention looks; no size depends on it. So it is
-no part of the shape of a call (`vkrt.method.instances.Shape`): kernels read it from the input.
+no part of the shape of a call (`vkrt.compiler.shape.Shape`): kernels read it from the input.
 
 A value stays part of the shape if anything else depends on it.
 """

@@ -18,7 +18,8 @@ from vkrt.ops.dtypes import FLOATS_ALIKE
 from vkrt.ops.elementwise import binary
 from vkrt.ops.ending import addend, over
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
-from vkrt.ops.registry import Indices, known, op
+from vkrt.ops.operator import Indices
+from vkrt.ops.registry import known, op
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 from vkrt.work.tuning import Tile

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from vkrt.graph.graph import Node
 from vkrt.ops import copying, tiles
 from vkrt.ops.attributes import FACTOR, PERMUTATION
 from vkrt.ops.broadcast import expanded, is_float
@@ -16,6 +17,7 @@ from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.ending_q8 import words_of
 from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
@@ -26,7 +28,7 @@ from vkrt.work.tuning import LANES
 TILES_8 = ((4, 8),)
 
 # The id of the first parameter of a team in gemv_team.glsl
-TEAM = 23
+TEAM = 24
 
 # Of gemv.comp, see `Target.cover`: last layers of networks are up to some thousand columns wide.
 WIDE = 16
@@ -105,7 +107,10 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         if scales is None or words is not None:
             allowed = tiles.with_wide(allowed, dtype)
         tile = tiles.choose(cx.target.tuning, rows, columns, count=batches, allowed=allowed,
-                            refused=cx.refused_tiles(f"matmul{kind}", reads, dtype))
+                            refused=cx.refused_tiles(f"matmul{kind}", reads, dtype)
+                            | (tiles.too_large(cx.target.tuning, tiles.PRODUCT_REGISTERS)
+                               if is_float(source.dtype) and scales is None else
+                               tiles.too_large_words(cx.target.tuning, source)))
         shader, loops = f"matmul{kind}_{tile[0]}x{tile[1]}", texels
         count = tiles.invocations(tile, rows, columns, count=batches)
         work, spread, feature = math.prod(tile), 1, tiles.feature_of(tile)
@@ -137,7 +142,8 @@ def _linear_sizes(x, weight, bias):
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
-    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True)
+    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True,
+    rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False))
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""
     out = node.outs[0]
@@ -199,10 +205,27 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
         cx.place(out, where.copied(cx, row_major(out.rank)))
 
 
+def _row_windows(node: Node, dim: int) -> Windows | None:
+    """Of the first factor's rows; of pairs, those of both factors."""
+    a, b = node.args[:2]
+    if dim == a.rank - 1:
+        return None
+    pairs = {b: Window(0)} if dim < a.rank - 2 else {}
+    return with_residual(node, dim, {a: Window(dim), **pairs})
+
+
+def _biased_windows(node: Node, dim: int) -> Windows | None:
+    bias, a = node.args[:2]
+    if dim:
+        return None
+    rows = {bias: Window(0)} if bias.rank == 2 and bias.sizes[0] == a.sizes[0] else {}
+    return with_residual(node, dim, {a: Window(0), **rows})
+
+
 @op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
 @op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out")
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or such pairs."""
     factor = cx.attribute(FACTOR)
@@ -211,7 +234,7 @@ def mm(cx, node, a, b):
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
     dtypes=ONE_FLOAT, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
-    kernels="aten::{}.out", broadcasts="self")
+    kernels="aten::{}.out", broadcasts="self", rows=RowRule(_biased_windows))
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""
     out = node.outs[0]

@@ -15,6 +15,7 @@ from vkrt.errors import UnsupportedError
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
+from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import at_least, fail, need_sizes
 from vkrt.ops.teams import chunk_for, parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
@@ -131,7 +132,8 @@ def _layer_norm_sizes(x, shape, weight, bias, _epsilon):
 
 
 @op("aten.native_layer_norm.default", "self:T normalized_shape:[i] weight:T? bias:T? eps:f",
-    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+    sizes=_layer_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    rows=except_along(lambda node: range(node.outs[0].rank)[-len(node.args[1]):]))
 def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     """Over the last dimensions."""
     out = node.outs[0]
@@ -169,7 +171,8 @@ def _rms_norm_sizes(x, weight, _epsilon):
     return (x,)
 
 
-@op("et_vk.rms_norm.default", "input:T weight:T eps:f", sizes=_rms_norm_sizes, dtypes=ONE_FLOAT)
+@op("et_vk.rms_norm.default", "input:T weight:T eps:f", sizes=_rms_norm_sizes, dtypes=ONE_FLOAT,
+    rows=except_along(lambda node: {node.outs[0].rank - 1}))
 def _rms_norm(cx, node, x, weight, epsilon):
     """Over the last dimension."""
     source = cx.read(x, row_major(x.rank))
@@ -239,7 +242,8 @@ def _batch_norm_sizes(x, weight, bias, mean, variance, *_numbers):
 
 @op("aten._native_batch_norm_legit_no_training.default",
     "self:T weight:T? bias:T? running_mean:T running_var:T momentum:f eps:f",
-    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out")
+    sizes=_batch_norm_sizes, dtypes=ONE_FLOAT, further=(FLOATS, FLOATS), kernels="aten::{}.out",
+    rows=except_along(lambda _node: {1}))
 def _batch_norm(cx, node, x, weight, bias, mean, variance, _momentum, epsilon):
     """By running moments of the channels of [N, C, ..]."""
     out = node.outs[0]

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import INT32, ONE_FLOAT, DtypeRule
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Rows, Window, Windows, with_residual, with_strip_border
 from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
 # Values of avg_pool2d.comp's divisor that stand for a count.
 COUNT_IMAGE, COUNT_PADDED = 0, -1
+
+# Its place among the arguments
+PADDING = 3
 
 
 def image_order(rank: int) -> tuple[int, ...]:
@@ -79,6 +84,25 @@ def _pool(cx, shader: str, writes: Sequence[Tensor], x: Tensor, kernel: Sizes,
                 loops=(kernel[-1] + 1) * kernel[0])
 
 
+def _row_windows(node: Node, dim: int) -> Windows | None:
+    """Of the largest in each window; where it lies is counted from the whole input's beginning."""
+    x, kernel, stride, padding, dilation = node.args[:5]
+    if dim != x.rank - 2 or x.rank != 4:
+        return None
+    reach = (dilation or (1,))[0] * (kernel[0] - 1) + 1
+    return with_residual(node, dim, {x: Window(dim, (stride or kernel)[0], (padding or (0,))[0],
+                                               reach)})
+
+
+def _strip(node: Node, dim: int, rows: Rows) -> Node:
+    windows = _row_windows(node, dim)
+    assert windows is not None
+    padding = spread(node.args[PADDING] or (0,), 2, "padding", 0)
+    return with_strip_border(node, windows[node.args[0]], rows, padding, PADDING)
+
+
+ROWS = RowRule(_row_windows, _strip)
+
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
 # Floats, or quantized numbers: the largest of those stands for the largest of what they stand for.
 _MAX_DTYPES = DtypeRule(lambda args: (frozenset({"int8"}) if args[0].dtype == "int8" else
@@ -86,9 +110,9 @@ _MAX_DTYPES = DtypeRule(lambda args: (frozenset({"int8"}) if args[0].dtype == "i
 
 
 @op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),
-    dtypes=_MAX_DTYPES)
+    dtypes=_MAX_DTYPES, rows=ROWS)
 @op("aten.max_pool2d_with_indices.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),) * 2,
-    dtypes=_MAX_DTYPES, further=(INT32,), kernels="aten::{}.out", convert="own")
+    dtypes=_MAX_DTYPES, further=(INT32,), kernels="aten::{}.out", convert="own", rows=ROWS)
 def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     """An index is y * W + x."""
     writes = [node.outs[0], *filter(cx.used, node.outs[1:])]
@@ -96,9 +120,18 @@ def max_pool2d(cx, node, x, kernel, stride, padding, dilation, _ceil_mode):
     _pool(cx, shader, writes, x, kernel, stride, padding, *x_first(dilation or (1,)))
 
 
+def _averaged_windows(node: Node, dim: int) -> Windows | None:
+    """Where no window reaches beyond the input: how many elements it is the mean of depends on
+    that."""
+    x, kernel, stride, padding, ceil_mode = node.args[:5]
+    if dim != x.rank - 2 or any(padding or ()) or ceil_mode:
+        return None
+    return with_residual(node, dim, {x: Window(dim, (stride or kernel)[0], 0, kernel[0])})
+
+
 @op("aten.avg_pool2d.default", "self:T kernel_size:[i] stride:[i] padding:[i] ceil_mode:b "
     "count_include_pad:b divisor_override:i?", sizes=averaged_sizes, dtypes=ONE_FLOAT,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", rows=RowRule(_averaged_windows))
 def avg_pool2d(cx, node, x, kernel, stride, padding, _ceil_mode, include_padding, divisor):
     _pool(cx, "avg_pool2d", node.outs, x, kernel, stride, padding,
           divisor or (COUNT_PADDED if include_padding else COUNT_IMAGE))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from vkrt.graph.graph import Node
 from vkrt.ops.copying import Walk, emit
 from vkrt.ops.dtypes import ONE, ONE_FLOAT
 from vkrt.ops.pooling import image_order, image_sides
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, unsupported
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -28,8 +30,13 @@ def pixel_shuffle_sizes(x: Sizes, factor: int) -> tuple[Sizes]:
     return ((*batch, channels // (factor * factor), height * factor, width * factor),)
 
 
+def _shuffled_windows(node: Node, dim: int) -> Windows | None:
+    x, factor = node.args
+    return {x: Window(dim, unit=factor)} if dim == x.rank - 2 else None
+
+
 @op("aten.pixel_shuffle.default", "self:T upscale_factor:i", sizes=pixel_shuffle_sizes, dtypes=ONE,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", rows=RowRule(_shuffled_windows))
 def _pixel_shuffle(cx, node, x, factor):
     pixel_shuffle(cx, node.outs[0], x, factor)
 

@@ -56,7 +56,7 @@ def settle(graph: Graph, sizes: Sequence[Sizes | None], values: Mapping[Read, in
     """Gives the tensors of a graph that comes from a file the sizes they have at some inputs.
 
     Those in the file become their bounds. What does not depend on the inputs stays as it is, for
-    `vkrt.ops.registry.Operator.check` to compare.
+    `vkrt.ops.operator.Operator.check` to compare.
 
     Raises:
         InputError: the sizes do not fit together, or a tensor would have more than the file says;

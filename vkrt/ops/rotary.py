@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 
 from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.operator import LateRule
 from vkrt.ops.positions import need_position, position, write_rows
-from vkrt.ops.registry import LateRule, op
+from vkrt.ops.registry import op
 from vkrt.ops.sizes import fail, need_rank, need_sizes
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, row_major

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vkrt.graph.graph import Node
 from vkrt.graph.symbols import Late
@@ -11,10 +12,12 @@ from vkrt.ops.arguments import dimension, slice_end
 from vkrt.ops.broadcast import expansion, lifted_order
 from vkrt.ops.copying import MAX_DIMS, Walk, emit
 from vkrt.ops.dtypes import FIRST
+from vkrt.ops.operator import LateRule
 from vkrt.ops.positions import slice_at, slice_fits
-from vkrt.ops.registry import LateRule, op
+from vkrt.ops.registry import op
+from vkrt.ops.rows import POINTWISE, RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import at_least, fail, need_rank, same, wrap, wrap_all
-from vkrt.ops.strided import Strided
+from vkrt.ops.strided import Strided, permutation_of
 from vkrt.ops.views import part_offset, reshape
 from vkrt.work.tensor import Operand, Tensor
 
@@ -49,16 +52,36 @@ def unsqueeze_sizes(x, dim):
     return ((*x[:dim], 1, *x[dim:]),)
 
 
+def _same_rows(node: Node, dim: int) -> Windows | None:
+    """Where a dimension of the argument has the same rows: as many, with as much before them."""
+    x, out = node.args[0], node.outs[0]
+    before = math.prod(out.sizes[:dim])
+    for own, size in enumerate(x.sizes):
+        if size == out.sizes[dim] and math.prod(x.sizes[:own]) == before:
+            return {x: Window(own)}
+    return None
+
+
+def _viewed_strip(node: Node, dim: int, rows: Rows) -> Node:
+    sizes = list(node.outs[0].sizes)
+    sizes[dim] = rows[1] - rows[0]
+    return replace(node, args=(node.args[0], sizes, *node.args[2:]))
+
+
+RESHAPED = RowRule(_same_rows)
+VIEWED = RowRule(_same_rows, _viewed_strip)
+
+
 @op("aten.view.default aten._unsafe_view.default", "self:T size:[i]", sizes=view_sizes,
-    dtypes=FIRST)
+    dtypes=FIRST, rows=VIEWED)
 @op("aten.view_copy.default", "self:T size:[i]", sizes=view_sizes, dtypes=FIRST,
-    kernels="aten::{}.out executorch_prim::et_view.default")
+    kernels="aten::{}.out executorch_prim::et_view.default", rows=VIEWED)
 @op("aten.squeeze_copy.dims", "self:T dims:[i]", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dims_out")
+    kernels="aten::{}.dims_out", rows=RESHAPED)
 @op("aten.squeeze_copy.dim", "self:T dim:i", sizes=squeeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.dim_out")
+    kernels="aten::{}.dim_out", rows=RESHAPED)
 @op("aten.unsqueeze_copy.default", "self:T dim:i", sizes=unsqueeze_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", rows=RESHAPED)
 def _view(cx, node, x, _sizes):
     reshape(cx, x, node.outs[0])
 
@@ -71,10 +94,11 @@ def source_of(cx, tensor: Tensor, out: Tensor) -> Operand:
 
 @op("et_vk.prepack.default", "self:T *:*", sizes=same, dtypes=FIRST)
 @op("dim_order_ops._clone_dim_order.default", "self:T *:*", sizes=same, dtypes=FIRST,
-    kernels="dim_order_ops::{}.out")
+    kernels="dim_order_ops::{}.out", rows=POINTWISE)
 @op("aten.clone.default", "self:T *:*", sizes=same, dtypes=FIRST,
-    kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out")
-@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out")
+    kernels="aten::{}.out aten::detach_copy.out aten::lift_fresh_copy.out", rows=POINTWISE)
+@op("aten.alias_copy.default", "self:T *:*", sizes=same, dtypes=FIRST, kernels="aten::{}.out",
+    rows=POINTWISE)
 def _clone(cx, node, x):
     if cx.is_apart(x) and cx.leave(x, node.outs[0], lambda where: where):
         return
@@ -112,20 +136,28 @@ def _permute(cx, node: Node, x: Tensor, permutation: tuple[int, ...]) -> None:
     cx.alias(node.outs[0], source, tuple(permutation.index(d) for d in source.order))
 
 
-@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST)
+def _permuted_rows(node: Node, dim: int) -> Windows:
+    return {node.args[0]: Window(permutation_of(node)[dim])}
+
+
+PERMUTED = RowRule(_permuted_rows)
+
+
+@op("aten.permute.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST, rows=PERMUTED)
 @op("aten.permute_copy.default", "self:T dims:[i]", sizes=permute_sizes, dtypes=FIRST,
-    kernels="aten::{}.out")
+    kernels="aten::{}.out", rows=PERMUTED)
 def _permute_copy(cx, node, x, dims):
     _permute(cx, node, x, tuple(dimension(d, x.rank) for d in dims))
 
 
-@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, kernels="aten::{}.out")
+@op("aten.t_copy.default", "self:T", sizes=t_sizes, dtypes=FIRST, kernels="aten::{}.out",
+    rows=PERMUTED)
 def _t_copy(cx, node, x):
     _permute(cx, node, x, tuple(reversed(range(x.rank))))
 
 
 @op("aten.transpose_copy.int", "self:T dim0:i dim1:i", sizes=transpose_sizes, dtypes=FIRST,
-    kernels="aten::{}.int_out")
+    kernels="aten::{}.int_out", rows=PERMUTED)
 def _transpose_copy(cx, node, x, dim0, dim1):
     a, b = dimension(dim0, x.rank), dimension(dim1, x.rank)
     order = list(range(x.rank))

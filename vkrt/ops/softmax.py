@@ -8,6 +8,7 @@ from vkrt.ops.broadcast import convert
 from vkrt.ops.copying import variant
 from vkrt.ops.dtypes import FLOAT_OF_ELEMENTS
 from vkrt.ops.registry import op
+from vkrt.ops.rows import except_along
 from vkrt.ops.sizes import wrap
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.ops.tiles import parts_of_rows
@@ -19,6 +20,8 @@ PLAIN, LOGARITHM, GUARDED = range(3)
 # Rows that could be split into so many parts for teams are split, by the kernels in two stages.
 MANY = 8
 
+ROWS = except_along(lambda node: {node.args[1] % max(node.outs[0].rank, 1)})
+
 # Texels of a row that softmax.comp keeps in registers
 SHORT_ROW = 4
 
@@ -29,14 +32,14 @@ def _sizes(x, dim, _half_to_float):
 
 
 @op("aten._softmax.default aten._log_softmax.default", "self:T dim:i half_to_float:b?",
-    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out")
+    sizes=_sizes, dtypes=FLOAT_OF_ELEMENTS, kernels="aten::{}.out", rows=ROWS)
 def _softmax(cx, node, x, dim, _half_to_float):
     softmax(cx, node.outs[0], x, dim,
             LOGARITHM if node.op == "aten._log_softmax.default" else PLAIN)
 
 
 @op("vkrt.safe_softmax.default", "self:T dim:i half_to_float:b?", sizes=_sizes,
-    dtypes=FLOAT_OF_ELEMENTS)
+    dtypes=FLOAT_OF_ELEMENTS, rows=ROWS)
 def _safe_softmax(cx, node, x, dim, _half_to_float):
     """Zeros for a row of nothing but -inf (`vkrt.passes.fuse_softmax`)."""
     softmax(cx, node.outs[0], x, dim, GUARDED)

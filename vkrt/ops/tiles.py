@@ -17,6 +17,10 @@ from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 # two rows of a product, and for results that are two pixels wide, which hardly any network has.
 PRODUCTS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (2, 4))
 CONVOLUTIONS: tuple[Tile, ...] = ((8, 8), (4, 8), (4, 4), (1, 4))
+# Registers that products of floats take: sums, the texels of all rows and of a line, addresses
+PRODUCT_REGISTERS: dict[Tile, int] = {(8, 8): 120, (4, 8): 64, (4, 4): 46, (2, 4): 26}
+# Registers that both take of 8-bit numbers in words of 4: 16 of a row and of a line at a time
+WORD_REGISTERS: dict[Tile, int] = {(8, 8): 200, (4, 8): 132, (4, 4): 64}
 
 
 def with_wide(tiles: tuple[Tile, ...], dtype: str) -> tuple[Tile, ...]:
@@ -51,6 +55,11 @@ def too_large(tuning: Tuning, registers: Mapping[Tile, int]) -> set[Tile]:
     """
     least = min(registers, key=lambda tile: registers[tile])
     return {tile for tile, count in registers.items() if count > tuning.registers and tile != least}
+
+
+def too_large_words(tuning: Tuning, source: Operand) -> set[Tile]:
+    """The tiles that spill where a source is 8-bit numbers in words of 4; none of any other."""
+    return too_large(tuning, WORD_REGISTERS) if source.dtype == "int32" else set()
 
 
 def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int = 1, *,

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.registry import op
+from vkrt.ops.rows import RowRule, Rows, Window, Windows
 from vkrt.ops.sizes import Sizes, fail, need_rank
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, channels_last
@@ -105,6 +108,12 @@ def _dispatch(cx, source: Operand, result: Operand, sides: Sizes, out_sides: Siz
                 [result], [source], result.texels, loops=taps)
 
 
+def _times(size: int, out_size: int) -> int | None:
+    """How many times a side is as long, where that is a power of two; else None."""
+    times, rest = divmod(out_size, max(size, 1))
+    return times if times and not rest and times & (times - 1) == 0 else None
+
+
 def _declare(name: str, count: int, function: str, antialias: bool = False) -> None:
     """An operator by the sizes of its result; those that delegates have also by factors."""
     aligns = not function.startswith("NEAREST")
@@ -120,9 +129,24 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
     if function not in _OF_IMAGES or count != 2 or antialias:
         return
 
+    def row_windows(node: Node, dim: int) -> Windows | None:
+        """Of the nearest rows, where all sides are multiples by a power of two: a kernel finds
+        these by the sizes as it does by the factors."""
+        x, out = node.args[0], node.outs[0]
+        unit = out.sizes[dim] // x.sizes[dim] if dim == 2 and x.sizes[dim] else 0
+        times = [_times(n, out_n) for n, out_n in zip(x.sizes[2:], out.sizes[2:], strict=True)]
+        if function != "NEAREST" or not unit or None in times:
+            return None
+        return {x: Window(dim, unit=unit)}
+
+    def strip(node: Node, dim: int, rows: Rows) -> Node:
+        sizes = list(node.outs[0].sizes[2:])
+        sizes[dim - 2] = rows[1] - rows[0]
+        return replace(node, args=(node.args[0], sizes, None))
+
     @op(f"aten.{name}.vec", f"input:T output_size:[i]?{align} scale_factors:[f]?",
         sizes=lambda x, size, *numbers: _resampled(x, size, numbers[-1], count), dtypes=ONE_FLOAT,
-        kernels="aten::{}.vec_out")
+        kernels="aten::{}.vec_out", rows=RowRule(row_windows, strip))
     def _by_either(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[-1] or (None,) * count, function,
                   aligns and numbers[0], antialias)

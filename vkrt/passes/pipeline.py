@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
+from vkrt.passes.divide_weights import DIVIDE_WEIGHTS
 from vkrt.passes.fuse_epilogue import FUSE_EPILOGUE, FUSE_RESIDUAL
 from vkrt.passes.fuse_padding import FUSE_PADDING
 from vkrt.passes.fuse_requantization import FUSE_REQUANTIZATION
@@ -14,14 +15,15 @@ from vkrt.passes.fuse_rows import FUSE_ROWS
 from vkrt.passes.fuse_silu import FUSE_SILU
 from vkrt.passes.fuse_softmax import FUSE_SOFTMAX
 from vkrt.passes.fuse_strided_views import FUSE_FACTOR, FUSE_PERMUTATION, MARK_STRIDED_VIEWS
-from vkrt.passes.rewrite import Pass, checked
+from vkrt.passes.rewrite import Pass, checked, order_faults
 from vkrt.passes.share_choices import SHARE_CHOICES
 from vkrt.passes.simplify import SIMPLIFY
+from vkrt.passes.strips import DIVIDE_ROWS
 from vkrt.work.target import Target
 
 PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
-          FUSE_RESIDUAL, FUSE_PADDING, FUSE_ROTARY, SHARE_CHOICES, FUSE_PERMUTATION, FUSE_FACTOR,
-          MARK_STRIDED_VIEWS, FUSE_ROWS)
+          DIVIDE_WEIGHTS, FUSE_RESIDUAL, FUSE_PADDING, FUSE_ROTARY, SHARE_CHOICES, FUSE_FACTOR,
+          DIVIDE_ROWS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
 
 
 def run_passes(graph: Graph, target: Target,
@@ -39,7 +41,8 @@ def run_passes(graph: Graph, target: Target,
     names = [each.name for each in PASSES]
     if unknown := sorted(target.skipped.difference(names)):
         raise InputError(f"there is no pass {unknown[0]!r}; the passes are {', '.join(names)}")
-    if not target.fuses:
+    # A damaged program may read what nothing makes: lowering says so.
+    if not target.fuses or next(order_faults(graph), None) is not None:
         return graph
     found = {node.op for node in graph.nodes}
     for each in PASSES:

@@ -76,14 +76,18 @@ class Rewrite:
         return self.graph.rewritten(self._changes) if self._changes else self.graph
 
     def _is_right(self) -> bool:
-        try:
-            for index in self._changes:
-                node = self.graph.nodes[index]
-                if node not in self.graph.checked:
-                    known(node.op).check(node)
-        except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
-            return False
-        return True
+        return are_right(self.graph, (self.graph.nodes[index] for index in self._changes))
+
+
+def are_right(graph: Graph, nodes: Iterable[Node]) -> bool:
+    """Whether nodes are as their operators' declarations say."""
+    try:
+        for node in nodes:
+            if node not in graph.checked:
+                known(node.op).check(node)
+    except (VkrtError, ArithmeticError, LookupError, TypeError, ValueError):
+        return False
+    return True
 
 
 def checked(graph: Graph, before: Graph, name: str) -> Graph:
@@ -107,19 +111,19 @@ def checked(graph: Graph, before: Graph, name: str) -> Graph:
                 arguments[node] = known(node.op).check(node)
             except VkrtError as error:
                 raise InternalError(f"pass {name}: {error}") from error
-    faults = list(_order_faults(graph))
-    if faults and (wrong := set(faults).difference(_order_faults(before))):
-        raise InternalError(f"pass {name}: {min(wrong)}")
+    if (fault := next(order_faults(graph), None)) is not None:
+        raise InternalError(f"pass {name}: {fault}")
     return replace(graph, checked=arguments)
 
 
-def _order_faults(graph: Graph) -> Iterator[str]:
+def order_faults(graph: Graph) -> Iterator[str]:
     """What is made twice, or read before it is made."""
     made = {tensor for tensor in graph.inputs if isinstance(tensor, Tensor)}
     made.update(state.before for state in graph.states)
     for node in graph.nodes:
         for tensor in node.reads():
-            if tensor not in made and tensor.constant is None:
+            # A constant without elements has no bytes in the file.
+            if tensor not in made and tensor.constant is None and tensor.numel:
                 yield f"{node} reads {tensor}, which nothing has made"
         for out in node.outs:
             if out in made:

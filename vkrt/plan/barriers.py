@@ -11,8 +11,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.work.records import Dispatch, HostCall, WorkList
+from vkrt.work.records import Dispatch, HostCall
 from vkrt.work.tensor import MIN_BYTES, Operand
+from vkrt.work.work_list import WorkList
 
 # (block, first byte, end) of what a step touches
 Range = tuple[int, int, int]

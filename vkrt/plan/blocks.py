@@ -11,8 +11,8 @@ from typing import Any
 
 from vkrt.executable.memory import Block, Place
 from vkrt.plan.arena import ArenaLayout, Request, pack
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Operand, Storage, round_up
+from vkrt.work.work_list import WorkList
 
 # (bytes, alignment in bytes, bits of the memory types it may lie in) of a storage
 Requirements = Callable[[Storage], tuple[int, int, int]]

@@ -12,8 +12,9 @@ from vkrt.plan.placement import Placement, Placements
 from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.streaming import StreamPlan, plan_stream
 from vkrt.plan.uploads import slot_bytes
-from vkrt.work.records import HostCall, WorkList
+from vkrt.work.records import HostCall
 from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)

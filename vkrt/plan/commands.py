@@ -39,8 +39,9 @@ from vkrt.plan.barriers import barriers, transitions
 from vkrt.plan.kernels import KernelChooser, Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.shader import catalog
-from vkrt.work.records import Dispatch, HostCall, Move, WorkList
+from vkrt.work.records import Dispatch, HostCall, Move
 from vkrt.work.tensor import MIN_BYTES, Operand
+from vkrt.work.work_list import WorkList
 
 Step = Dispatch | HostCall | Move
 
@@ -50,6 +51,9 @@ BEFORE = (HOST_STAGE | COMPUTE_STAGE | TRANSFER_STAGE, HOST_WRITE | SHADER_WRITE
 # Everything before it is seen by the host once the fence is signaled.
 TO_HOST = BarrierCommand(COMPUTE_STAGE | TRANSFER_STAGE, SHADER_WRITE | TRANSFER_WRITE,
                          HOST_STAGE, HOST_READ)
+
+# Words of push constants (shaders/common/params.glsl); what is behind them is always compiled in.
+PUSHED = 32
 
 
 def execution_plan(work: WorkList, plan: MemoryPlan,
@@ -134,7 +138,7 @@ class _Commands:
             self._binding(binding.binding, binding.type, operands[binding.binding],
                           binding.binding < len(step.writes))
             for binding in catalog().get(step.shader).bindings])
-        return DispatchCommand(kernel, bindings, step.params, step.groups)
+        return DispatchCommand(kernel, bindings, step.params[:PUSHED], step.groups)
 
     def _binding(self, number: int, kind: str, operand: Operand, is_written: bool) -> Binding:
         is_view = kind == "uniform_texel_buffer"

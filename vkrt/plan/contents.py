@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vkrt.memory.sha256 import sha256
-from vkrt.work.records import Prepack, WorkList
+from vkrt.work.records import Prepack
+from vkrt.work.work_list import WorkList
 
 
 def contents_of(work: WorkList) -> dict[int, str]:

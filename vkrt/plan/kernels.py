@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from vkrt.executable.records import Kernel
 from vkrt.shader import Shader, catalog
-from vkrt.work.records import LOCAL_SIZE, Dispatch, WorkList
+from vkrt.work.records import LOCAL_SIZE, Dispatch
+from vkrt.work.work_list import WorkList
 
 # A shader that a work list would specialize for more dispatches than these has its sizes pushed
 # instead, where all are to be compiled in: compiling it so often takes longer than many runs gain.

@@ -17,6 +17,7 @@ from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
 from vkrt.vk.cache_folder import check_option
+from vkrt.work.target import PREFERENCES
 
 # A memory budget of as few bytes as possible
 SMALLEST = "smallest"
@@ -79,6 +80,9 @@ class LoadOptions:
         "where the file is small beside the machine's memory)", parse=bool)
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
+    prefer: str = _option(
+        "balanced", "whether activations take less memory (\"memory\"), in more and smaller "
+        "dispatches", choices=PREFERENCES)
     fusions: str = _option(
         "on", "whether kernels do what follows them too, such as activations: \"on\", \"off\", or "
         "names of passes to leave out, each with \"no-\" in front and commas between",

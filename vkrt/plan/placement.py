@@ -17,8 +17,8 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from vkrt.errors import UnsupportedError
-from vkrt.work.records import WorkList
 from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
 
 # What `weights=` of vkrt.load may be.
 WEIGHTS = ("auto", "map", "direct", "copy", "stream")
@@ -87,12 +87,14 @@ def placements_of(work: WorkList, weights: str, *, unified: bool,
         shared: ids of the storages that another method of the program has on the device.
 
     Raises:
-        UnsupportedError: "map", and no weight can be.
+        UnsupportedError: "map", and no weight of a method can be.
     """
     found = tuple(Placement("shared", SHARED) if weight.storage in shared else
                   _placement(work, weight, weights, unified, cannot_map)
                   for weight in work.catalog)
-    if weights == "map" and found and not any(p.kind in ("map", "shared") for p in found):
+    # Weights without steps are some of a method's.
+    if (weights == "map" and found and work.steps
+            and not any(p.kind in ("map", "shared") for p in found)):
         reasons = sorted({placement.why for placement in found})
         raise UnsupportedError(f"weights='map': no weight can be mapped ({'; '.join(reasons)})")
     return found

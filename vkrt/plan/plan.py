@@ -34,8 +34,8 @@ from vkrt.plan.placement import Placements
 from vkrt.plan.schedule import chunk_for, schedule
 from vkrt.plan.scratch import UNLIMITED
 from vkrt.plan.submissions import Watchdog, sections_of
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import Storage, round_up
+from vkrt.work.work_list import WorkList
 
 BLOCK_BYTES = 2 << 20
 # What needs a block, in messages

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from vkrt.plan.blocks import lifetimes
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import round_up
+from vkrt.work.work_list import WorkList
 
 # No limit: the arena may grow.
 UNLIMITED = 1 << 62

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vkrt.executable.states import StatePlan, StateTensor
 from vkrt.plan.commands import range_of
 from vkrt.plan.memory_plan import MemoryPlan
-from vkrt.work.records import WorkList
+from vkrt.work.work_list import WorkList
 
 
 def state_plan(work: WorkList, plan: MemoryPlan) -> StatePlan:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from vkrt.device.policy import Speed
 from vkrt.plan.stream.cost import cost_of
-from vkrt.work.records import HostCall, WorkList
+from vkrt.work.records import HostCall
+from vkrt.work.work_list import WorkList
 
 
 @dataclass(frozen=True)

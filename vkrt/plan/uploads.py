@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from vkrt.executable.weights import UploadPiece
 from vkrt.plan.memory_plan import STAGING_ALIGNMENT
-from vkrt.work.records import WorkList
 from vkrt.work.tensor import round_up
 from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
 
 # A slot is as large as the largest piece; pieces are smaller than this where rows allow it.
 PIECE_BYTES = 1 << 20

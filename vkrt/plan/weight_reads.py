@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from vkrt.errors import UnsupportedError
 from vkrt.executable.weights import StridedCopy, WeightRead
-from vkrt.work.records import Prepack, WorkList
+from vkrt.work.records import Prepack
 from vkrt.work.tensor import itemsize
 from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
 
 # Texels of these are packed on the host.
 DTYPES = ("float32", "int32", "float16", "int8", "uint8", "bool")

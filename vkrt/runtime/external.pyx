@@ -8,7 +8,6 @@ from vkrt.core cimport buffer_executions
 from vkrt.core.error cimport Error
 from vkrt.core.external cimport ExternalBuffer, ExternalCopy, ExternalPlace
 from vkrt.core.external_plan cimport copied_bytes, free_external_plan, plan_external
-from vkrt.core.vulkan cimport VkBuffer
 from vkrt.executable.rows cimport Rows
 from vkrt.vk.check cimport check_status
 
@@ -57,7 +56,7 @@ cdef class ExternalBinding:
         it: (storage, handle, offset, bytes)."""
         cdef ExternalPlace* places = self.core.places
         cdef int64_t i
-        return ([(places[i].storage, <size_t>places[i].buffer.handle, places[i].buffer.offset)
+        return ([(places[i].storage, places[i].buffer.handle, places[i].buffer.offset)
                  for i in range(self.core.binding.in_place_count)],
                 _copies(self.core.copies_in, self.core.binding.copy_in_count),
                 _copies(self.core.copies_out, self.core.binding.copy_out_count))
@@ -68,17 +67,15 @@ cdef class ExternalBinding:
 
 cdef list _copies(const ExternalCopy* copies, int64_t number):
     cdef int64_t i
-    return [(copies[i].range.storage, <size_t>copies[i].buffer.handle, copies[i].buffer.offset,
+    return [(copies[i].range.storage, copies[i].buffer.handle, copies[i].buffer.offset,
              copies[i].nbytes) for i in range(number)]
 
 
 cdef ExternalBuffer* _buffers_of(buffers, size_t number) except NULL:
     """One for each array of a plan, without a handle where there is none."""
     cdef ExternalBuffer* found = <ExternalBuffer*>calloc(number + 1, sizeof(ExternalBuffer))
-    cdef size_t handle
     if found == NULL:
         raise MemoryError()
     for index, buffer in buffers:
-        handle = buffer.handle
-        found[<size_t>index] = ExternalBuffer(<VkBuffer>handle, buffer.offset, buffer.nbytes)
+        found[<size_t>index] = ExternalBuffer(buffer.handle, buffer.offset, buffer.nbytes)
     return found

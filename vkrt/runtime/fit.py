@@ -25,7 +25,7 @@ def fitted(file: File, target: int, number: int, method: CompiledMethod,
 
     Args:
         file: the file that it is in.
-        target, number: of the target there, and of the method in it.
+        target, number: of the target there, and of the method in it, as `fit` has them.
         method: what the file says of it.
         device: an open device.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from vkrt.device.policy import policy_of
 from vkrt.errors import DeviceMemoryError, UnsupportedError, VulkanError
+from vkrt.executable.executable import Executable
 from vkrt.executable.formats import BUFFER_USAGE
 from vkrt.executable.weights import WeightRead
 from vkrt.runtime.map_trial import import_span, max_window, reads_files, why_none, why_not
@@ -40,9 +41,7 @@ class Mapper:
         self._offset_alignment = offset_alignment
         is_known = policy_of(device.info).maps_files  # was measured, whatever the driver says
         self._trusts = trusts or is_known
-        # A device that is only planned for has no such feature.
-        self._none = (why_none(device, is_known) if "ext_memory_host" in device.features
-                      else "the device has no VK_EXT_external_memory_host")
+        self._none = why_none(device, is_known)
         self._refused: dict[int, str] = {}
         self.lacked_memory = False
         self._imports: list[tuple[int, int, HostImport]] = []  # source, offset of its start
@@ -116,3 +115,23 @@ class Mapper:
         for _, _, made in self._imports:
             made.close()
         self._imports = []
+
+
+def mapper_of(executable: Executable, device: Any, sources: Sequence[Any],
+              trusts: bool) -> Mapper:
+    """The imports of the weights that an executable has mapped; see `Mapper` for the arguments.
+
+    Raises:
+        UnsupportedError: the device does not read one of them in its file.
+    """
+    mapper = Mapper(device, sources, executable.offset_alignment, trusts)
+    weights = executable.weights.mapped
+    try:
+        for weight in weights:
+            if why := mapper.cannot_map(weight):
+                raise UnsupportedError(f"{weight.name} cannot be read in its file: {why}")
+        mapper.acquire(weights)
+    except BaseException:
+        mapper.close()
+        raise
+    return mapper

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vkrt.method.arguments import TensorInfo
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.serve.service import Limits, Refused, Service, object_of, taken
 from vkrt.version import __version__
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 
 from vkrt.errors import VkrtError
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.text.answer import Answer
 from vkrt.text.generate import Choice
 from vkrt.text.model import LanguageModel, Session, common_prefix
@@ -62,7 +62,7 @@ class Conversations:
             session.rewind(0)
             if self.model.has_cache:
                 with suppress(VkrtError):
-                    self.model.program.load_method(self.model.method).reset_state(session.state)
+                    session.state.reset()
             raise
         finally:
             self._free.append(session)

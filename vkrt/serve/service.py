@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vkrt.errors import CancelledError, InputError, UnsupportedError, VkrtError
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.serve.turns import END, Busy, Job, Turns
 
 # What is answered to anybody

@@ -8,7 +8,7 @@ import numpy as np
 
 from vkrt.errors import InputError
 from vkrt.method.states import State
-from vkrt.program import Program
+from vkrt.program.program import Program
 from vkrt.text.model import LanguageModel, Session
 from vkrt.text.sampling import Sampler
 
@@ -64,6 +64,6 @@ def generate(program: Program, ids: Sequence[int], *, max_tokens: int = 256,
         raise InputError("the prompt has no tokens; expected at least one")
     session.add(list(map(int, ids)))
     if model.has_cache:
-        program.load_method(method).reset_state(state)
+        session.state.reset()
     return continued(session, sampler or Sampler(), max_tokens,
                      model.ends if ends is None else ends)

@@ -15,7 +15,7 @@ import numpy as np
 
 from vkrt.errors import InputError, UnsupportedError
 from vkrt.method.states import State
-from vkrt.program import Program
+from vkrt.program.program import Program
 
 # Methods that say how many tokens a cache holds, the first that there is
 CONTEXT = ("get_max_context_len", "get_max_seq_len")
@@ -69,9 +69,9 @@ class LanguageModel:
 
     def _held(self) -> int:
         """The tokens that the method's caches hold, or that it takes at once where it has none."""
-        prepared = self.program.load_method(self.method).prepared
-        most = [limit.high for limit in prepared.limits]
-        return prepared.graph.inputs[0].sizes[1] + min(most, default=0)
+        largest = self.program.load_method(self.method).largest
+        most = [limit.high for limit in largest.limits]
+        return largest.graph.inputs[0].sizes[1] + min(most, default=0)
 
     def run(self, ids: list[int], position: int, state: State | None = None) -> np.ndarray:
         """Logits, float32 [V], of the token after these.
@@ -99,6 +99,7 @@ class Session:
         chunk: the most tokens of a prompt that are read in one run. A long one takes more memory.
 
     Attributes:
+        state: which one.
         ids: the tokens so far; the model has read the first `position` of them.
     """
 
@@ -106,7 +107,7 @@ class Session:
         if chunk < 1:
             raise InputError(f"chunk={chunk}: expected 1 or more tokens at a time")
         self.model = model
-        self.state = state
+        self.state = state or model.program.load_method(model.method).state
         self.chunk = min(chunk, model.longest)
         self.ids: list[int] = []
         self.position = 0
@@ -165,7 +166,7 @@ class Session:
         self.rewind(0)
         self.add(ids)
         if self.model.has_cache:
-            self.model.program.load_method(self.model.method).load_state(values, self.state)
+            self.state.load(values)
             # The logits of the last one are needed again.
             self.position = max(0, min(position, len(ids) - 1))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkrt.errors import InputError
-from vkrt.replaceable import check_replaceable, replacing
+from vkrt.files.replaceable import check_replaceable, replacing
 from vkrt.text.model import Session
 
 # The first array in the file, which says what it is and in which version
@@ -23,7 +23,7 @@ MODE = 0o600
 
 
 def check_session_file(path: str | os.PathLike[str], option: str = "") -> None:
-    """Refuses a file that is no session's; see `vkrt.replaceable.check_replaceable`."""
+    """Refuses a file that is no session's; see `vkrt.files.replaceable.check_replaceable`."""
     check_replaceable(path, lambda head: head[:2] == b"PK" and HEADER.encode() in head[30:60],
                       "a saved session", option)
 
@@ -37,8 +37,7 @@ def save_session(path: str | os.PathLike[str], session: Session,
         OSError: the file cannot be written; the one that was there is left as it is.
     """
     check_session_file(path)
-    method = session.model.program.load_method(session.model.method)
-    values: dict[str, Any] = method.save_state(session.state) if session.model.has_cache else {}
+    values: dict[str, Any] = session.state.save() if session.model.has_cache else {}
     with replacing(path, MODE) as file:
         np.savez(file, **{
             HEADER: np.array([VERSION, session.position]), "ids": np.array(session.ids),

@@ -6,7 +6,6 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.batch cimport free_semaphore_list, make_semaphore_list, put_semaphore
 from vkrt.core.error cimport Error
-from vkrt.core.vulkan cimport VkSemaphore
 from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
 
@@ -28,13 +27,11 @@ cdef class SemaphoreList:
         cdef Error error
         cdef uint32_t index
         cdef uint64_t value
-        cdef size_t handle
         check_status(make_semaphore_list(len(semaphores), &self.core, &error), &error)
         for index, semaphore in enumerate(semaphores):
-            handle = semaphore.handle
             value = semaphore.value or 0
             check_status(
-                put_semaphore(&device.core, &self.core, index, <VkSemaphore>handle,
+                put_semaphore(&device.core, &self.core, index, semaphore.handle,
                               &value if semaphore.value is not None else NULL, &error), &error)
 
     def __dealloc__(self):

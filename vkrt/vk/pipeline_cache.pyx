@@ -9,6 +9,7 @@ from vkrt.core.error cimport Error
 from vkrt.core.pipeline_file cimport (
     PipelineFile, close_pipeline_file, open_pipeline_file, save_pipelines,
 )
+from vkrt.core.vulkan cimport VK_NULL_HANDLE
 from vkrt.vk.check cimport check_status
 from vkrt.vk.device cimport Device
 
@@ -25,7 +26,7 @@ cdef int open_cache(Device device) except -1:
     cdef PipelineFile opened
     cdef Error error
     cdef int status
-    if device.core.pipeline_cache != NULL:
+    if device.core.pipeline_cache != VK_NULL_HANDLE:
         return 0
     with nogil:
         status = open_pipeline_file(&device.core, &device.owner, text, version, &opened,

@@ -22,12 +22,11 @@ cdef class Buffer:
             and destroys; 0 for a new one, which has no memory.
     """
 
-    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage, size_t lent=0):
+    def __cinit__(self, Device device not None, uint64_t size, uint32_t usage, VkBuffer lent=0):
         cdef Error error
         self.device = device
         if lent:
-            check_status(lend_buffer(&self.core, &device.core, <VkBuffer>lent, size, &error),
-                         &error)
+            check_status(lend_buffer(&self.core, &device.core, lent, size, &error), &error)
         else:
             check_status(make_buffer(&device.core, size, usage, COMPUTE_ONLY, &self.core, &error),
                          &error)

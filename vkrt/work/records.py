@@ -1,8 +1,7 @@
 """Records: the work of a method as plain data, without a Vulkan handle in it.
 
-`ops` makes them, `plan` places their storages in memory and orders their steps with barriers,
-`runtime` turns them into pipelines, descriptor sets and commands. Nobody changes one that is made:
-they are frozen, and two of them with equal attributes are equal.
+Lowering makes them, `plan` places their storages in memory and orders their steps with barriers.
+Nobody changes one that is made: they are frozen, and two of them with equal attributes are equal.
 
 A record of which an operand does not lie within its storage cannot be made, whoever makes it
 (AssertionError): what a program says never makes a kernel read or write beyond its memory.
@@ -11,13 +10,10 @@ A record of which an operand does not lie within its storage cannot be made, who
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
-from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Operand, Storage
-from vkrt.work.weights import Weight, catalog_of
+from vkrt.work.tensor import Constant, Operand
 
 
 def _check_places(operands: Iterable[Operand]) -> None:
@@ -139,6 +135,10 @@ class Move:
             raise AssertionError(f"a copy of {nbytes} bytes to {self.writes[0]}")
 
 
+# What a run does, in order
+Step = Dispatch | HostCall | Move
+
+
 @dataclass(frozen=True, slots=True)
 class Prepack:
     """Bringing one constant of the file into a weight's storage.
@@ -186,51 +186,3 @@ class StateRecord:
         self.operand.check_place()
         if self.constant.nbytes > self.operand.nbytes:
             raise AssertionError(f"{self.constant.nbytes} bytes for {self.operand}")
-
-
-@dataclass(frozen=True)
-class WorkList:
-    """Everything a method does: what `ops` made of a graph.
-
-    Attributes:
-        storages: every storage, by id.
-        prepacks: in the order of the file.
-        steps: dispatches, host calls and moves in order.
-        inputs: raw operands the host writes before each run, in the order of the method's inputs;
-            None for an input that nothing uses or that is not a tensor.
-        outputs: raw operands read after each run, in the order of the outputs, or values.
-        states: what is kept from run to run.
-        storage: "texel", "buffer" or "texture3d".
-        target: what it is made for.
-        notes: decisions worth telling the user (fallbacks), in plain words.
-        together: ids of storages of weights that are needed at the same time, because a kernel
-            reads them at other sizes.
-        memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for work lists of other sizes
-            that are made from this one. It is not part of the work: it is neither compared nor
-            written to files.
-    """
-
-    storages: tuple[Storage, ...] = ()
-    prepacks: tuple[Prepack, ...] = ()
-    steps: tuple[Dispatch | HostCall | Move, ...] = ()
-    inputs: tuple[Operand | None, ...] = ()
-    outputs: tuple[Operand | bool | int | float | str | None, ...] = ()
-    states: tuple[StateRecord, ...] = ()
-    storage: str = "texel"
-    target: Target = Target()
-    notes: tuple[str, ...] = ()
-    together: tuple[tuple[int, ...], ...] = ()
-    memo: Any = field(default=None, compare=False, repr=False)
-
-    @cached_property
-    def catalog(self) -> tuple[Weight, ...]:
-        """The weights, see `vkrt.work.weights`."""
-        return catalog_of(self)
-
-    @cached_property
-    def read_by_host(self) -> frozenset[int]:
-        """Ids of the storages that the host reads: the outputs, and what host calls read."""
-        calls = (operand for step in self.steps if isinstance(step, HostCall)
-                 for operand in step.reads)
-        return frozenset(operand.storage.id for operand in (*self.outputs, *calls)
-                         if isinstance(operand, Operand))

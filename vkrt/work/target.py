@@ -14,6 +14,9 @@ GROUP, SMALL_GROUP = 64, 8
 # So many products of texels take a core of a CPU driver some 50 microseconds.
 LONG = 16384
 
+# What is to be small: time first, or bytes of activations
+PREFERENCES = ("balanced", "memory")
+
 
 @dataclass(frozen=True)
 class Target:
@@ -34,6 +37,9 @@ class Target:
             unused while they run) or "any".
         fuses: whether nodes that one kernel can do become one (`vkrt.passes`).
         skipped: names of passes that are left out then.
+        prefer: one of `PREFERENCES`, see `vkrt.load`.
+        max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
+            (`vkrt.passes.divide_weights`); 0 for any number.
         tuning: what kernels are chosen by.
         features: what kernels may use beyond what every device has: the variants of the catalog
             that have one of these behind their names (`//! features:` in shaders).
@@ -52,6 +58,8 @@ class Target:
     scratch: str = "none"
     fuses: bool = True
     skipped: frozenset[str] = frozenset()
+    prefer: str = "balanced"
+    max_weight: int = 0
     tuning: Tuning = Tuning()
     features: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()

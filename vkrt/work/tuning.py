@@ -47,6 +47,9 @@ class Tuning:
             the order of memory before, for the sake of the processor's caches.
         shares: workgroups share what they read and sum, through their memory: kernels in a GPU's
             shape. On CPU drivers invocations that wait for each other only cost time.
+        float_products: numbers of 8 bits are multiplied as floats, which is exact, and not as
+            integers. GPUs multiply these at a quarter of the rate; on CPU drivers the conversions
+            take longer than what is gained.
         registers: of 32 bits that an invocation can have before some of them lie in memory. Kernels
             that take more are left to devices that have them, and to CPU drivers, which spill to
             a cache that is as near.
@@ -61,5 +64,6 @@ class Tuning:
     min_groups: int = 4
     reads_ahead: bool = False
     shares: bool = False
+    float_products: bool = False
     registers: int = 1 << 16
     winograd_times: WinogradTimes = WinogradTimes()

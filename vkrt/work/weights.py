@@ -7,13 +7,11 @@ alone; nothing here knows a device.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from vkrt.work.records import Prepack, Step
 from vkrt.work.tensor import Operand, itemsize
-
-if TYPE_CHECKING:
-    from vkrt.work.records import Prepack, WorkList
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,14 @@ class Weight:
     tail: int = 0
 
 
-def catalog_of(work: WorkList) -> tuple[Weight, ...]:
-    """One entry for each weight storage, in the order of the prepacks; see `WorkList.catalog`."""
-    users = _users(work)
+def catalog_of(prepacks: Sequence[Prepack], steps: Sequence[Step],
+               together: Sequence[Sequence[int]]) -> tuple[Weight, ...]:
+    """One entry for each weight storage, in the order of the prepacks; the arguments are those of
+    a `WorkList`."""
+    users = _users(steps, together)
     result = []
     seen: set[int] = set()
-    for index, record in enumerate(work.prepacks):
+    for index, record in enumerate(prepacks):
         storage, constant = record.target.storage, record.constant
         if storage.id in seen:
             continue
@@ -76,15 +76,15 @@ def copied_bytes(record: Prepack, start: int, nbytes: int) -> int:
     return nbytes + (record.target.storage.nbytes - constant.nbytes if last else 0)
 
 
-def _users(work: WorkList) -> dict[int, list[int]]:
+def _users(steps: Sequence[Step], together: Sequence[Sequence[int]]) -> dict[int, list[int]]:
     """The steps that touch each storage, or one that is needed with it, ascending, by its id."""
     result: dict[int, list[int]] = {}
-    for index, step in enumerate(work.steps):
+    for index, step in enumerate(steps):
         for storage in {operand.storage.id for operand in (*step.writes, *step.reads)}:
             result.setdefault(storage, []).append(index)
-    for group in work.together:
-        steps = sorted({step for storage in group for step in result.get(storage, ())})
-        result.update(dict.fromkeys(group, steps))
+    for group in together:
+        users = sorted({step for storage in group for step in result.get(storage, ())})
+        result.update(dict.fromkeys(group, users))
     return result
 
 

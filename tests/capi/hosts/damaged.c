@@ -23,14 +23,14 @@ static uint64_t checksum(const unsigned char *data, size_t nbytes) {
     return vkrt_checksum(data, nbytes);
 }
 
-static void run(vkrt_program program) {
+static void run(vkrt_program program, size_t number) {
     static char memory[2 * MOST][ROOM];
     vkrt_tensor tensors[2 * MOST] = {{0}};
     vkrt_method_info method = {0};
     vkrt_state other = NULL;
     size_t index, needed;
     method.size = sizeof method;
-    if (vkrt_method_get(program, 0, &method) != VKRT_OK || method.input_count > MOST
+    if (vkrt_method_get(program, number, &method) != VKRT_OK || method.input_count > MOST
         || method.output_count > MOST)
         return;
     for (index = 0; index < 2 * MOST; index++) {
@@ -81,7 +81,10 @@ int main(int count, char **words) {
         sum = checksum(data + begins + 24, nbytes - (size_t)begins - 24);
         memcpy(data + begins + 16, &sum, 8);
         if (vkrt_load_memory(data, nbytes, NULL, &program) == VKRT_OK) {
-            run(program);
+            size_t number, methods = 0;
+            EXPECT(vkrt_method_count(program, &methods) == VKRT_OK);
+            for (number = 0; number < methods && number < MOST; number++)
+                run(program, number);
             ran++;
             EXPECT(vkrt_close(program) == VKRT_OK);
         }

@@ -127,6 +127,9 @@ DEPTHWISE = [
     ((1, 8, 9, 1), (8, 1, 3, 1), (1, 1), (1, 0), (1, 1), 8, True, -31, "none"),
     ((1, 4, 5, 40), (4, 1, 2, 15), (1, 2), (0, 3), (1, 1), 4, True, 90, "none"),
     ((1, 1, 5, 6), (1, 1, 3, 3), (1, 1), (1, 1), (1, 1), 1, True, 8, "none"),
+    # as many taps as floats add up exactly, and more
+    ((1, 4, 36, 18), (4, 1, 34, 15), (1, 1), (0, 0), (1, 1), 4, True, -128, "none"),
+    ((1, 4, 37, 18), (4, 1, 36, 15), (1, 1), (0, 0), (1, 1), 4, True, 127, "none"),
 ]
 
 # x, weight [I, O / groups, kh, kw], stride, padding, dilation, output padding, groups, bias, ..
@@ -264,10 +267,16 @@ def _linear(op: str, row) -> Sample:
     return Sample(op, [*args, act], expect, constants=constants, name=_name((sizes, (), *row[1:])))
 
 
-def _float_linear(row) -> Sample:
+def _float_linear(row, least: int = -127) -> Sample:
+    """A linear layer as executorch 1.0 writes it.
+
+    Args:
+        least: weight; where none is negative, sums are as long as they can be, and inputs as well.
+    """
     sizes, columns, has_bias, zero, _ = row
-    weight = bytes_of(columns, sizes[-1], seed=1, low=-127)
-    args, _ = _arguments(normal(*sizes, scale=2.0), weight, weight, has_bias, zero, "none")
+    weight = bytes_of(columns, sizes[-1], seed=1, low=least)
+    x = normal(*sizes, scale=2.0) - (20 if least > 0 else 0)
+    args, _ = _arguments(x, weight, weight, has_bias, zero, "none")
 
     def expect(x, scale, zero, weight, _sums, scales, bias):
         offsets = quantized(x, scale, int(zero)).astype(np.float64) - int(zero)
@@ -326,6 +335,7 @@ SAMPLES = [
     *(_linear("et_vk.q8ta_linear.default", row) for row in LINEAR),
     *(_linear("et_vk.q8ta_linear_gemv.default", row) for row in LINEAR if row[0][0] == 1),
     *(_float_linear(row) for row in LINEAR),
+    _float_linear(((1, 4096), 64, True, 127, "none"), least=100),
     *map(_addition, ADDITIONS), *(_addition(row, "add_q8ta_q8ta_q8to") for row in ADDITIONS),
     _relu((2, 7, 5, 6), 0.02, 3, 0.05, -128), _relu((3, 9), 0.1, -128, 0.03, -128),
     _relu((2, 5), 0.1, 127, 0.1, 5.0), _relu((), 0.5, 0, 0.5, 0),

@@ -108,3 +108,12 @@ def vkrt() -> str:
     print("installing vkrt", file=sys.stderr, flush=True)
     run([str(ROOT / "tools" / "setup-python")], "tools/setup-python")
     return python
+
+
+def build(source: Path, folder: Path) -> str:
+    """The program of a host in C that links vkrt's library, built below a folder."""
+    flags = run([vkrt(), "-m", "vkrt.capi.config", "--cflags", "--libs"], "vkrt-config").split()
+    folder.mkdir(parents=True, exist_ok=True)
+    host = folder / source.stem
+    run(["cc", "-O2", str(source), "-o", str(host), *flags], "cc")
+    return str(host)

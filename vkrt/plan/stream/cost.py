@@ -9,7 +9,8 @@ import math
 
 from vkrt.device.policy import Speed
 from vkrt.plan.stream.records import Cost
-from vkrt.work.records import Dispatch, WorkList
+from vkrt.work.records import Dispatch
+from vkrt.work.work_list import WorkList
 
 
 def cost_of(work: WorkList, speed: Speed) -> Cost:

@@ -12,7 +12,8 @@ from bisect import bisect_right
 from vkrt.errors import UnsupportedError
 from vkrt.plan.placement import Placements
 from vkrt.plan.stream.records import Release, StreamPlan
-from vkrt.work.records import HostCall, WorkList
+from vkrt.work.records import HostCall
+from vkrt.work.work_list import WorkList
 
 
 def sections_at(stream: StreamPlan, placements: Placements, base: WorkList,

@@ -19,8 +19,9 @@ from typing import Any
 
 from vkrt.errors import InputError
 from vkrt.plan.blocks import Requirements, activation_blocks, lifetimes
-from vkrt.work.records import HostCall, Move, WorkList
+from vkrt.work.records import HostCall, Move
 from vkrt.work.tensor import Operand, Storage, StorageList, itemsize, round_up
+from vkrt.work.work_list import WorkList
 
 # Steps before its use that a copy back may be done, where the arena has room for it.
 LOOKAHEAD = 2

@@ -1,0 +1,60 @@
+"""A device that a host has made, and buffers of the host for arrays."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+
+import numpy as np
+from host_device import open_host
+
+from vkrt import DeviceBuffer
+from vkrt.vk.device import Device
+
+TIMELINE = "timelineSemaphore"
+GUARD = 0xa5
+
+
+@contextmanager
+def host_and_device(**options):
+    with open_host(TIMELINE) as host, \
+            Device.adopt(*host.handles, 0, features=[TIMELINE], **options) as device:
+        yield host, device
+
+
+def arrays_of(program, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.uniform(-1, 1, info.sizes).astype(info.dtype)
+            for info in program.metadata().inputs]
+
+
+class HostBuffers:
+    """Buffers of a host for arrays, with guards around them.
+
+    Attributes:
+        buffers: `DeviceBuffer`s.
+    """
+
+    def __init__(self, host, arrays, offset=256, room=16):
+        self.offset = offset
+        self.arrays = arrays
+        # Of outputs, the last texel belongs to the buffer.
+        self.sizes = [math.ceil(array.nbytes / room) * room for array in arrays]
+        self.hosts = [host.buffer(offset + size + 256) for size in self.sizes]
+        for buffer in self.hosts:
+            buffer.bytes[:] = GUARD
+        self.buffers = [DeviceBuffer(buffer.handle, size, offset, array.shape)
+                        for buffer, size, array in zip(self.hosts, self.sizes, arrays)]
+
+    def fill(self):
+        for buffer, array in zip(self.hosts, self.arrays):
+            buffer.bytes[self.offset:self.offset + array.nbytes] = array.view(np.uint8).ravel()
+
+    def check(self):
+        """They hold the arrays, and nothing beside was written."""
+        for buffer, size, array in zip(self.hosts, self.sizes, self.arrays):
+            end = self.offset + array.nbytes
+            held = buffer.bytes[self.offset:end].view(array.dtype)
+            assert np.array_equal(held.reshape(array.shape), array)
+            assert (buffer.bytes[:self.offset] == GUARD).all()
+            assert (buffer.bytes[self.offset + size:] == GUARD).all()

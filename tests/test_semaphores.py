@@ -1,0 +1,98 @@
+"""Semaphores of the host's, before a run and behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from host_buffers import HostBuffers, arrays_of, host_and_device
+from host_device import open_host
+from support import MODELS
+
+import vkrt
+from vkrt import Semaphore
+from vkrt.ops.host import run as host_kernels
+from vkrt.vk.device import Device
+
+pytestmark = pytest.mark.driver
+SUPERRES = MODELS / "superres_small.pte"
+BRANCHES = MODELS / "branches.pte"
+TIMELINE = "timelineSemaphore"
+
+
+def test_binary_semaphores():
+    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+        inputs = arrays_of(program)
+        expected = program.run(*inputs)
+        before, after = host.semaphore(), host.semaphore()
+        for offset in (256, 4):
+            given, made = HostBuffers(host, inputs, offset), HostBuffers(host, expected, offset)
+            given.fill()
+            host.submit(signal=before)
+            program.run_async(*given.buffers, out=made.buffers, wait=[Semaphore(before)],
+                              signal=[Semaphore(after)])
+            host.submit(wait=after)
+            made.check()
+
+
+@pytest.mark.parametrize("options", [{}, {"weights": "stream"}])
+def test_timelines(options):
+    with host_and_device() as (host, device), \
+            vkrt.load(SUPERRES, device, **options) as program:
+        inputs = arrays_of(program)
+        given, made = HostBuffers(host, inputs), HostBuffers(host, program.run(*inputs))
+        line = host.semaphore(timeline=True)
+        run = program.run_async(*given.buffers, out=made.buffers, wait=[Semaphore(line, 1)],
+                                signal=[Semaphore(line, 2)])
+        with pytest.raises(TimeoutError):
+            run.result(0.05)
+        assert not run.done() and host.value(line) == 0
+        given.fill()
+        host.signal(line, 1)
+        run.result(60)
+        assert run.done() and host.value(line) == 2
+        made.check()
+
+
+def test_binary_semaphores_where_the_host_has_a_part():
+    """Nobody may wait for one before it is submitted, and a part of the run comes later."""
+    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+        *choices, x = arrays_of(program)
+        given, made = HostBuffers(host, [x]), HostBuffers(host, program.run(*choices, x))
+        given.fill()
+        after = host.semaphore()
+        run = program.run_async(*choices, *given.buffers, out=made.buffers,
+                                signal=[Semaphore(after)])
+        assert run.done()
+        host.submit(wait=after)
+        made.check()
+
+
+def test_a_run_that_fails_signals_all_the_same(on_host, monkeypatch):
+    def fails(*arguments):
+        raise ArithmeticError("no")
+
+    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+        *choices, x = arrays_of(program)
+        expected = program.run(*choices, x)
+        line = host.semaphore(timeline=True)
+        given = HostBuffers(host, [x], 4)
+        given.fill()
+        with monkeypatch.context() as patch:
+            patch.setattr(host_kernels, "run_kernel", fails)
+            run = program.run_async(*choices, *given.buffers, signal=[Semaphore(line, 1)])
+            with pytest.raises(ArithmeticError):
+                run.result(60)
+        host.submit()
+        assert host.value(line) == 1
+        for result, wanted in zip(program.run(*choices, *given.buffers), expected):
+            assert np.array_equal(result, wanted)
+
+
+def test_timelines_take_the_feature():
+    with open_host(TIMELINE) as host, Device.adopt(*host.handles, 0) as device, \
+            vkrt.load(SUPERRES, device) as program:
+        line = host.semaphore(timeline=True)
+        inputs = arrays_of(program)
+        with pytest.raises(vkrt.UnsupportedError, match="timelineSemaphore"):
+            program.run_async(*inputs, signal=[Semaphore(line, 1)])
+        program.run(*inputs)

@@ -1,0 +1,214 @@
+"""The steps from a method's graph to what the runtime carries out; nothing is allocated. In their
+order they stand in `Description.compile`.
+
+A method with dynamic shapes is compiled for the sizes that need the most memory; at others only its
+activations are planned anew (`plan_at`). What is compiled for is an open device
+(`vkrt.runtime.open_device.OpenDevice`) or one that is only known (`vkrt.compiler.generic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from vkrt.compiler.budget import smaller_works
+from vkrt.compiler.plan_search import BudgetTooSmall, PlanSearch
+from vkrt.compiler.planned import Planned
+from vkrt.compiler.planner import Planner
+from vkrt.compiler.shape import ShapePlan
+from vkrt.device.policy import policy_of, target_of
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
+from vkrt.ops.extremes import largest_and_near
+from vkrt.ops.ids import index_limits
+from vkrt.ops.late import limits
+from vkrt.plan.kernels import Specialization
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.options import LoadOptions
+from vkrt.plan.placement import Placements
+from vkrt.plan.stream.sections import sections_at
+from vkrt.plan.weight_reads import mapped_read
+from vkrt.work.records import Prepack
+from vkrt.work.target import Target
+from vkrt.work.work_list import WorkList
+
+
+def lower_largest(graph: Graph, device: Any, options: LoadOptions) -> tuple[Graph, WorkList]:
+    """The graph at the sizes that need the most bytes of activations, and its work list.
+
+    Raises:
+        UnsupportedError: the method needs what vkrt does not have.
+    """
+    graphs = largest_and_near(graph)
+    work = lower(graphs[0], target_on(device, options))
+    if not graph.is_dynamic:
+        # No other sizes will be lowered from it: what lowering remembers for them goes.
+        return graph, replace(work, memo=None)
+    if len(graphs) == 1:
+        return graph, work
+    works = [work, *(lower(other, work.target, work) for other in graphs[1:])]
+    return max(zip(graphs, works), key=lambda entry: activation_bytes(entry[1], device, options))
+
+
+def plan_method(graph: Graph, base: WorkList, work: WorkList, device: Any, sources: Sequence[Any],
+                options: LoadOptions, shared: Collection[int] = ()) -> tuple[ShapePlan, Any]:
+    """Plans a method that is lowered already.
+
+    Args:
+        graph: at the sizes of the work list.
+        base: the work list.
+        work: that, or that with its constants elsewhere.
+        sources: `Source`s by number.
+        shared: ids of the storages of weights that are on the device already.
+
+    Returns:
+        What it is compiled to, and the imports of its mapped weights, which the caller closes.
+
+    Raises:
+        InputError: the memory budget is too small (the message names the smallest one, which is
+            the peak of `memory_budget="smallest"`), or other options do not fit.
+        UnsupportedError: weights="map" and nothing can be mapped.
+    """
+    if work is base and not shared:
+        base, work, memory, mapper = _best(
+            chain((work,), smaller_works(graph, work, options)), device, sources, options)
+    else:
+        # Constants that lie elsewhere, and weights that are there, are those of this work list.
+        work, memory, mapper = _planned(work, device, sources, options, shared)
+    planned = Planned(graph, base, work, memory, specialization_of(device.info, options))
+    return _shape_plan(planned), mapper
+
+
+def _best(works: Iterable[WorkList], device: Any, sources: Sequence[Any], options: LoadOptions
+          ) -> tuple[WorkList, WorkList, MemoryPlan, Any]:
+    """The best of several work lists under the memory budget, and what `_planned` makes of it."""
+    found: list[tuple[WorkList, WorkList, MemoryPlan, Any]] = []
+    refused: list[BudgetTooSmall] = []
+    with ExitStack() as imports:
+        for each in works:
+            try:
+                work, memory, mapper = _planned(each, device, sources, options)
+            except BudgetTooSmall as error:
+                refused.append(error)
+                continue
+            imports.callback(mapper.close)
+            found.append((each, work, memory, mapper))
+            if options.budget is not None:
+                break
+        if not found:
+            raise min(refused, key=lambda error: error.needed)
+        best = min(found, key=lambda entry: entry[2].peak_bytes)
+        imports.pop_all()
+    for entry in found:
+        if entry is not best:
+            entry[3].close()
+    return best
+
+
+def _planned(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions,
+             shared: Collection[int] = ()) -> tuple[WorkList, MemoryPlan, Any]:
+    """The work list, spilled where that is needed, its plan, and the imports of its mapped
+    weights."""
+    mapper = device.mapper(sources, work.target.offset_alignment, options.weights == "map")
+    search = PlanSearch(work, device, mapper.cannot_map, shared)
+    try:
+        while True:
+            found, memory = search.find(options)
+            if _acquired(mapper, memory.placements):
+                return found, memory, mapper
+    except BaseException:
+        mapper.close()
+        raise
+
+
+def _acquired(mapper: Any, placements: Placements) -> bool:
+    """Imports the weights that are to be mapped; False where one cannot be. The mapper has noted of
+    which file it is: its weights are placed otherwise from now on."""
+    try:
+        mapper.acquire(tuple(map(mapped_read, placements.weights("map"))))
+    except UnsupportedError:
+        return False
+    return True
+
+
+def plan_at(graph: Graph, work: WorkList, base: Planned, device: Any, options: LoadOptions,
+            beside: int = 0) -> ShapePlan:
+    """Plans a method at other sizes, its weights being on the device already.
+
+    Args:
+        graph, work: at these sizes, the work list made from that of `base`.
+        base: what the weights were loaded for.
+        beside: bytes of weights that its plan does not have.
+
+    Raises:
+        InputError: the memory budget has no room for these sizes.
+        UnsupportedError: weights cannot be streamed at these sizes.
+    """
+    memory = base.memory
+    beside += memory.weight_bytes + memory.pool_bytes + memory.upload_bytes
+    lowered = work
+    work, result = Planner(device, options).plan_activations(work, beside)
+    if memory.stream is not None:
+        result = replace(result, stream=memory.stream, sections=sections_at(
+            memory.stream, memory.placements, base.work, work))
+    return _shape_plan(Planned(graph, lowered, work, result, base.specialization))
+
+
+def placements_alone(work: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions
+                     ) -> Placements:
+    """How the weights of a method would come to the kernels if it had them all to itself, before
+    any budget; see `plan_method` for what is raised."""
+    with closing(device.mapper(sources, work.target.offset_alignment,
+                               options.weights == "map")) as mapper:
+        search = PlanSearch(work, device, mapper.cannot_map)
+        while True:
+            placements = search.placements(options)
+            if _acquired(mapper, placements):
+                return placements
+
+
+def plan_weights(graph: Graph, work: WorkList, prepacks: Sequence[Prepack], device: Any,
+                 sources: Sequence[Any], options: LoadOptions) -> tuple[Planned, Any]:
+    """Plans some of a method's weights alone: those that sizes read in another layout than those of
+    before, or that several methods read.
+
+    Args:
+        graph, work: of the method, at these sizes.
+        prepacks: of these weights.
+
+    Returns:
+        Their plan, and the imports of those that are mapped, which the caller closes.
+    """
+    only = replace(work, prepacks=tuple(prepacks), steps=(), inputs=(), outputs=(), states=(),
+                   notes=())
+    weights = "direct" if options.weights == "stream" else options.weights
+    found, memory, mapper = _planned(only, device, sources, replace(
+        options, memory_budget=None, weights=weights))
+    return Planned(graph, work, found, memory), mapper
+
+
+def _shape_plan(planned: Planned) -> ShapePlan:
+    graph = planned.graph
+    return ShapePlan(graph, planned, limits(graph), index_limits(graph))
+
+
+def target_on(device: Any, options: LoadOptions) -> Target:
+    """What work lists are made for."""
+    target = target_of(device.info, options.storage, options.winograd, options.fusions,
+                       device.features, device.refused)
+    return replace(target, prefer=options.prefer)
+
+
+def specialization_of(info: Any, options: LoadOptions) -> Specialization:
+    """Which sizes a load compiles into its pipelines, by the options and the driver's profile;
+    `info` is a `vkrt.DeviceInfo`."""
+    return Specialization(options.specialize, policy_of(info).specialize)
+
+
+def activation_bytes(work: WorkList, device: Any, options: LoadOptions) -> int:
+    """Bytes of a work list's activations in device memory."""
+    return Planner(device, options).activation_bytes(work)

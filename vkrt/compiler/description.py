@@ -1,0 +1,110 @@
+"""Description: a program file as read, before any device."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from vkrt.compiler.program_files import Files
+from vkrt.errors import InputError
+from vkrt.graph.graph import Graph
+from vkrt.plan.options import LoadOptions
+
+if TYPE_CHECKING:
+    from vkrt import pte
+    from vkrt.compiler.planned import Planned
+
+
+class Description:
+    """The methods of a program file and their graphs.
+
+    Args:
+        source: path of the file, or its bytes.
+        data_path: of its external data, see `load`.
+        at_once: whether it is read at once; later, what comes to light is raised by what asks.
+
+    Attributes:
+        sources: of the bytes: the program's, then those of its data files.
+
+    Raises:
+        OSError: a file cannot be read.
+        FormatError: it is not a well-formed program, or not well-formed data.
+    """
+
+    def __init__(self, source: Any, data_path: Any = None, at_once: bool = True):
+        self._files = Files(source, data_path)
+        self.sources = self._files.sources
+        self.source = self.sources[0]
+        if at_once:
+            self._files.read()
+        self._graphs: dict[str, Graph] = {}
+
+    @property
+    def program(self) -> pte.Program:
+        """What the program's file says."""
+        return self._files.program
+
+    def read(self) -> None:
+        """Reads the file now, if it is not yet."""
+        self._files.read()
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.program.plans)
+
+    def graph(self, method: str) -> Graph:
+        """The graph of a method, built on first use.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if method not in self._graphs:
+            # With all operators, which a cached plan does without
+            from vkrt.graph.build import build_graph
+            from vkrt.graph.wide import check_wide
+            from vkrt.ops.ranges import find_dynamic
+            from vkrt.ops.registry import kernels, mutated
+
+            for candidate in self.program.plans:
+                if candidate.name == method:
+                    graph = build_graph(self.source, self.program, candidate, kernels(),
+                                        find_dynamic, mutated, self._files.external)
+                    check_wide(graph, self.sources)
+                    self._graphs[method] = graph
+                    break
+            else:
+                raise InputError(f"no method '{method}' in {self.source.name}; it has "
+                                 f"{', '.join(self.method_names)}")
+        return self._graphs[method]
+
+    @cached_property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the methods return that only return numbers, by their names."""
+        names = (plan.name for plan in self.program.plans
+                 if not plan.inputs and not plan.instructions)
+        return {name: tuple(self.graph(name).outputs) for name in names
+                if self.graph(name).is_constant}
+
+    def compile(self, method: str, device: Any, options: LoadOptions | None = None) -> Planned:
+        """What a method is compiled to, with dynamic shapes at the largest sizes; nothing is
+        allocated.
+
+        Args:
+            device: as `vkrt.compiler.compiler` has it.
+
+        Raises:
+            InputError: there is no such method, or an option does not fit.
+            UnsupportedError: it needs what vkrt does not have.
+        """
+        from vkrt.compiler.compiler import lower_largest, plan_method
+
+        options = options or LoadOptions()
+        graph = self.graph(method)  # of the files' bytes
+        graph, work = lower_largest(graph, device, options)  # by passes and lowering
+        plan, mapper = plan_method(graph, work, work, device, self.sources, options)
+        mapper.close()
+        return plan.planned
+
+    def close(self) -> None:
+        """Lets go of the files. Graphs stay usable for their metadata."""
+        self._files.close()

@@ -1,0 +1,134 @@
+"""PlanSearch: the plan of a work list, where options and a budget leave a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from vkrt.compiler.planner import Planner
+from vkrt.errors import InputError
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.plan.placement import Placements, placements_of
+from vkrt.work.weights import Weight
+from vkrt.work.work_list import WorkList
+
+
+class BudgetTooSmall(InputError):
+    """No plan of a work list keeps to the memory budget.
+
+    Attributes:
+        needed: the bytes of the smallest.
+    """
+
+    def __init__(self, text: str, needed: int):
+        super().__init__(text)
+        self.needed = needed
+
+
+class PlanSearch:
+    """Finds the plan of a work list: options leave choices where there is a budget.
+
+    A plan comes with its work list, which differs from the given one where activations are spilled.
+
+    Args:
+        device: what is compiled for, see `vkrt.compiler.generic`.
+        cannot_map: why a weight cannot be read in its file, or "".
+        shared: ids of the storages of weights that are on the device already.
+    """
+
+    def __init__(self, work: WorkList, device: Any, cannot_map: Callable[[Weight], str],
+                 shared: Collection[int] = ()):
+        self.work = work
+        self.device = device
+        self.cannot_map = cannot_map
+        self.shared = shared
+
+    def find(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+        """The plan for these options; see `vkrt.compiler.compiler` for what is raised."""
+        if not options.has_budget:
+            return self._plan(options)
+        if options.budget is None:
+            return self._smallest(options)
+        try:
+            return self._best(options)
+        except InputError:
+            # Refused by an estimate, the budget may still be one that the smallest plan keeps to;
+            # and what the error names is the peak of a plan, as one choice's own minimum may be
+            # undercut by another choice.
+            found = self._smallest(options)
+        plan = found[1]
+        if plan.peak_bytes <= options.budget:
+            return found
+        raise BudgetTooSmall(self._too_small(plan, options), plan.peak_bytes)
+
+    def _best(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+        """Within a budget, the first choice that fits; for as few bytes as possible, the
+        smallest."""
+        # What is mapped takes no memory, but what is streamed beside it may then need a larger
+        # pool: so a budget is also tried without mapping.
+        choices = [options]
+        if options.weights == "auto":
+            choices.append(replace(options, weights="stream"))
+        found, refused = [], None
+        for choice in choices:
+            try:
+                found.append(self._plan(choice))
+            except InputError as error:
+                refused = error
+                continue
+            if options.budget is not None:
+                break
+        if refused is not None and not found:
+            raise refused
+        return min(found, key=lambda planned: planned[1].peak_bytes)
+
+    def _smallest(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+        """The plan of the fewest bytes: with one byte less, nothing is found any more."""
+        few = None if options.memory_budget is None else SMALLEST
+        best = self._best(replace(options, memory_budget=few))
+        # Without spilling, a budget below the peak is below the least that planning knows of. What
+        # is spilled for a budget, which `weights="stream"` alone is not, may by luck come to less
+        # than spilling everything.
+        while (not self.device.unified and options.memory_budget is not None
+               and best[1].peak_bytes > 1):
+            try:
+                best = self._best(replace(options, memory_budget=best[1].peak_bytes - 1))
+            except InputError:
+                break
+        return best
+
+    def _too_small(self, minimum: MemoryPlan, options: LoadOptions) -> str:
+        """What to say of a budget below the peak of the smallest plan."""
+        stream = minimum.stream
+        parts = [f"{minimum.weight_bytes:,} of weights that stay"]
+        if stream is not None:
+            parts.append(f"{minimum.pool_bytes + minimum.upload_bytes:,} to stream "
+                         f"{len(stream.streamed)} weights through at a look-ahead of "
+                         f"{stream.lookahead}")
+        parts.append(f"{minimum.activation_bytes + minimum.host_bytes:,} of activations")
+        if minimum.state_bytes:
+            parts.append(f"{minimum.state_bytes:,} of what is kept from run to run")
+        if minimum.staging_bytes:
+            parts.append(f"{minimum.staging_bytes:,} of staging before the activations")
+        text = (f"memory_budget={options.budget:,}: expected at least {minimum.peak_bytes:,} bytes "
+                f"({', '.join(parts)})")
+        if stream is not None and options.stream_lookahead != 0:
+            other = self._smallest(replace(options, stream_lookahead=0))[1]
+            if other.peak_bytes < minimum.peak_bytes:
+                text += f"; with a look-ahead of 0, {other.peak_bytes:,}"
+        if self.device.unified:
+            text += ("; there is nothing to gain by spilling: the device computes in the host's "
+                     "memory")
+        return text
+
+    def placements(self, options: LoadOptions) -> Placements:
+        """How each weight comes to the kernels, before any budget."""
+        return Placements(self.work.catalog, placements_of(
+            self.work, options.weights, unified=self.device.unified, cannot_map=self.cannot_map,
+            shared=self.shared))
+
+    def _plan(self, options: LoadOptions) -> tuple[WorkList, MemoryPlan]:
+        """The plan for one choice of options."""
+        return Planner(self.device, options).plan(self.work, self.placements(options))

@@ -1,0 +1,108 @@
+"""Planned: a method at one shape that was lowered and planned by this process.
+
+It has what an `Executable` has, made when it is asked for, and what that was made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+from vkrt.executable.executable import Executable
+from vkrt.executable.memory import MemoryFigures
+from vkrt.executable.records import ExecutionPlan
+from vkrt.executable.states import StatePlan
+from vkrt.executable.weights import WeightPlan
+from vkrt.graph.graph import Graph
+from vkrt.lowering.prepacking import weight_plan
+from vkrt.plan.commands import execution_plan
+from vkrt.plan.kernels import Specialization
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.states import state_plan
+from vkrt.report.memory import WeightRecord
+from vkrt.work.records import Dispatch
+from vkrt.work.work_list import WorkList
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A method's work and its memory.
+
+    Attributes:
+        graph: of the method, at these sizes.
+        base: the work list as it was lowered: those of other sizes are made from it.
+        work: the work list that runs. Its constants may come from a compiled program, and its
+            activations may be spilled.
+        memory: the plan of its memory.
+        specialization: which sizes are compiled into pipelines.
+    """
+
+    graph: Graph
+    base: WorkList
+    work: WorkList
+    memory: MemoryPlan
+    specialization: Specialization = Specialization()
+
+    @cached_property
+    def execution(self) -> ExecutionPlan:
+        """As `Executable.execution`."""
+        return execution_plan(self.work, self.memory, self.specialization)
+
+    @property
+    def weights(self) -> WeightPlan:
+        """As `Executable.weights`; made anew every time, as a plan of many slices takes memory."""
+        return weight_plan(self.work, self.memory)
+
+    @property
+    def states(self) -> StatePlan:
+        """As `Executable.states`."""
+        return state_plan(self.work, self.memory)
+
+    @property
+    def figures(self) -> MemoryFigures:
+        """As `Executable.figures`."""
+        return MemoryFigures(*(getattr(self.memory, field.name)
+                               for field in fields(MemoryFigures)))
+
+    @property
+    def placements(self) -> tuple[WeightRecord, ...]:
+        """As `Executable.placements`."""
+        placements = self.memory.placements
+        return tuple(WeightRecord(weight.name, weight.nbytes, placement.kind, placement.why)
+                     for weight, placement in zip(placements.catalog, placements.each))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """As `Executable.notes`."""
+        return self.work.notes
+
+    @property
+    def storage(self) -> str:
+        """As `Executable.storage`."""
+        return self.work.storage
+
+    @property
+    def offset_alignment(self) -> int:
+        """As `Executable.offset_alignment`."""
+        return self.work.target.offset_alignment
+
+    @property
+    def shared_bytes(self) -> int:
+        """As `Executable.shared_bytes`."""
+        return self.work.target.max_shared
+
+    @property
+    def granularity(self) -> int:
+        """As `Executable.granularity`."""
+        return self.memory.granularity
+
+    @property
+    def loops(self) -> int:
+        """As `Executable.loops`."""
+        return max((step.loops for step in self.work.steps if isinstance(step, Dispatch)),
+                   default=0)
+
+    @property
+    def record(self) -> Executable:
+        """All of that as a record of its own."""
+        return Executable(*(getattr(self, field.name) for field in fields(Executable)))

@@ -1,0 +1,117 @@
+"""Planner: memory plans of work lists, activations spilled where a budget has no room for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from vkrt.device.policy import policy_of
+from vkrt.errors import InputError
+from vkrt.plan.blocks import activation_blocks
+from vkrt.plan.budget import Budget
+from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.options import SMALLEST, LoadOptions
+from vkrt.plan.placement import Placement, Placements
+from vkrt.plan.plan import plan
+from vkrt.plan.stream.spill import spill
+from vkrt.plan.submissions import Watchdog
+from vkrt.work.work_list import WorkList
+
+
+class Planner:
+    """Plans for one device and one set of options.
+
+    Args:
+        device: what is compiled for, see `vkrt.compiler.generic`.
+    """
+
+    def __init__(self, device: Any, options: LoadOptions):
+        self.unified = device.unified
+        self.reads_slowly = device.reads_slowly
+        self.max_block_bytes = device.info.limits["maxMemoryAllocationSize"]
+        self.granularity = device.info.limits["bufferImageGranularity"]
+        self.requirements = device.requirements
+        self.options = options
+        policy = policy_of(device.info)
+        self.watchdog = (Watchdog(policy.submission_seconds, policy.speed)
+                         if policy.submission_seconds else None)
+        # On a CPU nothing ends long submissions: short ones are for programs that are interrupted.
+        # Runs that change a state are finished there, which would be left half changed.
+        self.finishes_states = device.info.type == "cpu"
+        self.budget: Budget | None = None
+        if options.has_budget:
+            self.budget = Budget(options.budget, options.stream_lookahead, policy.speed)
+
+    def plan(self, work: WorkList, placements: Placements) -> tuple[WorkList, MemoryPlan]:
+        """The work list and its plan; activations are spilled where nothing else is enough."""
+        try:
+            result = self._plan(work, placements, self.budget)
+        except InputError as error:
+            if self.budget is None or self.budget.nbytes is None:
+                raise
+            spilled, notes = self._spilled(work, placements, self.budget)
+            if spilled is work:
+                raise InputError("; ".join((str(error), *notes))) from error
+            return spilled, self._plan_spilled(spilled, placements)
+        if self.options.memory_budget == SMALLEST and not self.unified:
+            spilled = self._spill(work, 0)[0]
+            if spilled is not work:
+                other = self._plan_spilled(spilled, placements)
+                if other.peak_bytes < result.peak_bytes:
+                    return spilled, other
+        return work, result
+
+    def _plan_spilled(self, spilled: WorkList, placements: Placements) -> MemoryPlan:
+        return self._plan(spilled, replace(placements, catalog=spilled.catalog), self.budget)
+
+    def activation_bytes(self, work: WorkList) -> int:
+        """Bytes of a work list's activations in device memory."""
+        blocks, _ = activation_blocks(work, self.requirements, self.granularity, self.unified,
+                                      self.reads_slowly)
+        return sum(block.nbytes for block in blocks if block.kind != "spill")
+
+    def plan_activations(self, work: WorkList, beside: int) -> tuple[WorkList, MemoryPlan]:
+        """The work list and a plan of its activations alone, spilled as far as `beside` bytes
+        leave no room for them in the budget."""
+        limit = self.budget.nbytes if self.budget is not None else None
+        result = self._plan(work, _elsewhere(work), None)
+        if limit is None or beside + result.run_bytes <= limit:
+            return work, result
+        arena = max(limit - beside - result.host_bytes, 0)
+        spilled, notes = self._spill(work, arena)
+        if spilled is not work:
+            result = self._plan(spilled, _elsewhere(spilled), None)
+        if beside + result.run_bytes > limit:
+            raise InputError("; ".join((
+                f"memory_budget={limit:,}: {result.run_bytes:,} bytes of activations at these "
+                f"sizes do not fit beside {beside:,} of weights", *notes)))
+        return spilled, result
+
+    def _plan(self, work: WorkList, placements: Placements, budget: Budget | None) -> MemoryPlan:
+        watchdog = None if self.finishes_states and work.states else self.watchdog
+        return plan(work, self.requirements, order=self.options.order, chunk=self.options.chunk,
+                    unified=self.unified, placements=placements, budget=budget,
+                    granularity=self.granularity, reads_slowly=self.reads_slowly,
+                    max_block_bytes=self.max_block_bytes, watchdog=watchdog)
+
+    def _spilled(self, work: WorkList, placements: Placements, budget: Budget,
+                 ) -> tuple[WorkList, tuple[str, ...]]:
+        """The work list with activations spilled as far as a budget lacks room for them."""
+        assert budget.nbytes is not None
+        minimum = self._plan(work, placements, replace(budget, nbytes=None))
+        over = minimum.peak_bytes - budget.nbytes
+        return self._spill(work, max(minimum.activation_bytes - over, 0))
+
+    def _spill(self, work: WorkList, limit: int) -> tuple[WorkList, tuple[str, ...]]:
+        """The work list with activations spilled for an arena of `limit` bytes, and notes."""
+        spilled, report = spill(work, self.requirements, limit, self.unified,
+                                granularity=self.granularity)
+        if spilled is not work:
+            spilled = replace(spilled, notes=(*work.notes, *report.notes))
+        return spilled, report.notes
+
+
+def _elsewhere(work: WorkList) -> Placements:
+    """Placements of weights that take no memory in a plan."""
+    catalog = work.catalog
+    return Placements(catalog, (Placement("map", "on the device already"),) * len(catalog))

@@ -1,0 +1,122 @@
+"""What vkrt needs of a device, for hosts that make the device themselves (`Device.adopt`).
+
+What it can use is the list by which it opens devices of its own. What a program cannot do without
+follows from the shaders that its operators become, and from how its weights are to be loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vkrt.compiler.description import Description
+from vkrt.errors import UnsupportedError
+from vkrt.graph.graph import Graph
+from vkrt.lowering.lowering import lower
+from vkrt.shader import catalog
+from vkrt.vk.capability import features_by_capability
+from vkrt.vk.info import Feature
+from vkrt.vk.physical import least_version, used_features
+from vkrt.work.records import Dispatch
+from vkrt.work.target import Target
+
+# Options of `vkrt.load` that not every device can carry out -> the feature it takes
+_BY_WEIGHTS = {"stream": "timeline", "map": "ext_memory_host"}
+# As large as devices have them: sizes decide which shader runs, and the smaller ones are not rarer
+# shaders.
+_TARGETS = tuple(Target(storage=storage, max_texels=1 << 27, max_buffer_range=(1 << 31) - 1,
+                        max_image_extent=16384) for storage in ("texel", "buffer", "texture3d"))
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a device has to have, and what vkrt uses beside that where it was switched on.
+
+    Attributes:
+        api_version: the least Vulkan version, of the instance and of the device, such as "1.1".
+        queue: what the queue has to be able to do, as VkQueueFlagBits.
+        features: those without which loading or running fails, as `Feature`s.
+        optional_features: what vkrt would switch on itself, beside those.
+    """
+
+    api_version: str
+    queue: tuple[str, ...] = ("VK_QUEUE_COMPUTE_BIT",)
+    features: tuple[Feature, ...] = ()
+    optional_features: tuple[Feature, ...] = ()
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Names of the device extensions that `features` take, some of them only on devices of
+        Vulkan versions before `Feature.core`."""
+        return _extensions(self.features)
+
+    @property
+    def optional_extensions(self) -> tuple[str, ...]:
+        """The same of `optional_features`."""
+        return _extensions(self.optional_features)
+
+
+def _extensions(features: tuple[Feature, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(feature.extension for feature in features if feature.extension))
+
+
+def required_features(program: Any = None, *, weights: str = "auto") -> Requirements:
+    """What vkrt needs of a device. No driver is needed to ask.
+
+    The fields' names in Vulkan structs and the names of extensions that the host has enabled are
+    what `Device.adopt(.., features=[..])` takes.
+
+    Args:
+        program: path of a program, its bytes, or an open `Description`, which stays the caller's;
+            without one the answer is what every program needs.
+        weights: as for `vkrt.load`. Streaming needs timeline semaphores, also where a memory
+            budget makes it necessary; mapping needs VK_EXT_external_memory_host.
+
+    Raises:
+        OSError, FormatError: the program cannot be read.
+        UnsupportedError: it uses operators that vkrt does not have.
+    """
+    names = {_BY_WEIGHTS[weights]} if weights in _BY_WEIGHTS else set()
+    if isinstance(program, Description):
+        names |= _of_program(program)
+    elif program is not None:
+        opened = Description(program)
+        try:
+            names |= _of_program(opened)
+        finally:
+            opened.close()
+    used = used_features()
+    known = {feature.name for feature in used}
+    # Operations of subgroups cannot be switched on: a device has them or not.
+    assert all(name in known or name.startswith("subgroup_") for name in names)
+    return Requirements(least_version(),
+                        features=tuple(f for f in used if f.name in names),
+                        optional_features=tuple(f for f in used if f.name not in names))
+
+
+def _of_program(program: Description) -> set[str]:
+    features = features_by_capability()
+    shaders = catalog()
+    names = {shader for method in program.method_names
+             for shader in _shaders_of(program.graph(method))}
+    needed = {features[capability] for name in names
+              for capability in shaders.get(name).capabilities}
+    return {feature for feature in needed if feature is not None}
+
+
+def _shaders_of(graph: Graph) -> Iterator[str]:
+    """Names of the shaders that a method's operators become, in all storages that can hold it."""
+    failed = None
+    done = 0
+    for target in _TARGETS:
+        try:
+            work = lower(graph, target)
+        except UnsupportedError as error:
+            failed = error
+            continue
+        done += 1
+        yield from (step.shader for step in work.steps if isinstance(step, Dispatch))
+        yield from (prepack.shader for prepack in work.prepacks)
+    if failed is not None and not done:
+        raise failed

@@ -1,0 +1,113 @@
+"""A method at one shape of its inputs: which shape that is, and what the method is compiled to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vkrt.errors import InputError
+from vkrt.executable.executable import Executable
+from vkrt.executable.lending import DeviceBuffer
+from vkrt.executable.records import ExecutionPlan
+from vkrt.graph.graph import Graph
+from vkrt.work.limits import IndexLimit, Limit, Read
+from vkrt.work.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vkrt.compiler.planned import Planned
+
+# Bytes of the host's memory for the records and the plan of one step (2 to 5 KB were measured)
+STEP_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What decides everything about a call but the data: equal shapes run the same commands.
+
+    Attributes:
+        sizes: of each input.
+        values: what inputs hold where that decides sizes or places, in the order of `Graph.reads`.
+    """
+
+    sizes: tuple[tuple[int, ...], ...]
+    values: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, graph: Graph, arrays: Sequence[np.ndarray]) -> Shape:
+        """The shape of a call.
+
+        Raises:
+            InputError: an input is too small to hold a value that is read from it.
+        """
+        return cls(tuple(array.shape for array in arrays),
+                   tuple(value_of(read, arrays) for read in graph.reads))
+
+    @classmethod
+    def of_graph(cls, graph: Graph, reads: Sequence[Read]) -> Shape:
+        """The shape at which a resolved graph is; `reads` are those of the method's."""
+        return cls(tuple(value.sizes if isinstance(value, Tensor) else () if value is not None
+                         else (0,) for value in graph.inputs),
+                   tuple(graph.values.get(read, 0) for read in reads))
+
+    def resolve(self, graph: Graph) -> Graph:
+        """The graph at these sizes; see `vkrt.ops.resolving.resolve`."""
+        from vkrt.ops.resolving import resolve  # with all operators, which cached plans do without
+
+        return resolve(graph, self.sizes, dict(zip(graph.reads, self.values)))
+
+    def __str__(self):
+        return " ".join((*(f"[{','.join(map(str, sizes))}]" for sizes in self.sizes),
+                         *map(str, self.values)))
+
+
+def value_of(read: Read, arrays: Sequence[np.ndarray]) -> int:
+    """What an input holds at an element that decides sizes or places.
+
+    Raises:
+        InputError: the input is a buffer of the host's, or has no such element.
+    """
+    array = arrays[read.input]
+    if isinstance(array, DeviceBuffer):
+        raise InputError(f"input {read.input}: what it holds decides sizes or places, which vkrt "
+                         "has to know before it runs; pass an array")
+    if read.element >= array.size:
+        raise InputError(f"input {read.input}: element {read.element} of it decides sizes, it has "
+                         f"{array.size}")
+    return int(array.flat[read.element])
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """A method at one shape: what it does, and where everything will lie.
+
+    Attributes:
+        graph: of the method, at these sizes; without its nodes where the plan comes from a file.
+        executable: what the runtime carries out. What was planned by this process is as an
+            `Executable`, and has what other sizes are made from.
+        limits: what elements of inputs may hold where kernels go by it.
+        index_limits: what inputs may hold that are indices.
+    """
+
+    graph: Graph
+    executable: Executable | Planned
+    limits: tuple[Limit, ...] = ()
+    index_limits: tuple[IndexLimit, ...] = ()
+
+    @property
+    def execution(self) -> ExecutionPlan:
+        """The commands of a run."""
+        return self.executable.execution
+
+    @property
+    def planned(self) -> Planned:
+        """`executable`, of a plan that does not come from a file."""
+        assert not isinstance(self.executable, Executable)
+        return self.executable
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the host's memory that it takes, an estimate."""
+        return STEP_BYTES * self.execution.steps

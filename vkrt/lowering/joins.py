@@ -1,0 +1,62 @@
+"""Tensors that are made in strips, one after the other: each goes where it belongs at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.joining import JOIN_STRIPS, put
+from vkrt.ops.views import part_offset
+from vkrt.work.tensor import Operand, Tensor, row_major
+
+
+class Joins:
+    """The whole tensors that `vkrt.join_strips` makes of strips, and their operands."""
+
+    def __init__(self, graph: Graph):
+        # strip -> the whole, the dimension, the first of its rows there
+        self._places: dict[Tensor, tuple[Tensor, int, int]] = {}
+        self._wholes: dict[Tensor, Operand] = {}
+        # The host reads them row by row.
+        self._results = {value for value in graph.outputs if isinstance(value, Tensor)}
+        for node in graph.nodes:
+            if node.op == JOIN_STRIPS:
+                strips, dim = node.args
+                start = 0
+                for strip in strips:
+                    self._places[strip] = node.outs[0], dim, start
+                    start += strip.sizes[dim]
+
+    def place(self, cx, tensor: Tensor, order: tuple[int, ...]) -> Operand | None:
+        """Where a kernel can write a strip so that it is where it belongs; None where the strip's
+        elements would not lie one behind the other, and for a tensor that is no strip."""
+        if tensor not in self._places:
+            return None
+        whole, dim, start = self._places[tensor]
+        operand = self._whole(cx, whole, order)
+        if operand.order != tuple(order):
+            return None
+        offset = part_offset(cx, operand, dim, start, tensor.sizes[dim])
+        return None if offset is None else replace(operand, sizes=tensor.sizes,
+                                                   offset=operand.offset + offset)
+
+    def finish(self, cx, node: Node) -> None:
+        """Copies the strips that a node has made somewhere else."""
+        for tensor in node.outs:
+            if tensor in self._places:
+                whole, dim, start = self._places[tensor]
+                source = cx.read(tensor)
+                operand = self._whole(cx, whole, source.order)
+                if source.storage is not operand.storage:
+                    put(cx, operand, source, dim, start)
+
+    def operand(self, whole: Tensor) -> Operand:
+        """Of a tensor whose strips have all been made."""
+        return self._wholes[whole]
+
+    def _whole(self, cx, whole: Tensor, order: tuple[int, ...]) -> Operand:
+        if whole in self._results and whole.sizes[-1] % 4 == 0 and cx.storage != "texture3d":
+            order = row_major(whole.rank)
+        if whole not in self._wholes:
+            self._wholes[whole] = cx.temporary(whole.sizes, whole.dtype, order)
+        return self._wholes[whole]

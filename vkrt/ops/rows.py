@@ -1,0 +1,134 @@
+"""Which rows of its inputs an operator needs for some rows of its result.
+
+A row is an index of one dimension. A node whose operator has a `RowRule` can be done for a part of
+its rows at a time, in a strip (`vkrt.passes.strips`): each row of the result is then the same sums
+in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vkrt.graph.graph import Node
+from vkrt.ops.attributes import BORDER, EPILOGUE, FACTOR, RESIDUAL
+from vkrt.work.tensor import Tensor
+
+# The first row, and the one behind the last
+Rows = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of an input that rows of the result need.
+
+    Row r of the result is made of the rows r // unit * step - before and the `reach - 1` behind it;
+    where the input has no such row, the operator takes what it takes outside of its input.
+
+    Attributes:
+        dim: the dimension of the input whose indices these are.
+        unit: so many rows of the result are made of the same rows; a strip has whole units.
+    """
+
+    dim: int
+    step: int = 1
+    before: int = 0
+    reach: int = 1
+    unit: int = 1
+
+    def reached(self, rows: Rows) -> Rows:
+        """The rows that rows of the result need, also those that are outside of the input."""
+        first, end = rows[0] // self.unit, -(-rows[1] // self.unit)
+        return first * self.step - self.before, (end - 1) * self.step - self.before + self.reach
+
+    def needed(self, rows: Rows, size: int) -> Rows:
+        """Those of them that an input of so many rows has."""
+        first, end = self.reached(rows)
+        return min(max(first, 0), size), min(max(end, 0), size)
+
+    def possible(self, count: int) -> int:
+        """How many rows of the result, in whole units, can be made of the first `count` rows of the
+        input, which has more."""
+        return max((count - self.reach + self.before) // self.step + 1, 0) * self.unit
+
+
+Windows = Mapping[Tensor, Window]
+
+
+def _unchanged(node: Node, _dim: int, _rows: Rows) -> Node:
+    return node
+
+
+@dataclass(frozen=True)
+class RowRule:
+    """How an operator is done in strips.
+
+    Attributes:
+        windows: gets a node and a dimension of its first result; the windows of those of its
+            tensors that are divided, too, while others are needed whole. None where the node cannot
+            be divided along the dimension.
+        strip: gets a node, a dimension and the rows of a strip; the node with the arguments and
+            attributes that it has then. Its tensors are still the whole ones.
+        overwrites: whether the result may lie where an argument was that nothing else reads.
+    """
+
+    windows: Callable[[Node, int], Windows | None]
+    strip: Callable[[Node, int, Rows], Node] = _unchanged
+    overwrites: bool = False
+
+
+def _pointwise(node: Node, dim: int) -> Windows | None:
+    out = node.outs[0]
+    windows: dict[Tensor, Window] = {}
+    for tensor in node.tensors():
+        own = dim - out.rank + tensor.rank
+        # One element is read for all rows.
+        if own >= 0 and tensor.sizes[own] == out.sizes[dim]:
+            windows[tensor] = Window(own)
+    return with_residual(node, dim, windows)
+
+
+# Each element of the result is made of the elements at its place, or broadcast to it
+POINTWISE = RowRule(_pointwise, overwrites=True)
+
+
+def except_along(dims: Callable[[Node], Collection[int]], overwrites: bool = True) -> RowRule:
+    """The rule of an operator whose result has the rows of its first argument in all dimensions but
+    those that it goes over, which the function gives."""
+    def windows(node: Node, dim: int) -> Windows | None:
+        if dim in dims(node):
+            return None
+        return with_residual(node, dim, {node.args[0]: Window(dim)})
+
+    return RowRule(windows, overwrites=overwrites)
+
+
+def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
+    """The windows of a node, its residual's included; None where it has other attributes that are
+    about its rows."""
+    if not node.attributes.keys() <= {EPILOGUE, RESIDUAL, BORDER, FACTOR}:
+        return None
+    residual = node.attributes.get(RESIDUAL)
+    return {**windows, residual: Window(dim)} if residual is not None else windows
+
+
+def with_strip_border(node: Node, window: Window, rows: Rows, padding: Sequence[int],
+                      place: int) -> Node:
+    """A node whose windows slide over its first argument, with the padding that a strip has.
+
+    Args:
+        window: of the first argument.
+        rows: of the result.
+        padding: before each spatial dimension, of which the first has the rows.
+        place: of the padding among the arguments.
+    """
+    first, end = window.reached(rows)
+    front, behind = max(-first, 0), max(end - node.args[0].sizes[window.dim], 0)
+    args: list[Any] = list(node.args)
+    args[place] = [front, *padding[1:]]
+    border = (behind - front, *node.attributes.get(BORDER, (0,) * len(padding))[1:])
+    attributes = {name: value for name, value in node.attributes.items() if name != BORDER}
+    if any(border):
+        attributes[BORDER] = border
+    return replace(node, args=tuple(args), attributes=attributes)

@@ -1,0 +1,91 @@
+"""Layers whose weights are divided: a part of the channels of the result at a time.
+
+The pool through which weights are streamed holds at least the largest of them. Where that is too
+much for a memory budget, a convolution or a linear layer of larger weights than
+`Target.max_weight` becomes several, each of which makes some channels of the result with rows of
+the weight; each part of the result goes where it belongs. The sums are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import CONVOLUTIONS, EPILOGUE
+from vkrt.ops.joining import JOIN_STRIPS
+from vkrt.passes.matching import arguments
+from vkrt.passes.rewrite import Pass, are_right
+from vkrt.work.target import Target
+from vkrt.work.tensor import ITEMSIZE, Tensor, round_up
+
+LINEAR = "aten.linear.default"
+# Places among the arguments of both
+WEIGHT, BIAS = 1, 2
+
+
+def divide_weights(graph: Graph, target: Target) -> Graph:
+    """Layers of weights that are larger than the target says become several."""
+    if not target.max_weight or graph.is_dynamic:
+        return graph
+    counts = {index: count for index, node in enumerate(graph.nodes)
+              if (count := _parts(node, target.max_weight)) > 1}
+    if not counts or not are_right(graph, (graph.nodes[index] for index in counts)):
+        return graph
+    return graph.reordered(
+        (graph.number_of(index), part) for index, node in enumerate(graph.nodes)
+        for part in (_divided(node, counts[index]) if index in counts else (node,)))
+
+
+DIVIDE_WEIGHTS = Pass("divide_weights", "layers of large weights, some channels at a time",
+                      divide_weights, roots=CONVOLUTIONS | {LINEAR})
+
+
+def _parts(node: Node, most: int) -> int:
+    """Into how many layers a node is divided, so that none has weights of more bytes."""
+    weight = node.args[WEIGHT] if len(node.args) > BIAS else None
+    if (node.op not in CONVOLUTIONS | {LINEAR} or not isinstance(weight, Tensor)
+            or node.attributes.keys() - {EPILOGUE} or not _has_rows(weight)
+            or not (node.args[BIAS] is None or _has_rows(node.args[BIAS]))):
+        return 1
+    if node.op in CONVOLUTIONS:
+        conv = arguments(node)
+        if conv is None or conv["transposed"] or conv["groups"] != 1:
+            return 1
+    row = weight.numel // weight.sizes[0] * ITEMSIZE[weight.dtype]
+    # Texels of the result have 4 channels.
+    rows = max(most // row // 4 * 4, 4)
+    return -(-weight.sizes[0] // rows)
+
+
+def _has_rows(tensor: Tensor) -> bool:
+    """Whether rows of a constant are bytes of it."""
+    constant = tensor.constant
+    return (constant is not None and tensor.numel > 0 and not constant.zeros
+            and constant.nbytes == tensor.numel * ITEMSIZE.get(constant.dtype, 0))
+
+
+def _divided(node: Node, count: int) -> Iterator[Node]:
+    (out,), weight, bias = node.outs, node.args[WEIGHT], node.args[BIAS]
+    dim = out.rank - 1 if node.op == LINEAR else 1
+    rows = round_up(-(-weight.sizes[0] // count), 4)
+    parts: list[Tensor] = []
+    for start in range(0, weight.sizes[0], rows):
+        end = min(start + rows, weight.sizes[0])
+        args = list(node.args)
+        args[WEIGHT] = _rows(weight, start, end)
+        args[BIAS] = None if bias is None else _rows(bias, start, end)
+        sizes = (*out.sizes[:dim], end - start, *out.sizes[dim + 1:])
+        parts.append(Tensor(sizes, out.dtype, name=out.name))
+        yield replace(node, args=tuple(args), outs=(parts[-1],))
+    yield Node(JOIN_STRIPS, (parts, dim), (out,), label=f"channels of {out}")
+
+
+def _rows(tensor: Tensor, start: int, end: int) -> Tensor:
+    """Some rows of a constant."""
+    constant = tensor.constant
+    assert constant is not None
+    each = constant.nbytes // tensor.sizes[0]
+    return replace(tensor, sizes=(end - start, *tensor.sizes[1:]), constant=replace(
+        constant, offset=constant.offset + start * each, nbytes=(end - start) * each, key=None,
+        number=None))

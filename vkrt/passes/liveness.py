@@ -1,0 +1,125 @@
+"""From when to when the tensors of a graph are alive, by the graph alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from itertools import accumulate
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import BORDERED
+from vkrt.ops.registry import operator
+from vkrt.ops.strided import RESHAPES, TURNS
+from vkrt.work.tensor import ITEMSIZE, Tensor, round_up
+
+
+def padded_bytes(tensor: Tensor) -> int:
+    """Bytes of a tensor as kernels have it: images with channels, others with the last dimension in
+    texels of 4 elements. Constants have none."""
+    if tensor.constant is not None:
+        return 0
+    packed = 1 if tensor.rank == 4 else tensor.rank - 1
+    elements = math.prod(round_up(size, 4) if dim == packed else size
+                         for dim, size in enumerate(tensor.sizes))
+    return elements * ITEMSIZE[tensor.dtype]
+
+
+class Liveness:
+    """The memory of a graph's tensors over its nodes.
+
+    Attributes:
+        root: the tensor in whose memory a tensor is: itself, or what it is a view of, or what it is
+            written over.
+        at_node: bytes that are alive at each node.
+    """
+
+    def __init__(self, graph: Graph):
+        self.root: dict[Tensor, Tensor] = {}
+        self._nbytes: dict[Tensor, int] = {}
+        self._first: dict[Tensor, int] = {}
+        self._last: dict[Tensor, int] = {}
+        self._copied: set[Tensor] = set()
+        count = len(graph.nodes)
+        for tensor in graph.inputs:
+            if isinstance(tensor, Tensor):
+                self._enter(graph, tensor, -1)
+                self._nbytes[tensor] = tensor.numel * ITEMSIZE[tensor.dtype]
+        for state in graph.states:
+            # States have memory of their own.
+            self._enter(graph, state.before, -1)
+            self._nbytes[state.before] = 0
+        for index, node in enumerate(graph.nodes):
+            for tensor in node.tensors():
+                self.root.setdefault(tensor, tensor)
+                if self._first.get(tensor) == -1 and tensor not in self._copied:
+                    self._copied.add(tensor)
+                    self._copy_input(graph, tensor, index)
+            for out in node.outs:
+                self._enter(graph, out, index)
+            source = node.args[0] if node.args else None
+            if node.op in RESHAPES | TURNS and isinstance(source, Tensor):
+                self._join(node.outs[0], self.root[source])
+        for index, node in enumerate(graph.nodes):
+            self._write_over(index, node)
+        changes = [0] * (count + 2)
+        for tensor, first in self._first.items():
+            if self.root[tensor] is tensor:
+                changes[max(first, 0)] += self._nbytes[tensor]
+                changes[min(max(self._last[tensor], first), count) + 1] -= self._nbytes[tensor]
+        self.at_node = list(accumulate(changes))[:count]
+        # Before each node, and behind the last
+        self._before = [
+            sum(self._nbytes[tensor] for tensor, first in self._first.items()
+                if self.root[tensor] is tensor and first < index <= self._last[tensor])
+            for index in range(count + 1)]
+
+    def _enter(self, graph: Graph, tensor: Tensor, first: int) -> None:
+        self.root[tensor] = tensor
+        self._nbytes[tensor] = padded_bytes(tensor)
+        self._first[tensor], self._last[tensor] = first, graph.last_use(tensor)
+
+    def _copy_input(self, graph: Graph, tensor: Tensor, first: int) -> None:
+        """The first node that reads an input makes a copy of it that lies as kernels have it."""
+        if graph.nodes[first].op in BORDERED or padded_bytes(tensor) != self._nbytes[tensor]:
+            copy = Tensor(tensor.sizes, tensor.dtype)
+            self.root[copy], self._nbytes[copy] = copy, padded_bytes(tensor)
+            self._first[copy], self._last[copy] = first, graph.last_use(tensor)
+
+    def _join(self, tensor: Tensor, root: Tensor) -> None:
+        self.root[tensor] = root
+        if root in self._last:
+            self._last[root] = max(self._last[root], self._last[tensor])
+
+    def _write_over(self, index: int, node: Node) -> None:
+        """A function of elements writes over an argument that nothing reads any more."""
+        found = operator(node.op)
+        out = node.outs[0]
+        if (found is None or found.rows is None or not found.rows.overwrites
+                or self.root[out] is not out):
+            return
+        for tensor in node.tensors():
+            root = self.root[tensor]
+            if (self._last.get(root) == index and self._nbytes[root] == self._nbytes[out]
+                    and root.dtype == out.dtype):
+                for other, its in self.root.items():
+                    if its is out:
+                        self.root[other] = root
+                self._last[root] = max(index, self._last[out])
+                return
+
+    def around(self, start: int, results: Collection[Tensor]) -> int:
+        """Bytes that are alive while nodes from `start` on are done in strips: what is alive before
+        them, and their results."""
+        made = {self.root[out]: self._nbytes[out] for out in results}
+        return self._before[start] + sum(made.values())
+
+    def own_bytes(self, node: Node) -> int:
+        """Bytes that the results of a node take beside what they are made of."""
+        return sum(self._nbytes[out] for out in node.outs if self.root[out] is out)
+
+    def cuts(self) -> set[int]:
+        """Before which nodes no more is alive than before their neighbours, and both ends: where it
+        is worth to begin or end a run of nodes."""
+        last = len(self._before) - 1
+        return {0, last, *(index for index in range(1, last) if self._before[index] <= min(
+            self._before[index - 1], self._before[index + 1]))}

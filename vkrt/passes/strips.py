@@ -1,0 +1,182 @@
+"""Nodes that are done in strips of rows: what is between them is never there as a whole.
+
+The arena is as large as the most that is alive at once. Often that is a tensor of which each row is
+needed for a few rows of the next tensor only: an expanded block of channels, the hidden layer of an
+MLP, the scores of attention. A run of nodes from one small tensor to the next is then done strip by
+strip: each node makes its next rows of what the nodes before it have made, and keeps copies of the
+rows that it will need again, as convolutions do. The arithmetic is the same.
+
+Which runs, and how many strips: `plan_strips` finds the smallest number of bytes that every node
+can do with, by the sizes of tensors alone. Lowering compares the arenas with and without strips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.joining import JOIN_STRIPS
+from vkrt.ops.registry import known
+from vkrt.ops.rows import Rows
+from vkrt.passes.rewrite import Pass, are_right
+from vkrt.passes.strip_plan import plan_strips
+from vkrt.passes.strip_region import Region
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+
+def divide_rows(graph: Graph, target: Target) -> Graph:
+    """Runs of nodes are done in strips, where the user prefers memory to speed."""
+    if target.prefer != "memory" or graph.is_dynamic or any(node.guard for node in graph.nodes):
+        return graph
+    # Of a damaged program nothing is known, and lowering says what is wrong.
+    regions = plan_strips(graph, target.max_buffer_range) if are_right(graph, graph.nodes) else []
+    if not regions:
+        return graph
+    starts = {region.start: region for region in regions}
+    nodes: list[tuple[int, Node]] = []
+    index = 0
+    while index < len(graph.nodes):
+        region = starts.get(index)
+        if region is None:
+            nodes.append((graph.number_of(index), graph.nodes[index]))
+            index += 1
+        else:
+            nodes += _in_strips(graph, region)
+            index = region.end
+    return graph.reordered(nodes)
+
+
+DIVIDE_ROWS = Pass("divide_rows", "nodes in strips of rows, which take less memory", divide_rows)
+
+
+def _in_strips(graph: Graph, region: Region) -> list[tuple[int, Node]]:
+    """The nodes of a run, strip after strip, and what joins its results."""
+    maker = _StripMaker(region)
+    nodes = [(graph.number_of(index), graph.nodes[index])
+             for index in range(region.start, region.end) if index not in region.nodes]
+    for done in region.progress()[1:]:
+        maker.begin(done)
+        for index, node in region.nodes.items():
+            nodes += ((graph.number_of(index), piece) for piece in maker.nodes_for(node))
+    last = graph.number_of(region.end - 1)
+    return [*nodes, *((last, _join(parts, out, region.dims[out]))
+                      for out, parts in maker.results.items())]
+
+
+class _StripMaker:
+    """The nodes of strips in the making.
+
+    Attributes:
+        results: the strips so far of each result of the region.
+    """
+
+    def __init__(self, region: Region):
+        self.results: dict[Tensor, list[Tensor]] = {out: [] for out in region.results}
+        self._region = region
+        # Of the tensors that the nodes make: how many rows were there before the present strip, and
+        # are behind it; the first row that is needed in it, and behind it.
+        self._before: Mapping[Tensor, int] = {}
+        self._done: Mapping[Tensor, int] = region.progress()[0]
+        self._first: dict[Tensor, int] = {}
+        self._later = region.kept(self._done)
+        # Rows of the present strip, and those that are kept for later ones
+        self._there: dict[Tensor, tuple[Tensor, Rows]] = {}
+        self._kept: dict[Tensor, Tensor] = {}
+        self._parts: dict[tuple[Tensor, Rows], Tensor] = {}
+        self._nodes: list[Node] = []
+
+    def begin(self, done: Mapping[Tensor, int]) -> None:
+        """Begins with a strip, behind which so many rows are there."""
+        self._before, self._done = self._done, done
+        self._first, self._later = self._later, self._region.kept(self._done)
+
+    def nodes_for(self, node: Node) -> list[Node]:
+        """What a node becomes in the present strip: what makes its rows, joins them with those that
+        are kept from earlier strips, and copies those that later strips need."""
+        out = node.outs[0]
+        dim, rows = self._region.dims[out], (self._first[out], self._done[out])
+        made = self._before[out], self._done[out]
+        if made[0] == made[1] and self._first[out] == self._later[out]:
+            if out in self._kept:
+                self._there[out] = self._kept[out], rows
+            return []
+        there = self._kept.pop(out, None)
+        if made[0] < made[1]:
+            new = self._make(node, dim, made)
+            if there is None:
+                there = new
+            else:
+                # What goes into a join goes there when it is made: rows that are kept do so now.
+                view = self._cut(there, dim, (0, there.sizes[dim]))
+                there = _with_rows(out, dim, rows)
+                self._nodes.append(_join([view, new], there, dim))
+        assert there is not None
+        self._there[out] = there, rows
+        if out in self.results and made[0] < made[1]:
+            self.results[out].append(self._part(out, made))
+        if self._later[out] < rows[1]:
+            kept = self._later[out], rows[1]
+            self._kept[out] = _with_rows(out, dim, kept)
+            self._nodes.append(_join([self._rows(out, kept)], self._kept[out], dim))
+        nodes, self._nodes = self._nodes, []
+        return nodes
+
+    def _make(self, node: Node, dim: int, rows: Rows) -> Tensor:
+        """Adds the node that makes some rows of a result."""
+        declared = known(node.op).rows
+        assert declared is not None  # as of every node of a region
+        windows = declared.windows(node, dim)
+        assert windows is not None
+        parts = {tensor: self._part(tensor, window.needed(rows, tensor.sizes[window.dim]))
+                 for tensor, window in windows.items()}
+        strip = declared.strip(node, dim, rows)
+        outs = tuple(_with_rows(out, dim, rows, node.outs[0].sizes[dim]) for out in node.outs)
+        self._nodes.append(replace(
+            strip, args=tuple(_replaced(value, parts) for value in strip.args), outs=outs,
+            attributes={name: _replaced(value, parts)
+                        for name, value in strip.attributes.items()}))
+        return outs[0]
+
+    def _part(self, tensor: Tensor, rows: Rows) -> Tensor:
+        """Some rows of a tensor, which is there as a whole or in strips."""
+        there, own = self._there.get(tensor, (tensor, (0, tensor.sizes[self._region.dims[tensor]])))
+        if rows == own:
+            return there
+        if (there, rows) not in self._parts:
+            self._parts[there, rows] = self._rows(tensor, rows)
+        return self._parts[there, rows]
+
+    def _rows(self, tensor: Tensor, rows: Rows) -> Tensor:
+        """Adds a node that takes some rows of those that are there."""
+        dim = self._region.dims[tensor]
+        there, own = self._there.get(tensor, (tensor, (0, 0)))
+        return self._cut(there, dim, (rows[0] - own[0], rows[1] - own[0]))
+
+    def _cut(self, tensor: Tensor, dim: int, rows: Rows) -> Tensor:
+        """Adds a node that takes some rows of a tensor."""
+        part = _with_rows(tensor, dim, rows)
+        self._nodes.append(Node("aten.slice_copy.Tensor", (tensor, dim, *rows, 1), (part,),
+                                label=f"rows {rows[0]} to {rows[1]}"))
+        return part
+
+
+def _join(parts: list[Tensor], whole: Tensor, dim: int) -> Node:
+    return Node(JOIN_STRIPS, (parts, dim), (whole,), label=f"strips of {whole}")
+
+
+def _with_rows(tensor: Tensor, dim: int, rows: Rows, size: int | None = None) -> Tensor:
+    """A tensor like another one, with these rows in the place of `size`, by default of all."""
+    size = tensor.sizes[dim] if size is None else size
+    sizes = tuple(rows[1] - rows[0] if d == dim and n == size else n
+                  for d, n in enumerate(tensor.sizes))
+    return Tensor(sizes, tensor.dtype, name=tensor.name)
+
+
+def _replaced(value: Any, parts: Mapping[Tensor, Tensor]) -> Any:
+    """A value, or the values in a list, with other tensors."""
+    if isinstance(value, Tensor):
+        return parts.get(value, value)
+    return [_replaced(item, parts) for item in value] if isinstance(value, list) else value

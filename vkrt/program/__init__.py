@@ -1,0 +1,1 @@
+"""A program on a device, and how it is loaded."""

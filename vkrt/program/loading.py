@@ -1,0 +1,104 @@
+"""`vkrt.load`: its options, in one place with what they mean."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from vkrt.plan.memory_plan import DEFAULT_CHUNK
+from vkrt.plan.options import LoadOptions
+from vkrt.program.program import Program
+from vkrt.report.stopwatch import OnProgress
+
+
+def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
+         memory_budget: int | str | None = None, stream_lookahead: int | None = None,
+         prefetch: str = "auto", keep_cached: bool | None = None,
+         winograd: str = "auto", prefer: str = "balanced", fusions: str = "on",
+         specialize: str = "few",
+         pipeline_cache: str | os.PathLike[str] = "auto",
+         plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
+         chunk: int = DEFAULT_CHUNK, data_path: Any = None,
+         on_progress: OnProgress | None = None) -> Program:
+    """Loads a program onto a device.
+
+    Args:
+        source: path of a `.pte` file, or its bytes; or path of a compiled program (`vkrt.compile`),
+            for which the options that decide what is loaded were decided then.
+        device: None (the best one), an index or part of a name (see `vkrt.devices()`), or an
+            open `vkrt.Device`, which stays the caller's.
+        storage: how tensors are stored: "texel", "buffer", "texture3d", or "auto" for the driver's
+            own default.
+        weights: how weights get from the file to the kernels. "auto" maps what can be mapped where
+            the device shares the host's memory: the kernels then read the file's own bytes, if the
+            driver is known to read them or a trial shows it (once per version of the driver, in a
+            device of its own). Other weights are copied once, with as few steps as the device
+            allows. "map" maps with any driver, tried or not (one that cannot read the mapping loses
+            the device), and fails if no weight can be mapped; "direct" copies everything, without
+            staging where the host sees the device's memory; "copy" copies everything through
+            staging; "stream" is "direct" with all weights loaded anew in every run, unless a budget
+            leaves room for them.
+        memory_budget: the maximum of bytes on the device, such as 300MB, or "smallest"; weights
+            that do not fit are streamed (default: no maximum). A number or a text; staging counts.
+            Streamed weights pass through a pool in every run. Where that is not enough, nodes are
+            done in strips as with `prefer="memory"`, and layers of large weights in parts.
+        stream_lookahead: how many wait points ahead of its use a streamed weight begins to load, 0
+            for no overlap (default: what the plan finds best).
+        prefetch: how the file is read: "pread", "willneed", "readahead", "none" (by page faults)
+            or "auto". Which is the fastest is a matter of the disk.
+        keep_cached: whether the system's cache may keep what was copied from the file (default:
+            only where the file is small beside the machine's memory).
+        winograd: whether 3x3 convolutions run in Winograd's transformed domain, with a quarter of
+            the multiplications: "auto" where the driver is then faster and the scratch memory fits
+            into unused bytes of the arena, so that the peak stays as it is; "always" where the
+            driver is then faster, in a larger arena if need be; "off".
+        prefer: "memory" for few bytes of activations: where it saves any, nodes are then done in
+            strips of rows, in more and smaller dispatches; "balanced" for that only where the
+            device's limits or the budget allow nothing else. The last bits of results may differ,
+            where other kernels are chosen for fewer rows.
+        fusions: whether kernels do what follows them too, such as activations: "on", "off", or
+            names of passes to leave out, each with "no-" in front and commas between, such as
+            "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized
+            tensors, the results are the same.
+        specialize: which sizes are compiled into the kernels: the few that the driver's profile
+            names, all of them or none ("few", "all", "none"). The others are passed to a kernel
+            when it runs, and layers that differ in them alone share its pipeline. The results are
+            the same.
+        pipeline_cache: the file that keeps the driver's compiled pipelines, "off", or "auto" for
+            one in the user's cache folder (where the driver has something to keep; or for what
+            `VKRT_PIPELINE_CACHE` says). A file that does not fit the device and its driver, or is
+            damaged, is ignored and written anew. A device that is passed has the one it was opened
+            with.
+        plan_cache: the folder that keeps what was worked out for a program, "off", or "auto" for
+            the one in the user's cache folder (or for what `VKRT_PLAN_CACHE` says). A program whose
+            sizes are fixed then loads in less time from its second load on: it is read no more, but
+            for its weights. A plan of another program, another device or another vkrt is none, and
+            so is one that is damaged. A folder that others can write is not used.
+        order: whether the arena is allocated after the weights are packed, or before: "lazy" (the
+            least memory) or "eager" (a lack of memory shows before weights are read).
+        chunk: the maximum size of the staging buffer, such as 8MiB, as a number of bytes; it is
+            made smaller where that lowers the peak.
+        data_path: where constants are that were exported apart from the program: the path of a
+            `.ptd` file (or its bytes), or several of those. Weights in them are treated as those of
+            the program are. Their bytes are not compared with their names; `vkrt.verify` does.
+        on_progress: called with the name of a part of the load, the bytes of it that are done, and
+            all of them: with equal numbers, 0 where it has no bytes, when the part is done, and of
+            "weights" also before. What it raises ends the load.
+
+    Returns:
+        The program, to be closed (`with vkrt.load(..) as program:`).
+
+    Raises:
+        OSError: a file cannot be read.
+        FormatError: a byte of it is not what the format allows, or a constant is in none of the
+            data files (the message names it), or they differ about one.
+        InputError: an option is none of those allowed, or the budget is too small (the message
+            says which is the smallest possible).
+        UnsupportedError: it needs what vkrt or the device does not have.
+        VulkanError: LoaderError without a driver, DeviceMemoryError when memory runs out, ...
+    """
+    return Program(source, device, LoadOptions(
+        storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
+        stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
+        winograd=winograd, prefer=prefer, fusions=fusions, specialize=specialize,
+        pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path, on_progress)

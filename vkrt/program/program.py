@@ -1,0 +1,409 @@
+"""Program: a `.pte` file, or a compiled program, on a device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from vkrt.compiler.description import Description
+from vkrt.compiler.plan_cache import PlanFiles, is_fixed, method_plan, shape_plan
+from vkrt.compiler.program_files import is_compiled
+from vkrt.errors import ClosedError, InputError, PipelineError, UnsupportedError
+from vkrt.executable.lending import Semaphore
+from vkrt.executable.program import MethodPlan
+from vkrt.graph.graph import Graph
+from vkrt.memory.reader import DEFAULT_WINDOW
+from vkrt.method.arguments import MethodMetadata, metadata_of
+from vkrt.method.device_bound import DeviceBound
+from vkrt.method.executables import Executables, Ready
+from vkrt.method.loaded import Loaded
+from vkrt.method.method import Method
+from vkrt.method.named_inputs import in_order
+from vkrt.method.run import Run
+from vkrt.method.states import State
+from vkrt.plan.options import LoadOptions
+from vkrt.report.memory import MemoryReport
+from vkrt.report.stopwatch import OnProgress
+from vkrt.runtime.mapping import mapper_of
+from vkrt.runtime.open_device import OpenDevice
+from vkrt.runtime.refusals import note, refused_by
+from vkrt.runtime.weight_store import WeightStore
+from vkrt.runtime.weights import Weights
+from vkrt.vk.device import Device
+from vkrt.vk.memory import Allocator
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vkrt.compiled.program import CompiledProgram
+    from vkrt.method.profile import Profile
+
+
+def _described(source: Any, data_path: Any) -> Description | CompiledProgram:
+    """What a program's file says, read later; or a compiled program."""
+    if is_compiled(source):
+        from vkrt.compiled.program import CompiledProgram  # which programs do without
+
+        return CompiledProgram(source, data_path)
+    return Description(source, data_path, at_once=False)
+
+
+class Program(DeviceBound):
+    """A program loaded on a device. Made by `vkrt.load`; a context manager.
+
+    Methods are loaded on first use (`load_method`, `run`), the one named "forward" (or the only
+    one) at once. A weight that several of them read in the same layout is on the device once, but
+    with `memory_budget` or weights="stream", where each method is planned by itself. One run at a
+    time per method; several programs and threads work side by side.
+    """
+
+    def __init__(self, source: Any, device: Any = None, options: LoadOptions | None = None,
+                 data_path: Any = None, on_progress: OnProgress | None = None):
+        self._report = MemoryReport()
+        self._report.stopwatch.on_progress = on_progress
+        self._options = options or LoadOptions()
+        self._lock = threading.Lock()
+        self._methods: dict[str, Method] = {}
+        self._names: tuple[str, ...] = ()  # where they are known without the file
+        self._store = WeightStore()
+        self._closed = False
+        # What it has beside its methods, which end before
+        self._resources = ExitStack()
+        self._description = self._resources.enter_context(closing(_described(source, data_path)))
+        plans = None
+        if isinstance(self._description, Description):
+            plans = PlanFiles(self._description.sources, self._options)
+            if not plans.any:
+                self._description.read()
+        self._report.stopwatch.mark("read the program")
+        growth = self._report.growth
+        growth.took("program")
+        if self._options.prefetch != "none":
+            # Read while the driver starts and the graph is built; the file begins with what they
+            # need, and weights follow.
+            self._description.source.prefetch(0, DEFAULT_WINDOW)
+        try:
+            is_given = isinstance(device, Device)
+            self._device = device if is_given else self._resources.enter_context(
+                Device.open(device, pipeline_cache=self._options.pipeline_cache))
+            self._allocator = self._resources.enter_context(closing(Allocator(self._device)))
+            self._report.stopwatch.mark("start the driver")
+            growth.took("rest" if is_given else "driver")
+            growth.holds_device = self._device.info.type == "cpu"
+            self._load_first(plans)
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            self._report.stopwatch.on_progress = None
+
+    def _load_first(self, plans: PlanFiles | None) -> None:
+        """Loads the method that is loaded at once, by its cached plan if there is one; `plans` is
+        None for a compiled program, which has no need of any."""
+        cached = plans.read(OpenDevice(self._device)) if plans is not None else None
+        if cached is not None and self._load_cached(cached):
+            return
+        self._description.read()
+        names = self.method_names
+        first = "forward" if "forward" in names else names[0] if len(names) == 1 else None
+        if first is not None:
+            method = self.load_method(first)
+            if plans is not None and method.is_repeatable and is_fixed(method.graph):
+                plans.write(OpenDevice(self._device), method_plan(names, method.largest))
+
+    def _load_cached(self, cached: MethodPlan) -> bool:
+        """Loads a method by its cached plan, if that still holds."""
+        description = self._description
+        assert isinstance(description, Description)
+        # No reference to the program: it is to go when nobody has it any more.
+        device, options = self._device, self._options
+        plan, refused = shape_plan(cached), frozenset(refused_by(device))
+        try:
+            mapper = mapper_of(cached.executable, device, description.sources,
+                               options.weights == "map")
+        except UnsupportedError:
+            return False
+        try:
+            self._add(plan.graph, Ready(Executables(
+                plan.graph, plan, whole=lambda: description.compile(
+                    cached.method, OpenDevice(device), options)), mapper))
+        except PipelineError as error:
+            if refused.issuperset(error.shaders):
+                raise
+            note(device, error.shaders)
+            return False
+        self._names = cached.methods
+        return True
+
+    def _add(self, graph: Graph, compiled: Ready | None = None) -> None:
+        """Loads a method; `compiled` is what a file has of it, see `Method`."""
+        if compiled is not None:
+            self._report.stopwatch.mark("read the plan")
+            self._report.growth.took("program")
+        # A budget is planned for each method by itself, see `WeightStore`.
+        store = None if self._options.has_budget else self._store
+        self._methods[graph.name] = Method(
+            graph, self._description.sources, self._device, options=self._options,
+            report=self._report, store=store, allocator=self._allocator, compiled=compiled)
+        self._report.file_plan += graph.file_arena
+
+    def __repr__(self):
+        name = self._description.source.name
+        if self._closed:
+            return f"<vkrt.Program {name}, closed>"
+        methods = ", ".join(repr(self._methods[name].metadata) if name in self._methods else name
+                            for name in self.method_names)
+        return (f"<vkrt.Program {name} on {self._device.info.name}: "
+                f"{methods}; {self._report.measured_peak:,} bytes at most>")
+
+    def _repr_html_(self) -> str:
+        """Inputs, outputs, bytes and placements as a table, for notebooks."""
+        from vkrt.program.notebook import html_of  # which few ask for
+
+        return html_of(self._description.source.name, self._device, self._methods.values(),
+                       self._report)
+
+    @property
+    def method_names(self) -> tuple[str, ...]:
+        """Names of the program's methods."""
+        return self._names or self._description.method_names
+
+    @property
+    def constants(self) -> dict[str, tuple[Any, ...]]:
+        """What the program says of itself: the values of the methods that only return numbers, such
+        as "get_max_seq_len", by their names."""
+        return self._description.constants
+
+    @property
+    def device(self) -> Device:
+        """The device the program is on."""
+        return self._device
+
+    @property
+    def memory(self) -> MemoryReport:
+        """Bytes on the device: planned, measured, by phase."""
+        return self._report
+
+    def metadata(self, method: str = "forward") -> MethodMetadata:
+        """Inputs and outputs of a method: names, sizes, dtypes.
+
+        Raises:
+            InputError: there is no such method.
+        """
+        if method in self._methods:
+            return self._methods[method].metadata
+        return metadata_of(self._description.graph(method))
+
+    def load_method(self, name: str) -> Method:
+        """The method, loaded onto the device if it is not yet.
+
+        Raises:
+            InputError: there is no such method.
+            UnsupportedError: it uses operators vkrt does not have (all are named).
+            VulkanError: the device failed; what the method had allocated is released.
+            ForkedError: in a process that was forked after the program was loaded.
+        """
+        self._device.check_process()
+        with self._lock:
+            if self._closed:
+                raise ClosedError("the program is closed; load it again")
+            if name not in self._methods:
+                self._report.stopwatch.start()
+                self._report.growth.took("rest")
+                self._load_method(name)
+            return self._methods[name]
+
+    def _loaded(self) -> list[Method]:
+        """The methods that are loaded now (ForkedError)."""
+        self._device.check_process()
+        with self._lock:
+            return list(self._methods.values())
+
+    def _load_method(self, name: str) -> None:
+        description, options = self._description, self._options
+        if isinstance(description, Description):
+            graph = description.graph(name)
+            self._report.stopwatch.mark("build the graph")
+            self._add(graph)
+        else:
+            ready = description.prepare(name, self._device, options, self._bring)
+            self._add(ready.executables.graph, ready)
+
+    def _bring(self, ready: Ready) -> Weights:
+        """Brings weights that several methods read to the device, for one of them."""
+        self._report.stopwatch.mark("read the plan")
+        return Loaded(ready.executables.graph, self._description.sources, self._device,
+                      self._options, self._report, None, self._allocator, ready).weights_alone()
+
+    def run(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
+            state: State | None = None, outputs: str = "numpy", **named: Any) -> list[Any]:
+        """Runs a method on arrays (numpy, torch, anything with DLPack or the buffer protocol);
+        calling the program does the same.
+
+        Args:
+            inputs: one per input of the method, of exactly its dtype and of its sizes or, in
+                dynamic dimensions, less; or one dictionary of them by name.
+            out: arrays to write the outputs to, of the sizes they have at these inputs. Inputs and
+                outputs may be `DeviceBuffer`s, too, see `run_async`.
+            state: one of `new_state`, of this method; by default its first.
+            outputs: "numpy", or "torch" for tensors over the same memory.
+            named: inputs by the names in `metadata`. One that is called as an argument of this
+                function goes into the dictionary.
+
+        Returns:
+            The outputs, as numpy arrays or PyTorch's tensors.
+
+        Raises:
+            InputError: an argument does not fit, or PyTorch is asked for and not installed.
+            ClosedError: the program is closed.
+            StateError: a run before failed in the middle of changing the state.
+            VulkanError: the device failed; ForkedError in a process that was forked after the
+                program was loaded.
+        """
+        convert = None if outputs == "numpy" else _converter(outputs)
+        loaded = self.load_method(method)
+        if named:
+            inputs = tuple(in_order(inputs, named, loaded.metadata))
+        results = loaded.execute(inputs, out, state)
+        return results if convert is None else [convert(result) for result in results]
+
+    __call__ = run
+
+    def run_async(self, *inputs: Any, method: str = "forward", out: Sequence[Any] | None = None,
+                  state: State | None = None, wait: Sequence[Semaphore] = (),
+                  signal: Sequence[Semaphore] = (), **named: Any) -> Run:
+        """Begins a run and returns once the device has it, see `Method.start`.
+
+        Inputs and outputs may be `DeviceBuffer`s of a host that has made the device itself (see
+        `Device.adopt`): kernels then read and write these where they can, and nothing passes
+        through the CPU. Runs of several methods and programs are in progress side by side; the next
+        call of the same method waits for the run before.
+
+        Args:
+            inputs, out, named: as for `run`, or `DeviceBuffer`s.
+            state: as for `run`.
+            wait: the host's semaphores that the device waits for first.
+            signal: those that it signals when the run is done.
+
+        Returns:
+            A `Run`: `result()` waits and returns what `run` does; `await` does so in a coroutine.
+
+        Raises:
+            As `run`; what goes wrong later `Run.result` raises.
+        """
+        loaded = self.load_method(method)
+        if named:
+            inputs = tuple(in_order(inputs, named, loaded.metadata))
+        return loaded.start(inputs, out, state, wait, signal)
+
+    def release_buffers(self) -> None:
+        """Forgets all `DeviceBuffer`s that runs were given, so that the host may destroy them.
+
+        Waits for runs in progress.
+        """
+        for loaded in self._loaded():
+            loaded.release_buffers()
+
+    def cancel(self, method: str = "forward") -> None:
+        """Ends the run of a method that another thread is at, see `Method.cancel`."""
+        loaded = self._methods.get(method)
+        if loaded is not None:
+            loaded.cancel()
+
+    # States
+
+    def new_state(self, method: str = "forward") -> State:
+        """One more value of what a method keeps from run to run, such as the caches of another
+        conversation, with the initial values. It takes `State.nbytes` of device memory and shares
+        everything else.
+
+        Runs over several states follow one another, also those of several threads.
+
+        Raises:
+            InputError: there is no such method.
+            DeviceMemoryError, VulkanError: nothing is left allocated.
+        """
+        return self.load_method(method).new_state()
+
+    def save_state(self, method: str = "forward") -> dict[str, np.ndarray]:
+        """The values of the buffers that a method changes in place, as arrays by name."""
+        return self.load_method(method).state.save()
+
+    def load_state(self, values: Mapping[str, np.ndarray], method: str = "forward") -> None:
+        """Gives the buffers that a method changes in place values of `save_state`, of this load of
+        the program or of another one.
+
+        Raises:
+            InputError: there is no such method, or they are not its values.
+        """
+        self.load_method(method).state.load(values)
+
+    def reset_state(self, method: str | None = None) -> None:
+        """Gives the buffers that methods change in place their initial values.
+
+        They keep their values from run to run otherwise, for each loaded method by itself. States
+        of `new_state` are not touched.
+
+        Args:
+            method: of which one; of all loaded ones by default.
+
+        Raises:
+            InputError: there is no such method.
+            FormatError: the file was changed since it was opened.
+            OSError: it cannot be read.
+        """
+        if method is not None:
+            self.load_method(method).state.reset()
+            return
+        for loaded in self._loaded():
+            loaded.state.reset()
+
+    def profile(self, *inputs: Any, method: str = "forward", repeat: int = 5,
+                clock: str = "auto") -> Profile:
+        """Times every step of a method on these inputs, see `Method.profile`.
+
+        Returns:
+            A `Profile`: rows of operators and kernels with seconds, bytes and arithmetic, as
+            objects, a table or for JSON.
+        """
+        return self.load_method(method).profile(inputs, repeat=repeat, clock=clock)
+
+    def close(self) -> None:
+        """Releases everything; may be called twice.
+
+        In a process that was forked after the program was loaded it only closes the files: what is
+        on the device is the parent's.
+        """
+        if self._device.inherited:
+            # The lock may be held by a thread that this process does not have.
+            self._release()
+            return
+        with self._lock:
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        for method in self._methods.values():
+            method.close()
+        self._resources.close()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+
+def _converter(outputs: str) -> Callable[[Any], Any]:
+    """What makes a result of the kind that `outputs=` names, without a copy."""
+    if outputs != "torch":
+        raise InputError(f"outputs={outputs!r}: expected 'numpy' or 'torch'")
+    try:
+        from_dlpack = import_module("torch").from_dlpack
+    except ImportError as error:
+        raise InputError(f"outputs='torch' needs PyTorch, which cannot be imported ({error}); pip "
+                         "install torch") from error
+    return lambda result: from_dlpack(result) if hasattr(result, "__dlpack__") else result

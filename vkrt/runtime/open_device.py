@@ -1,0 +1,38 @@
+"""OpenDevice: what the compiler asks of a device that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vkrt.runtime.handles import requirements_of
+from vkrt.runtime.mapping import Mapper
+from vkrt.runtime.refusals import refused_by
+from vkrt.vk.device import Device
+
+
+class OpenDevice:
+    """An open device to compile for.
+
+    Attributes:
+        device: the device.
+        info, features, unified, reads_slowly: as it has them.
+        requirements: of a storage, see `requirements_of`.
+    """
+
+    def __init__(self, device: Device):
+        self.device = device
+        self.info = device.info
+        self.features = device.features
+        self.unified = device.unified
+        self.reads_slowly = device.reads_slowly
+        self.requirements = requirements_of(device)
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Names of the shader variants that its driver does not compile, as far as is known."""
+        return refused_by(self.device)
+
+    def mapper(self, sources: Sequence[Any], offset_alignment: int, trusts: bool) -> Mapper:
+        """Which weights it reads in their files."""
+        return Mapper(self.device, sources, offset_alignment, trusts)

@@ -1,0 +1,60 @@
+"""WorkList: all records of a method at one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from vkrt.work.records import HostCall, Prepack, StateRecord, Step
+from vkrt.work.target import Target
+from vkrt.work.tensor import Operand, Storage
+from vkrt.work.weights import Weight, catalog_of
+
+
+@dataclass(frozen=True)
+class WorkList:
+    """Everything a method does: what lowering made of a graph.
+
+    Attributes:
+        storages: every storage, by id.
+        prepacks: in the order of the file.
+        steps: dispatches, host calls and moves in order.
+        inputs: raw operands the host writes before each run, in the order of the method's inputs;
+            None for an input that nothing uses or that is not a tensor.
+        outputs: raw operands read after each run, in the order of the outputs, or values.
+        states: what is kept from run to run.
+        storage: "texel", "buffer" or "texture3d".
+        target: what it is made for.
+        notes: decisions worth telling the user (fallbacks), in plain words.
+        together: ids of storages of weights that are needed at the same time, because a kernel
+            reads them at other sizes.
+        memo: what lowering remembers (`vkrt.lowering.reuse.Memo`) for work lists of other sizes
+            that are made from this one. It is not part of the work: it is neither compared nor
+            written to files.
+    """
+
+    storages: tuple[Storage, ...] = ()
+    prepacks: tuple[Prepack, ...] = ()
+    steps: tuple[Step, ...] = ()
+    inputs: tuple[Operand | None, ...] = ()
+    outputs: tuple[Operand | bool | int | float | str | None, ...] = ()
+    states: tuple[StateRecord, ...] = ()
+    storage: str = "texel"
+    target: Target = Target()
+    notes: tuple[str, ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
+    memo: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def catalog(self) -> tuple[Weight, ...]:
+        """The weights, see `vkrt.work.weights`."""
+        return catalog_of(self.prepacks, self.steps, self.together)
+
+    @cached_property
+    def read_by_host(self) -> frozenset[int]:
+        """Ids of the storages that the host reads: the outputs, and what host calls read."""
+        calls = (operand for step in self.steps if isinstance(step, HostCall)
+                 for operand in step.reads)
+        return frozenset(operand.storage.id for operand in (*self.outputs, *calls)
+                         if isinstance(operand, Operand))
