@@ -21,6 +21,7 @@ from vkrt.ops.joining import JOIN_STRIPS
 from vkrt.ops.registry import infer, known, operators
 from vkrt.ops.rows import Window
 from vkrt.passes.strip_plan import plan_strips
+from vkrt.passes.strip_region import Region
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.scratch import alive
 from vkrt.vk.memory import Allocator
@@ -37,6 +38,8 @@ class Network:
     def __init__(self, *sizes: int, seed: int = 0):
         self.x = self.last = value(*sizes)
         self.constants, self.nodes, self.seed = Constants(), [], seed
+        # Results beside the last node's
+        self.more: list[Tensor] = []
 
     def node(self, op: str, *args, count: int = 1) -> Tensor:
         """Adds a node; its first result."""
@@ -68,8 +71,8 @@ class Network:
         return self.node("aten.linear.default", self.last,
                          self.weight(columns, self.last.sizes[-1]), self.weight(columns))
 
-    def graph(self, *more: Tensor) -> Graph:
-        return graph_of(self.x, self.nodes, *more)
+    def graph(self) -> Graph:
+        return graph_of(self.x, self.nodes, *self.more)
 
 
 def expanded(side: int = 33) -> Network:
@@ -139,6 +142,7 @@ def any_images(seed: int) -> Network:
             inputs = net.last.sizes[1]
             net.node("aten.convolution.default", net.last, net.weight(inputs, channels, 2, 2), None,
                      [2, 2], [0, 0], [1, 1], True, [0, 0], 1)
+    net.more = [x for x in earlier[1:] if x is not net.last and chance.random() < 0.2]
     return net
 
 
@@ -188,6 +192,22 @@ def test_a_dynamic_graph_stays_whole():
     assert graph.is_dynamic and not joins(rewritten(graph, prefer="memory"))
 
 
+def test_results_are_made_to_their_ends():
+    """Also one of which the node that reads it in strips leaves the last row alone."""
+    net = Network(1, 8, 16, 8)
+    first = net.node("aten.relu.default", net.x)
+    other = net.node("aten.sigmoid.default", net.x)
+    half = net.node("aten.convolution.default", other, net.weight(8, 8, 1, 1), None, [2, 2], [0, 0],
+                    [1, 1], False, [0, 0], 1)
+    net.node("aten.add.Tensor", net.node("aten.max_pool2d.default", first, [2, 2], [2, 2], [0, 0],
+                                         [1, 1], False), half, 1)
+    windows = tuple(known(node.op).rows.windows(node, 2) for node in net.nodes)
+    region = Region(0, len(net.nodes), dict(enumerate(net.nodes)), {
+        tensor: 2 for node in net.nodes for tensor in (*node.args, *node.outs)
+        if isinstance(tensor, Tensor)}, windows, (other, net.last), count=4)
+    assert region.progress()[-1][other] == 16 and region.progress()[-1][net.last] == 8
+
+
 def test_what_is_used_whole_ends_a_run():
     """A mean over all rows, and the places of the largest elements."""
     for op, args, count in (("aten.mean.dim", ([2, 3], True, None), 1),
@@ -195,9 +215,9 @@ def test_what_is_used_whole_ends_a_run():
                              ([2, 2], [2, 2], [0, 0], [1, 1], False), 2)):
         net = expanded()
         pooled = net.node(op, net.last, *args, count=count)
-        more = net.nodes[-1].outs[1:]
+        net.more = list(net.nodes[-1].outs[1:])
         net.node("aten.relu.default", pooled)
-        for region in plan_strips(net.graph(*more), 1 << 27):
+        for region in plan_strips(net.graph(), 1 << 27):
             assert net.nodes[-2] not in region.nodes.values()
 
 

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 from plan_samples import Maker
 
-from vkrt.plan.scratch import scratch_budgets
+from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
+from vkrt.plan.scratch import alive, scratch_budgets
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor
 
 
 def test_rooms():
@@ -42,3 +46,18 @@ def test_the_steps_of_a_node_together():
     maker.output(second)
     maker.steps[0] = replace(maker.steps[0], node=1)
     assert scratch_budgets(maker.work, {1}) == {1: 0}
+
+
+def test_speed_may_take_as_much_again():
+    """Of a layer whose scratch does not fit beside what is alive."""
+    x, out = Tensor((1, 32, 64, 64), "float32"), Tensor((1, 32, 64, 64), "float32")
+    weight = Tensor((32, 32, 3, 3), "float32", constant=Constant(0, 4 * 32 * 32 * 9, "float32"))
+    graph = Graph("method", [x], [out], [Node(
+        "aten.convolution.default", (x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1),
+        (out,))]).finish()
+    works = {prefer: lower(graph, Target(scratch="spare", prefer=prefer))
+             for prefer in ("balanced", "speed")}
+    balanced, speed = (max(alive(works[prefer])) for prefer in ("balanced", "speed"))
+    assert balanced < speed <= 2 * balanced
+    kernels = {step.shader.partition(".")[0] for step in works["speed"].steps}
+    assert "winograd_input" in kernels

@@ -35,4 +35,3 @@ def smaller_works(graph: Graph, work: WorkList, options: LoadOptions) -> Iterato
     for most in PARTS:
         if any(weight.nbytes > most for weight in work.catalog):
             yield replace(lower(graph, replace(target, max_weight=most)), memo=None)
-

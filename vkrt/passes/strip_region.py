@@ -76,7 +76,7 @@ class Region:
                 done[out] = min(ready)
                 if before is not None:
                     done[out] = min(done[out], _not_but_one(before[out] + rows, size))
-            elif not place or out not in asked:
+            elif not place or out not in asked or out in self.results:
                 done[out] = _not_but_one(rows * (number + 1), size)
             else:
                 # As many as the nodes behind it ask for

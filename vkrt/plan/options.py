@@ -81,8 +81,8 @@ class LoadOptions:
     winograd: str = _option("auto", "whether 3x3 convolutions run in Winograd's transformed domain",
                             choices=WINOGRAD)
     prefer: str = _option(
-        "balanced", "whether activations take less memory (\"memory\"), in more and smaller "
-        "dispatches", choices=PREFERENCES)
+        "balanced", "whether activations take less memory, in more and smaller dispatches "
+        "(\"memory\"), or more memory where that is faster (\"speed\")", choices=PREFERENCES)
     fusions: str = _option(
         "on", "whether kernels do what follows them too, such as activations: \"on\", \"off\", or "
         "names of passes to leave out, each with \"no-\" in front and commas between",

@@ -1,7 +1,7 @@
 """Budgets of scratch memory: what a work list leaves unused, node by node.
 
 The arena is as large as the most that is alive at once. Kernels that trade memory for time may take
-the rest at every other node without making it larger.
+the rest at every other node without making it larger, or where a load prefers speed, as much again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from vkrt.work.work_list import WorkList
 
 # No limit: the arena may grow.
 UNLIMITED = 1 << 62
+
+# The arena may become so many times as large, by what a load prefers (`vkrt.work.target`).
+GROWTH = {"balanced": 1, "memory": 1, "speed": 2}
 
 
 def alive(work: WorkList, alignment: int = 1) -> list[int]:
@@ -36,7 +39,7 @@ def alive(work: WorkList, alignment: int = 1) -> list[int]:
 def scratch_budgets(work: WorkList, nodes: Iterable[int]) -> dict[int, int]:
     """Bytes of scratch memory that each of `nodes` may use while it runs."""
     # Of the peak only the bytes themselves are certain to be there, at a node whole alignments go.
-    most = max(alive(work))
+    most = GROWTH[work.target.prefer] * max(alive(work))
     at_node = dict.fromkeys(nodes, 0)
     for step, nbytes in zip(work.steps, alive(work, work.target.offset_alignment)[1:]):
         if step.node in at_node:

@@ -52,10 +52,11 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             the multiplications: "auto" where the driver is then faster and the scratch memory fits
             into unused bytes of the arena, so that the peak stays as it is; "always" where the
             driver is then faster, in a larger arena if need be; "off".
-        prefer: "memory" for few bytes of activations: where it saves any, nodes are then done in
-            strips of rows, in more and smaller dispatches; "balanced" for that only where the
-            device's limits or the budget allow nothing else. The last bits of results may differ,
-            where other kernels are chosen for fewer rows.
+        prefer: whether activations take less memory, in more and smaller dispatches ("memory"), or
+            more memory where that is faster ("speed"). With "memory" nodes are done in strips of
+            rows where that saves any; with "balanced" only where the device's limits or the budget
+            allow nothing else. The last bits of results may differ, where other kernels are chosen
+            for fewer rows. With "speed" the arena may become twice as large for `winograd="auto"`.
         fusions: whether kernels do what follows them too, such as activations: "on", "off", or
             names of passes to leave out, each with "no-" in front and commas between, such as
             "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized

@@ -14,8 +14,8 @@ GROUP, SMALL_GROUP = 64, 8
 # So many products of texels take a core of a CPU driver some 50 microseconds.
 LONG = 16384
 
-# What is to be small: time first, or bytes of activations
-PREFERENCES = ("balanced", "memory")
+# What is to be small: time, bytes of activations, or time as far as it takes no bytes
+PREFERENCES = ("balanced", "memory", "speed")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Target:
         offset_alignment: bytes that an operand's offset in its buffer must be a multiple of.
         loop_limit: iterations one invocation may make in all its loops; None: any number.
         scratch: memory that kernels may use to be faster: "none", "spare" (what the arena has
-            unused while they run) or "any".
+            unused while they run, or more, see `vkrt.plan.scratch`) or "any".
         fuses: whether nodes that one kernel can do become one (`vkrt.passes`).
         skipped: names of passes that are left out then.
         prefer: one of `PREFERENCES`, see `vkrt.load`.
