@@ -159,10 +159,14 @@ def _divided(graph: Graph, region: Region, live: Liveness) -> Iterator[_Choice]:
               + sum(live.own_bytes(graph.nodes[index]) for index in range(region.start, region.end)
                     if index not in region.nodes))
     for count in COUNTS:
-        if 2 * count > rows and count > 2:
+        if region.least * count > rows and count > 2:
             return
         divided = replace(region, count=count)
-        nbytes = _strip_bytes(divided, live)
+        strips = math.ceil(1 / divided.share)
+        # In the middle, where rows are kept from earlier strips and for later ones; of a few strips
+        # the last one may be empty.
+        nbytes = max(_strip_bytes(divided, live, number)
+                     for number in {strips // 2, (strips - 1) // 2 if strips < 4 else strips // 2})
         if nbytes + around >= least:
             continue
         least = nbytes + around
@@ -173,11 +177,10 @@ def _divided(graph: Graph, region: Region, live: Liveness) -> Iterator[_Choice]:
             return
 
 
-def _strip_bytes(region: Region, live: Liveness) -> int:
-    """The most bytes of a strip in the middle, and of what is kept from it and from the one before,
-    that are alive at once."""
-    middle = (math.ceil(1 / region.share) - 1) // 2
-    before, done = region.done(middle - 1), region.done(middle)
+def _strip_bytes(region: Region, live: Liveness, number: int) -> int:
+    """The most bytes of a strip, and of what is kept from it and from the one before, that are
+    alive at once."""
+    before, done = region.done(number - 1), region.done(number)
     first, later = region.kept(before), region.kept(done)
 
     def nbytes(tensor: Tensor, count: int) -> int:

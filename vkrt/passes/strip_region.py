@@ -47,6 +47,16 @@ class Region:
         return [(node.outs[0], windows)
                 for node, windows in zip(self.nodes.values(), self.windows)]
 
+    @cached_property
+    def least(self) -> int:
+        """The fewest rows of a strip: products have other kernels for a single row, unless a row is
+        one of an image, which has several pixels."""
+        return 1 if all(out.rank == 4 and out.sizes[3] > 1 for out, _ in self.steps) else 2
+
+    def _whole_strips(self, rows: int, size: int) -> int:
+        """So many rows, or all where fewer than a strip's would be left."""
+        return size if size - rows < self.least else rows
+
     def progress(self) -> list[dict[Tensor, int]]:
         """`done` behind each strip, the first one being none."""
         found = [dict.fromkeys((out for out, _ in self.steps), 0)]
@@ -75,9 +85,9 @@ class Region:
             if ready:
                 done[out] = min(ready)
                 if before is not None:
-                    done[out] = min(done[out], _not_but_one(before[out] + rows, size))
+                    done[out] = min(done[out], self._whole_strips(before[out] + rows, size))
             elif not place or out not in asked or out in self.results:
-                done[out] = _not_but_one(rows * (number + 1), size)
+                done[out] = self._whole_strips(rows * (number + 1), size)
             else:
                 # As many as the nodes behind it ask for
                 awaited.add(out)
@@ -110,12 +120,6 @@ class Region:
                         needed = window.needed((done[out], done[out] + 1), self.size(tensor))[0]
                         first[tensor] = min(first[tensor], needed)
         return first
-
-
-def _not_but_one(rows: int, size: int) -> int:
-    """So many rows, or all where one would be left: for a single row products have other kernels.
-    """
-    return size if size - rows < 2 else rows
 
 
 def _whole_units(rows: int, windows: Windows) -> int:
