@@ -61,24 +61,33 @@ def lower(graph: Graph, target: Target, base: WorkList | None = None) -> WorkLis
 
 def _lower(graph: Graph, target: Target, base: WorkList | None) -> WorkList:
     whole = run_passes(graph, replace(target, prefer="balanced"))
+    if base is not None:
+        return _lower_rewritten(whole, target, base)
     try:
-        work = _lower_rewritten(whole, target, base)
+        work = _lower_rewritten(whole, target, None)
     except UnsupportedError:
-        if base is not None:
-            raise
         # In strips no tensor may be larger than the device's buffers.
-        divided = run_passes(graph, replace(target, prefer="memory"))
-        if len(divided.nodes) == len(whole.nodes):
+        strips = _lower_in_strips(graph, whole, target)
+        if strips is None:
             raise
-        return _lower_rewritten(divided, target, base)
-    if base is not None or target.prefer != "memory":
-        return work
-    divided = run_passes(graph, target)
-    if len(divided.nodes) == len(whole.nodes):
+        return strips
+    strips = _lower_in_strips(graph, whole, target) if target.prefer == "memory" else None
+    if strips is None:
         return work
     # What is smaller by the tensors' sizes may take more with all that kernels need.
-    return min(work, _lower_rewritten(divided, target, base),
-               key=lambda each: max(alive(each, target.offset_alignment)))
+    return min(work, strips, key=lambda each: max(alive(each, target.offset_alignment)))
+
+
+def _lower_in_strips(graph: Graph, whole: Graph, target: Target) -> WorkList | None:
+    """The work list with nodes in strips of rows; None where passes make none of them so.
+
+    Args:
+        whole: what passes make of the graph without strips.
+    """
+    divided = run_passes(graph, replace(target, prefer="memory"))
+    if len(divided.nodes) == len(whole.nodes):
+        return None
+    return _lower_rewritten(divided, target, None)
 
 
 def _lower_rewritten(graph: Graph, target: Target, base: WorkList | None) -> WorkList:

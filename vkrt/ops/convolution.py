@@ -16,13 +16,13 @@ from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, heigh
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.ending import ENDINGS, Ending, Tail, plain, tail
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Rows, Window, Windows, with_residual, with_strip_border
+from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
 from vkrt.ops.volume import Depth
 from vkrt.work.tensor import Operand, Tensor, channels_last, row_major
 
-# Places among the arguments
-PADDING, TRANSPOSED = 4, 6
+# Its place among the arguments
+PADDING = 4
 
 
 def _clamp(*bounds: float | None) -> tuple[float, float] | None:
@@ -100,17 +100,7 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
     return with_residual(node, dim, {x: window})
 
 
-def _strip(node: Node, dim: int, rows: Rows) -> Node:
-    x, padding, transposed = node.args[0], node.args[PADDING], node.args[TRANSPOSED]
-    if transposed:
-        return node
-    windows = _row_windows(node, dim)
-    assert windows is not None
-    padding = spread(padding, x.rank - 2, "padding", 0)
-    return with_strip_border(node, windows[x], rows, padding, PADDING)
-
-
-ROWS = RowRule(_row_windows, _strip)
+ROWS = sliding(_row_windows, PADDING)
 
 _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] transposed:b "
                "output_padding:[i] groups:i")

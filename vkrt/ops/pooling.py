@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from vkrt.graph.graph import Node
 from vkrt.ops.dtypes import INT32, ONE_FLOAT, DtypeRule
 from vkrt.ops.registry import op
-from vkrt.ops.rows import RowRule, Rows, Window, Windows, with_residual, with_strip_border
+from vkrt.ops.rows import RowRule, Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
 from vkrt.work.tensor import Operand, Tensor, channels_last
 
@@ -94,14 +94,7 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
                                                reach)})
 
 
-def _strip(node: Node, dim: int, rows: Rows) -> Node:
-    windows = _row_windows(node, dim)
-    assert windows is not None
-    padding = spread(node.args[PADDING] or (0,), 2, "padding", 0)
-    return with_strip_border(node, windows[node.args[0]], rows, padding, PADDING)
-
-
-ROWS = RowRule(_row_windows, _strip)
+ROWS = sliding(_row_windows, PADDING)
 
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
 # Floats, or quantized numbers: the largest of those stands for the largest of what they stand for.

@@ -7,12 +7,13 @@ in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vkrt.graph.graph import Node
 from vkrt.ops.attributes import BORDER, EPILOGUE, FACTOR, RESIDUAL
+from vkrt.ops.sizes import spread
 from vkrt.work.tensor import Tensor
 
 # The first row, and the one behind the last
@@ -113,22 +114,26 @@ def with_residual(node: Node, dim: int, windows: Windows) -> Windows | None:
     return {**windows, residual: Window(dim)} if residual is not None else windows
 
 
-def with_strip_border(node: Node, window: Window, rows: Rows, padding: Sequence[int],
-                      place: int) -> Node:
-    """A node whose windows slide over its first argument, with the padding that a strip has.
+def sliding(windows: Callable[[Node, int], Windows | None], place: int) -> RowRule:
+    """The rule of an operator whose windows slide over its first argument, in strips with the
+    padding that each of them has; rows are indices of the first spatial dimension.
 
     Args:
-        window: of the first argument.
-        rows: of the result.
-        padding: before each spatial dimension, of which the first has the rows.
-        place: of the padding among the arguments.
+        windows: see `RowRule`.
+        place: among the arguments, of the padding before each spatial dimension.
     """
-    first, end = window.reached(rows)
-    front, behind = max(-first, 0), max(end - node.args[0].sizes[window.dim], 0)
-    args: list[Any] = list(node.args)
-    args[place] = [front, *padding[1:]]
-    border = (behind - front, *node.attributes.get(BORDER, (0,) * len(padding))[1:])
-    attributes = {name: value for name, value in node.attributes.items() if name != BORDER}
-    if any(border):
-        attributes[BORDER] = border
-    return replace(node, args=tuple(args), attributes=attributes)
+    def strip(node: Node, dim: int, rows: Rows) -> Node:
+        x, found = node.args[0], windows(node, dim)
+        assert found is not None  # as the node is divided
+        padding = spread(node.args[place] or (0,), x.rank - 2, "padding", 0)
+        first, end = found[x].reached(rows)
+        front, behind = max(-first, 0), max(end - x.sizes[dim], 0)
+        args: list[Any] = list(node.args)
+        args[place] = [front, *padding[1:]]
+        border = (behind - front, *node.attributes.get(BORDER, (0,) * len(padding))[1:])
+        attributes = {name: value for name, value in node.attributes.items() if name != BORDER}
+        if any(border):
+            attributes[BORDER] = border
+        return replace(node, args=tuple(args), attributes=attributes)
+
+    return RowRule(windows, strip)

@@ -154,7 +154,7 @@ def _regions(graph: Graph, end: int, dim: int) -> Iterator[Region]:
 def _divided(graph: Graph, region: Region, live: Liveness) -> Iterator[_Choice]:
     """A region in as many strips as are worth trying."""
     least: float = math.inf
-    rows = region.size(next(iter(region.nodes.values())).outs[0])
+    rows = region.size(region.steps[0][0])
     around = (live.around(region.start, region.results)
               + sum(live.own_bytes(graph.nodes[index]) for index in range(region.start, region.end)
                     if index not in region.nodes))
@@ -163,10 +163,10 @@ def _divided(graph: Graph, region: Region, live: Liveness) -> Iterator[_Choice]:
             return
         divided = replace(region, count=count)
         strips = math.ceil(1 / divided.share)
-        # In the middle, where rows are kept from earlier strips and for later ones; of a few strips
-        # the last one may be empty.
-        nbytes = max(_strip_bytes(divided, live, number)
-                     for number in {strips // 2, (strips - 1) // 2 if strips < 4 else strips // 2})
+        # In the middle, where rows are kept from earlier strips and for later ones; of two the last
+        # one may be empty.
+        numbers = (0, 1) if strips < 3 else (strips // 2,)
+        nbytes = max(_strip_bytes(divided, live, number) for number in numbers)
         if nbytes + around >= least:
             continue
         least = nbytes + around

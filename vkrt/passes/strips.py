@@ -19,7 +19,7 @@ from typing import Any
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.joining import JOIN_STRIPS
 from vkrt.ops.registry import known
-from vkrt.ops.rows import Rows
+from vkrt.ops.rows import Rows, Windows
 from vkrt.passes.rewrite import Pass, are_right
 from vkrt.passes.strip_plan import plan_strips
 from vkrt.passes.strip_region import Region
@@ -59,8 +59,9 @@ def _in_strips(graph: Graph, region: Region) -> list[tuple[int, Node]]:
              for index in range(region.start, region.end) if index not in region.nodes]
     for done in region.progress()[1:]:
         maker.begin(done)
-        for index, node in region.nodes.items():
-            nodes += ((graph.number_of(index), piece) for piece in maker.nodes_for(node))
+        for (index, node), windows in zip(region.nodes.items(), region.windows):
+            nodes += ((graph.number_of(index), piece)
+                      for piece in maker.nodes_for(node, windows))
     last = graph.number_of(region.end - 1)
     return [*nodes, *((last, _join(parts, out, region.dims[out]))
                       for out, parts in maker.results.items())]
@@ -93,7 +94,7 @@ class _StripMaker:
         self._before, self._done = self._done, done
         self._first, self._later = self._later, self._region.kept(self._done)
 
-    def nodes_for(self, node: Node) -> list[Node]:
+    def nodes_for(self, node: Node, windows: Windows) -> list[Node]:
         """What a node becomes in the present strip: what makes its rows, joins them with those that
         are kept from earlier strips, and copies those that later strips need."""
         out = node.outs[0]
@@ -105,7 +106,7 @@ class _StripMaker:
             return []
         there = self._kept.pop(out, None)
         if made[0] < made[1]:
-            new = self._make(node, dim, made)
+            new = self._make(node, windows, dim, made)
             if there is None:
                 there = new
             else:
@@ -124,12 +125,10 @@ class _StripMaker:
         nodes, self._nodes = self._nodes, []
         return nodes
 
-    def _make(self, node: Node, dim: int, rows: Rows) -> Tensor:
+    def _make(self, node: Node, windows: Windows, dim: int, rows: Rows) -> Tensor:
         """Adds the node that makes some rows of a result."""
         declared = known(node.op).rows
         assert declared is not None  # as of every node of a region
-        windows = declared.windows(node, dim)
-        assert windows is not None
         parts = {tensor: self._part(tensor, window.needed(rows, tensor.sizes[window.dim]))
                  for tensor, window in windows.items()}
         strip = declared.strip(node, dim, rows)
