@@ -25,7 +25,7 @@ from vkrt.work.target import PREFERENCES
 
 # Of a panel, in units of the picture
 WIDTH, HEIGHT, EDGE = 380, 180, 44
-COLORS = dict(zip(PREFERENCES, ("#c0504d", "#2f6db5"), strict=True))
+COLORS = dict(zip(PREFERENCES, ("#c0504d", "#2f6db5", "#6a9a3b"), strict=True))
 
 # Bytes at each step, by what is preferred
 Curves = dict[str, list[int]]
