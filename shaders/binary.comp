@@ -7,6 +7,7 @@
 #define ONLY_TEXELS
 #include "broadcast.glsl"
 #include "math.glsl"
+#include "quotient.glsl"
 
 ALIASED OUT(0, result)
 ALIASED IN(1, a)
@@ -68,7 +69,7 @@ PARAM_FLOAT(22, alpha)
 
 // The largest whole q with q * v <= u (for v > 0), also where u / v was rounded up to a whole one.
 vec4 floor_division(vec4 u, vec4 v) {
-  vec4 q = floor(u / v);
+  vec4 q = floor(quotient(u, v));
   precise vec4 product = q * v;
   vec4 r = u - product - product_error(q, v, product);
   r = mix(r, -r, lessThan(v, vec4(0)));
@@ -89,9 +90,9 @@ vec4 apply(vec4 u, vec4 v) {
   switch (kind) {
     case ADD: return u + alpha * v;
     case MUL: return u * v;
-    case DIV: return u / v;
+    case DIV: return quotient(u, v);
     case DIV_FLOOR: return floor_division(u, v);
-    case DIV_TRUNC: return trunc(u / v);
+    case DIV_TRUNC: return trunc(quotient(u, v));
     case MINIMUM: return with_nan(u, v, min(u, v));
     case MAXIMUM: return with_nan(u, v, max(u, v));
     case POW: return pow_(u, v);

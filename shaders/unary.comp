@@ -7,6 +7,7 @@
 #define ONLY_TEXELS
 #include "params.glsl"
 #include "exponential.glsl"
+#include "quotient.glsl"
 
 ALIASED OUT(0, result)
 ALIASED IN(1, source)
@@ -85,7 +86,7 @@ vec4 apply(vec4 v) {
     case TRUNC: return trunc(v);
     case PLUS: return v + low;
     case TIMES: return v * low;
-    case OVER: return v / low;
+    case OVER: return quotient(v, vec4(low));
     case FMOD_BY: return fmod_(v, vec4(low));
     case REMAINDER_BY: return remainder_(v, vec4(low));
     case SIGN: return mix(sign(v), v, isnan(v));

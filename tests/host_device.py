@@ -26,6 +26,11 @@ PRINTING = {"VK_INSTANCE_LAYERS": LAYER, "VK_LAYER_ENABLES": SYNCHRONIZATION,
             "VK_LAYER_MESSAGE_ID_FILTER": ":".join(LAYER_BUGS)} if VALIDATES else {}
 
 
+# Without it drivers may compute other bits than on a device of vkrt's own: see
+# vkrt/core/nan_mode.pxd.
+FLOAT_CONTROLS = "VK_KHR_shader_float_controls"
+
+
 class Host:
     """Instance, device and a queue of family 0. Made by `open_host`.
 
@@ -55,7 +60,8 @@ class Host:
         queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1,
                                            pQueuePriorities=[1.0])
         chain = None
-        wanted = [name for name in features if name.startswith("VK_") and name in has]
+        wanted = [name for name in {FLOAT_CONTROLS, *features}
+                  if name.startswith("VK_") and name in has]
         if "timelineSemaphore" in features:
             chain = vk.VkPhysicalDeviceTimelineSemaphoreFeatures(timelineSemaphore=1)
             wanted.append("VK_KHR_timeline_semaphore")

@@ -89,6 +89,12 @@ def ready_device() -> Iterator[Any]:
         yield device
 
 
+def need_one_memory(device: Any) -> None:
+    """A skip on a device with memory of its own: a discrete GPU."""
+    if not device.unified:
+        pytest.skip("the device has memory of its own")
+
+
 def need_imports(device: Any) -> None:
     """A skip where the driver says that it imports no host memory for buffers.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pte import pte_writer as w
-from support import MODELS
+from support import MODELS, need_one_memory
 
 from vkrt.cli import main as cli
 from vkrt.program.program import Program
@@ -80,7 +80,8 @@ def test_info_names_the_smallest_budget(capsys):
     assert code == 0 and "smallest budget" in out
 
 
-def test_ways_are_explained(capsys):
+def test_ways_are_explained(capsys, device):
+    need_one_memory(device)
     _, out, _ = run(capsys, "run", MLP, "--explain-weights")
     assert "the kernels read it in another order or padding" in out
 

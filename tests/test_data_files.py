@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from data_samples import named_data, split, w
-from support import MODELS, need_model
+from support import MODELS, need_model, need_one_memory
 
 import vkrt
 from vkrt.cli.main import main
@@ -47,6 +47,8 @@ def test_storages(storage, files, device, tmp_path):
     {"prefetch": "none"}], ids=lambda options: "-".join(map(str, options.values())))
 def test_ways(options, device, tmp_path, exact_sizes):
     """What is read from data files takes the same ways, and as many bytes, as in a program."""
+    if options.get("weights") == "map":
+        need_one_memory(device)
     path, data = split("mlp", tmp_path, 2, 256)
     memory = run(path, data, device, "mlp", **options)
     whole = run(MODELS / "mlp.pte", None, device, "mlp", **options)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from dynamic_calls import NAMES, calls_of, check
-from support import MODELS, QUICK, STORAGES
+from support import MODELS, QUICK, STORAGES, need_one_memory
 
 import vkrt
 from vkrt.compiler import compiler
@@ -148,7 +148,7 @@ def test_eager_allocates_the_largest_arena_before_prepack(device):
     with vkrt.load(MODELS / "conv-dyn.pte", device, order="eager") as program:
         memory = program.memory
         phases = {p.name: p.device for p in memory.phases}
-        assert phases["prepack start"] == memory.weights + memory.activations
+        assert phases["prepack start"] == memory.weights + memory.activations + memory.host
         check(program.run(*small), expected)
         assert memory.measured_peak == memory.planned_peak
 
@@ -158,7 +158,9 @@ def test_eager_allocates_the_largest_arena_before_prepack(device):
 def test_streaming(name, options, device):
     """Streamed weights serve every size, and the budget holds."""
     with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        assert program.memory.streamed > 0 or program.memory.mapped > 0
+        # So few weights may take less than a pool, on a device with memory of its own.
+        assert (program.memory.streamed > 0 or program.memory.mapped > 0
+                or "memory_budget" in options and not device.unified)
         calls = calls_of(name)
         for inputs, expected in (*calls, *calls[::-1]):
             check(program.run(*inputs), expected)
@@ -192,6 +194,8 @@ def test_a_budget_holds_at_every_size(name, part, own):
     treat_as_discrete(own)
     try:
         with Device.open() as opened:
+            if not own:
+                need_one_memory(opened)
             options: dict = {} if own else {"weights": "stream"}
             with vkrt.load(MODELS / f"{name}.pte", opened, weights="direct") as program:
                 options["memory_budget"] = int(program.memory.planned_peak * part)
@@ -235,7 +239,9 @@ def test_out_of_memory_at_every_allocation(options, device):
         if not failed:
             break
         failures += 1
-    assert failed_runs == (0 if options.get("order") == "eager" else 3)
+    # Of each shape the arena, and with memory of its own one for inputs and outputs
+    arenas = 1 if device.unified else 2
+    assert failed_runs == (0 if options.get("order") == "eager" else 3 * arenas)
     assert failures > failed_runs
 
 

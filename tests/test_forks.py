@@ -245,11 +245,16 @@ def test_the_end_of_the_child(end, weights):
     assert run_script(script.replace("AFTER", GOES_ON)) == "done\n"
 
 
-def test_what_is_closed_before_the_fork_is_in_nobodys_way():
+def test_what_is_closed_before_the_fork_is_in_nobodys_way(device):
     child = f"""
     with vkrt.load({str(MODELS / 'conv_mix.pte')!r}) as own:
         for a, b in zip(own.run(*inputs), expected):
             assert a.tobytes() == b.tobytes()
     sys.exit()"""
     script = SCRIPT.replace("WEIGHTS", "auto").replace("BEFORE", "program.close()")
-    assert run_script(script.replace("CHILD", child).replace("AFTER", "print('done')")) == "done\n"
+    script = script.replace("CHILD", child).replace("AFTER", "print('done')")
+    try:
+        assert run_script(script) == "done\n"
+    except AssertionError as error:
+        # What cannot be is said: NVIDIA's driver starts in no child of a process that has used it.
+        assert "ForkedError" in str(error) and "llvmpipe" not in device.info.name

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import MODELS, QUICK, as_input
+from support import MODELS, QUICK, as_input, need_one_memory
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
@@ -40,6 +40,12 @@ ATOM = 1024
 # Of floats: no whole atoms, and what lies behind them (with the margin of `Policy.odd_sizes`)
 # begins in the last of them
 LENGTH = 1124
+
+
+@pytest.fixture(autouse=True)
+def _one_memory(device):
+    """What is pretended lies in memory that the host sees."""
+    need_one_memory(device)
 
 
 @contextmanager

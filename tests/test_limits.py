@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support import MODELS, as_input
+from support import MODELS, as_input, need_one_memory
 
 import vkrt
 from vkrt.executable.formats import check_descriptors
@@ -73,6 +73,7 @@ def test_what_has_to_be_in_one_block_is_refused(most, words):
 
 @pytest.mark.driver
 def test_outputs_lie_where_the_host_has_a_cache(device):
+    need_one_memory(device)
     expected, _ = run("places", device, weights="direct")
     with pretend(heaps=HEAPS, memory_types=UNCACHED), Device.open() as opened:
         for weights in ("auto", "direct", "stream"):
@@ -86,6 +87,7 @@ def test_outputs_lie_where_the_host_has_a_cache(device):
 
 @pytest.mark.driver
 def test_a_program_that_the_device_has_no_room_for_runs_from_the_host_s_memory(device):
+    need_one_memory(device)
     expected, memory = run("conv_mix", device, weights="direct")
     heaps = ({"size": 1000, "device_local": True}, HEAPS[1])
     types = ((0, ("device_local", "host_visible", "host_coherent", "host_cached")),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS, need_imports
+from support import MODELS, need_imports, need_one_memory
 
 import vkrt
 from vkrt.memory.source import Source
@@ -54,6 +54,7 @@ def unknown():
 def losing():
     """A device that imports whatever it is given, and is lost with the next submission."""
     with pretend(driver_id=next(UNKNOWN), loses_imports=True), Device.open() as device:
+        need_one_memory(device)
         need_imports(device)
         yield device
 

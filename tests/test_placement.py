@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alarms import Interrupted, on_alarm, within_vkrt
-from support import MODELS, QUICK, inputs_of, need_model, ready_device, same_bits
+from support import MODELS, QUICK, inputs_of, need_model, need_one_memory, ready_device, same_bits
 
 import vkrt
 from vkrt.memory.reader import fail_read_after
@@ -104,6 +104,7 @@ def test_what_is_mapped_takes_no_device_memory(device, exact_sizes):
 
 
 def test_bytes_are_not_mapped_and_map_says_why(device):
+    need_one_memory(device)
     data = (MODELS / "mlp.pte").read_bytes()
     with vkrt.load(data, device) as program:
         assert program.memory.mapped == 0
@@ -131,6 +132,8 @@ def budgets(path: Path, device, points: int, **options) -> list[int]:
     _, least = run(path, device, weights="stream", **options)
     _, most = run(path, device, weights="direct")
     low, high = least.planned_peak, most.planned_peak
+    if low >= high:
+        need_one_memory(device)  # where a pool and uploads may take more than so few weights
     assert low < high
     return [low + (high - low) * i // (points - 1) for i in range(points)]
 
@@ -161,6 +164,7 @@ def test_lookahead(device, lookahead):
 
 
 def test_too_small_a_budget_names_the_smallest(device):
+    need_one_memory(device)
     path = MODELS / "mlp.pte"
     _, least = run(path, device, weights="stream")
     smallest = least.planned_peak

@@ -11,7 +11,7 @@ import sys
 import footprint
 import numpy as np
 import pytest
-from support import MODELS, inputs_of, run_python
+from support import MODELS, inputs_of, need_one_memory, run_python
 
 import vkrt
 from vkrt.lowering.reuse import Memo
@@ -60,11 +60,12 @@ def test_memory_that_is_given_back_or_used_again_is_a_part():
 
 @linux
 @pytest.mark.driver
-def test_a_load_that_gives_back_what_others_freed():
+def test_a_load_that_gives_back_what_others_freed(device):
     """The parts add up, and none is less than nothing but the one that says so.
 
     Without validation, whose layer uses what was freed itself.
     """
+    need_one_memory(device)  # drivers of GPUs use what was freed, too
     run_python("""
         import sys
         import numpy as np
@@ -128,8 +129,9 @@ def test_the_parts_of_a_load(weights):
         total = parts.pop("total")
         assert total == sum(parts.values())
         assert all(nbytes >= 0 for name, nbytes in parts.items() if name != "freed")
-        # Of both drivers that the tests run on, device memory is the process's.
-        assert program.device.info.type == "cpu"
+        # Of a CPU driver, device memory is the process's.
+        if program.device.info.type != "cpu":
+            return
         assert parts["weights"] == memory.weights + memory.pool + memory.uploads + memory.state
         assert parts["activations"] == memory.activations
         assert parts["weights"] + parts["activations"] == memory.phases[-1].device

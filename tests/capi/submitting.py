@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from compiled_programs import CODE_OF, MAX_RANK, CompiledProgram, Failure, check, library, live
+from host_device import FLOAT_CONTROLS
 
 from vkrt.work.handles import address_of
 
@@ -130,9 +131,10 @@ def opened_on(host: Any, path: Path, *features: str, **words: str) -> Iterator[H
     Args:
         words: options of `vkrt_options` that are texts.
     """
-    names = (ctypes.c_char_p * len(features))(*(name.encode() for name in features))
+    enabled = [name.encode() for name in (FLOAT_CONTROLS, *features)]
+    names = (ctypes.c_char_p * len(enabled))(*enabled)
     handles = (address_of(handle, "handle") for handle in host.handles)
-    device = HostDevice(ctypes.sizeof(HostDevice), *handles, 0, names, len(features))
+    device = HostDevice(ctypes.sizeof(HostDevice), *handles, 0, names, len(enabled))
     options = Options(ctypes.sizeof(Options), host_device=ctypes.pointer(device),
                       **{name: word.encode() for name, word in words.items()})
     before, handle, is_lost = live(), ctypes.c_void_p(), False

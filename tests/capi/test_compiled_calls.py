@@ -238,6 +238,21 @@ def test_states_of_a_device_with_hidden_memory(tmp_path, monkeypatch):
         same_bits(program.run(*inputs), expected[1])
 
 
+def test_activations_in_the_host_s_memory_are_in_no_peak(tmp_path, monkeypatch):
+    """Where they wait for a budget, on a device with memory of its own."""
+    for name, value in environment_of("nvidia").items():
+        monkeypatch.setenv(name, value)
+    with vkrt.load(MODELS / "attention-dyn.pte", weights="copy") as program:
+        sizes = [info.sizes for info in program.metadata().inputs]
+        whole = program.memory.planned_peak
+    out = tmp_path / "attention.vkx"
+    vkrt.compile(MODELS / "attention-dyn.pte", out, shapes=[sizes],
+                 memory_budget=int(whole * 0.92))
+    with vkrt.load(out) as through_python:
+        assert through_python.memory.spilled > 0
+    assert check_runs(out)["measured_peak"] <= whole * 0.92
+
+
 @pytest.mark.parametrize("options", [
     {}, {"weights": "copy"}, {"weights": "direct", "storage": "texture3d"},
     {"weights": "copy", "order": "eager"}, {"device": "generic"}], ids=str)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from compiled_files import rewritten, smaller
 from program_samples import changed
-from support import MODELS, inputs_of, need_imports, run_python
+from support import MODELS, inputs_of, need_imports, need_one_memory, run_python
 
 import vkrt
 from vkrt.compiled.file import HEAD
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.driver
 
 def test_a_condition_that_the_host_does_not_see(device, tmp_path):
     """A file may say that a branch reads a weight, which is mapped for the device alone."""
+    need_one_memory(device)
     need_imports(device)
     out = tmp_path / "net.vkx"
     vkrt.compile(MODELS / "branches.pte", out)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gaps import PATTERNS, check_gaps, check_weights, fill, memory_of, run_over
 from harness import Sample, make_case, normal
+from support import need_one_memory
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.lowering.context import Lowering
@@ -63,7 +64,8 @@ def test_activations_lie_apart(method):
 
 
 @pytest.mark.driver
-def test_a_byte_beyond_a_result_is_named(method):
+def test_a_byte_beyond_a_result_is_named(method, device):
+    need_one_memory(device)
     loaded, _ = method()
     fill(loaded, PATTERNS[0])
     check_gaps(loaded, PATTERNS[0])
@@ -79,7 +81,8 @@ def test_a_byte_beyond_a_result_is_named(method):
 
 
 @pytest.mark.driver
-def test_a_byte_beyond_a_weight_is_named(method):
+def test_a_byte_beyond_a_weight_is_named(method, device):
+    need_one_memory(device)
     loaded, inputs = method(sample=WITH_WEIGHT)
     check_weights(loaded)
     run_over(PATTERNS[1], loaded, inputs)

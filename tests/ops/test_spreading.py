@@ -2,8 +2,9 @@
 other.
 
 Kernels read more than they use, e.g. whole texels of 4 where a window covers 3, and leave the rest
-out by weights of zero; but 0 times NaN is NaN. For all other operators, precisions and layouts,
-test_ops.py looks for NaN where it should not be.
+out by weights of zero; but 0 times NaN is NaN. Winograd's transforms mix the pixels of a tile, so
+there it reaches all of them, and they are off here. For all other operators, precisions and
+layouts, test_ops.py looks for NaN where it should not be.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def test_convolutions(storage, device):
     samples = [variant for variant in grouped()[SPREADING]
                if storage != "texture3d" or fits_images(variant, device)]
     graph, data = merged([variant.case() for variant in (*windows_with(0.0), *samples)])
-    method = Method(graph, [Source.wrap(data)], device, options=LoadOptions(storage=storage))
+    method = Method(graph, [Source.wrap(data)], device,
+                    options=LoadOptions(storage=storage, winograd="off"))
     try:
         for number in NUMBERS:
             windows = windows_with(number)

@@ -7,6 +7,7 @@ import mmap
 import numpy as np
 import pytest
 from core_bench import BUFFER_USAGE
+from support import need_imports
 
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
@@ -22,6 +23,8 @@ def mapping(tmp_path, device):
     """A read-only mapping of a file of 4 pages, and what is in it."""
     if import_alignment(device) not in (PAGE, 1):
         pytest.skip("the device imports no host memory, or not by pages")
+    if device.info.type != "cpu":
+        need_imports(device)
     content = np.random.default_rng(1).integers(0, 256, 4 * PAGE, np.uint8)
     path = tmp_path / "weights"
     path.write_bytes(content.tobytes())

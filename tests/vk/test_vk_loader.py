@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +34,22 @@ def test_bad_library_names_the_path():
 def test_library_that_is_not_vulkan():
     lines = run_python(FAILING_OPEN, VKRT_VULKAN_LIBRARY="libm.so.6").splitlines()
     assert len(lines) == 2 and all("vkGetInstanceProcAddr" in line for line in lines)
+
+
+@pytest.mark.driver
+def test_libraries_of_drivers_stay_loaded():
+    """NVIDIA's can be loaded some two dozen times, and then never again."""
+    left = run_python("""
+        import vkrt
+        with vkrt.Device.open():
+            pass
+        with open("/proc/self/maps") as file:
+            print(*{line.split()[-1] for line in file if ".so" in line})
+        """)
+    manifest = os.environ["VK_DRIVER_FILES"]
+    with open(manifest, encoding="utf-8") as file:
+        library = os.path.basename(json.load(file)["ICD"]["library_path"])
+    assert library in map(os.path.basename, left.split())
 
 
 @pytest.mark.driver

@@ -9,6 +9,7 @@ import pytest
 from core_alone import core
 from core_bench import ANY_TYPE, DEVICE, READBACK, STAGING
 from core_build import needs_build
+from support import need_one_memory
 
 from vkrt.errors import DeviceMemoryError
 from vkrt.vk.device import Device
@@ -99,11 +100,12 @@ def test_devices_that_share_the_host_s_memory(types, shares, slowly):
 
 @pytest.mark.driver
 @pytest.mark.parametrize(("types", "slowly"), [(APU, True), (PI, False)])
-def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly):
+def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly, device):
+    need_one_memory(device)  # in which what is pretended lies
     heaps = ({"size": 1 << 30, "device_local": True}, {"size": 1 << 30, "device_local": False})
-    with pretend(heaps=heaps, memory_types=types), Device.open() as device:
-        assert device.unified and device.reads_slowly is slowly
-        with Allocator(device) as allocator:
+    with pretend(heaps=heaps, memory_types=types), Device.open() as opened:
+        assert opened.unified and opened.reads_slowly is slowly
+        with Allocator(opened) as allocator:
             with allocator.allocate(1000, 16, ANY_TYPE, DEVICE) as block:
                 assert block.is_mapped and types[block.memory_type][1] == (LOCAL, VISIBLE, COHERENT)
             with allocator.allocate(1000, 16, ANY_TYPE, READBACK) as block:
@@ -112,12 +114,13 @@ def test_without_the_host_s_cache_memory_is_shared_all_the_same(types, slowly):
 
 @pytest.mark.driver
 @pytest.mark.parametrize(("types", "discrete"), [(APU, False), (CARD, True)])
-def test_other_memory_where_the_device_s_own_is_full(types, discrete):
+def test_other_memory_where_the_device_s_own_is_full(types, discrete, device):
     """A heap of the device's own that is smaller than what is asked of it, and the host's."""
+    need_one_memory(device)  # in which what is pretended lies
     heaps = ({"size": 4096, "device_local": True}, {"size": 1 << 30, "device_local": False},
              {"size": 4096, "device_local": True})
-    with pretend(discrete=discrete, heaps=heaps, memory_types=types), Device.open() as device, \
-            Allocator(device) as allocator:
+    with pretend(discrete=discrete, heaps=heaps, memory_types=types), Device.open() as opened, \
+            Allocator(opened) as allocator:
         with allocator.allocate(4096, 16, ANY_TYPE, DEVICE) as block:
             assert LOCAL in types[block.memory_type][1]
         with allocator.allocate(4097, 16, ANY_TYPE, DEVICE) as block:

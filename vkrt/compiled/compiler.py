@@ -137,7 +137,8 @@ class _Job:
     def write(self, output: str, on_progress: OnProgress | None) -> tuple[Compiled, int]:
         """Writes the file; returns what it says, and the bytes of its weights."""
         sources = self.description.sources
-        lowered = [[LoweredMethod.of(graphs, device, self.options) for graphs in self.graphs]
+        lowered = [[LoweredMethod.of(graphs, device, sources, self.options)
+                    for graphs in self.graphs]
                    for device in self.devices]
         works = [work for methods in lowered for method in methods for work in method.works]
         for work in works:

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vkrt.compiler.compiler import activation_bytes, plan_at, plan_method, target_on
+from vkrt.compiler.compiler import (
+    activation_bytes,
+    plan_at,
+    plan_method,
+    target_on,
+    work_in_budget,
+)
 from vkrt.compiler.plan_cache import is_fixed, method_plan
 from vkrt.compiler.shape import Shape
 from vkrt.errors import InputError, UnsupportedError
@@ -64,10 +70,18 @@ class LoweredMethod:
     works: tuple[WorkList, ...]
 
     @classmethod
-    def of(cls, graphs: Sequence[Graph], device: Any, options: LoadOptions) -> LoweredMethod:
-        """Lowers a method for a device, as `vkrt.compiler.compiler` has it."""
+    def of(cls, graphs: Sequence[Graph], device: Any, sources: Sequence[Any],
+           options: LoadOptions) -> LoweredMethod:
+        """Lowers a method for a device, as `vkrt.compiler.compiler` has it.
+
+        Args:
+            sources: of the program's constants, `Source`s by number.
+        """
         target = target_on(device, options)
         base = lower(graphs[0], target)
+        if options.memory_budget is not None and len(graphs) == 1:
+            base = work_in_budget(graphs[0], base, device, sources, options)
+            return cls(tuple(graphs), (base,))
         works = [base, *(lower(graph, target, base) for graph in graphs[1:])]
         order = sorted(range(len(graphs)), reverse=True,
                        key=lambda number: activation_bytes(works[number], device, options))

@@ -83,6 +83,19 @@ def plan_method(graph: Graph, base: WorkList, work: WorkList, device: Any, sourc
     return _shape_plan(planned), mapper
 
 
+def work_in_budget(graph: Graph, work: WorkList, device: Any, sources: Sequence[Any],
+                   options: LoadOptions) -> WorkList:
+    """Of the ways to lower a method, the one that `plan_method` takes for the memory budget.
+
+    Raises:
+        InputError: the memory budget is too small, or other options do not fit.
+    """
+    best, _, _, mapper = _best(
+        chain((work,), smaller_works(graph, work, options)), device, sources, options)
+    mapper.close()
+    return best
+
+
 def _best(works: Iterable[WorkList], device: Any, sources: Sequence[Any], options: LoadOptions
           ) -> tuple[WorkList, WorkList, MemoryPlan, Any]:
     """The best of several work lists under the memory budget, and what `_planned` makes of it."""
@@ -97,11 +110,15 @@ def _best(works: Iterable[WorkList], device: Any, sources: Sequence[Any], option
                 continue
             imports.callback(mapper.close)
             found.append((each, work, memory, mapper))
-            if options.budget is not None:
+            # What waits in the host's memory comes last: more dispatches take less time.
+            if options.budget is not None and not memory.spill_bytes:
                 break
         if not found:
             raise min(refused, key=lambda error: error.needed)
-        best = min(found, key=lambda entry: entry[2].peak_bytes)
+        if options.budget is not None:
+            best = min(found, key=lambda entry: entry[2].spill_bytes > 0)
+        else:
+            best = min(found, key=lambda entry: entry[2].peak_bytes)
         imports.pop_all()
     for entry in found:
         if entry is not best:

@@ -12,6 +12,8 @@ from vkrt.core.records cimport Records, Rows
 
 cdef struct Blocks:
     Allocator* allocator
+    # The account of the host's memory in which activations wait
+    Allocator* spilled
     const Records* records
     const Rows* planned
     # Types of memory that each row of the table of blocks may lie in, see `vkrt.core.fit`; NULL:
@@ -22,8 +24,8 @@ cdef struct Blocks:
 
 # Nothing is allocated yet. What failed needs no `free_blocks`.
 cdef extern int plan_blocks "vkrt_plan_blocks"(
-    Allocator* allocator, const Records* records, const Rows* planned, const int64_t* type_bits,
-    Blocks* blocks, Error* error) noexcept nogil
+    Allocator* allocator, Allocator* spilled, const Records* records, const Rows* planned,
+    const int64_t* type_bits, Blocks* blocks, Error* error) noexcept nogil
 # Allocates a block by its number, unless it is there.
 cdef extern int allocate_planned "vkrt_allocate_planned"(
     Blocks* blocks, int64_t number, Error* error) noexcept nogil

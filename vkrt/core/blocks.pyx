@@ -12,10 +12,11 @@ from vkrt.core.records cimport (
 )
 
 
-cdef int plan_blocks(Allocator* allocator, const Records* records, const Rows* planned,
-                     const int64_t* type_bits, Blocks* blocks, Error* error) noexcept nogil:
+cdef int plan_blocks(Allocator* allocator, Allocator* spilled, const Records* records,
+                     const Rows* planned, const int64_t* type_bits, Blocks* blocks,
+                     Error* error) noexcept nogil:
     memset(blocks, 0, sizeof(blocks[0]))
-    blocks.allocator, blocks.records = allocator, records
+    blocks.allocator, blocks.spilled, blocks.records = allocator, spilled, records
     blocks.planned, blocks.type_bits = planned, type_bits
     blocks.items = <Block*>calloc(<size_t>planned.count + 1, sizeof(Block))
     if blocks.items == NULL:
@@ -31,7 +32,8 @@ cdef int allocate_planned(Blocks* blocks, int64_t number, Error* error) noexcept
     cdef int64_t bits = planned.type_bits if blocks.type_bits == NULL else blocks.type_bits[row]
     if blocks.items[number].handle != NULL:
         return VKRT_OK
-    return allocate_block(blocks.allocator, planned.nbytes, planned.alignment, <uint32_t>bits,
+    return allocate_block(blocks.spilled if planned.kind == BLOCK_KIND_SPILL else blocks.allocator,
+                          planned.nbytes, planned.alignment, <uint32_t>bits,
                           purpose, &blocks.items[number], error)
 
 

@@ -4,6 +4,7 @@ from libc.stdio cimport snprintf
 
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_UNSUPPORTED, VKRT_OK, fail
 from vkrt.core.features cimport feature_named
+from vkrt.core.opcodes cimport HEADER_WORDS, MAGIC, OP_CAPABILITY
 
 cdef extern from * nogil:
     """
@@ -53,11 +54,6 @@ cdef extern from * nogil:
     """
     const Capability* capabilities "vkrt_capabilities"
     int CAPABILITY_COUNT "VKRT_CAPABILITY_COUNT"
-
-cdef enum:
-    MAGIC = 0x07230203
-    OP_CAPABILITY = 17
-    HEADER_WORDS = 5
 
 
 cdef int capability_count() noexcept nogil:

@@ -6,6 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from vkrt.core.error cimport Error
 from vkrt.core.instance cimport Instance
 from vkrt.core.live cimport Kind
+from vkrt.core.nan_mode cimport NanModes
 from vkrt.core.physical cimport Physical
 from vkrt.core.process cimport Calls
 from vkrt.core.table cimport DeviceTable
@@ -43,6 +44,8 @@ cdef struct Device:
     uint64_t features
     # What subgroups can do in compute shaders (VkSubgroupFeatureFlags)
     uint32_t subgroup_operations
+    # What is asked for in its shaders
+    NanModes nan_modes
     # Bytes
     uint32_t max_push_constants
     VkPhysicalDeviceMemoryProperties memory_properties

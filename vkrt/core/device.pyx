@@ -16,6 +16,7 @@ from vkrt.core.given_up cimport watch_until_idle
 from vkrt.core.instance cimport release_instance, retain_instance
 from vkrt.core.live cimport ABANDONED, DEVICE, PIPELINE_CACHE, SAMPLER, count
 from vkrt.core.memory_types cimport reads_slowly, shares_memory
+from vkrt.core.nan_mode cimport nan_modes_of
 from vkrt.core.physical cimport compute_family, offers, timestamp_bits, upload_family
 from vkrt.core.process cimport stop_calls, unwatch, watch
 from vkrt.core.results cimport FORKED, check_result
@@ -52,6 +53,7 @@ cdef int start(Device* device, Instance* instance, const Physical* physical, VkD
         VK_PHYSICAL_DEVICE_TYPE_CPU, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU))
     if physical.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT:
         device.subgroup_operations = physical.subgroup.supportedOperations
+    device.nan_modes = nan_modes_of(physical, has_feature(device.features, b"float_controls"))
     device.max_push_constants = physical.properties.properties.limits.maxPushConstantsSize
     device.users = 1
     device.remove_on_free = physical.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE

@@ -20,7 +20,7 @@ cdef extern from * nogil:
     #define VKRT_FLOAT16_INT8(field, name) VKRT_PART( \\
         float16_int8, VkPhysicalDeviceShaderFloat16Int8Features, field, name, \\
         "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2)
-    #define VKRT_EXTENSION(extension, name) {name, "", "", extension, 0, 0}
+    #define VKRT_EXTENSION(extension, name, version) {name, "", "", extension, version, 0}
     static const VkrtFeature vkrt_features[] = {
       VKRT_CORE(shaderInt16, "int16"),
       VKRT_CORE(shaderInt64, "int64"),
@@ -43,9 +43,10 @@ cdef extern from * nogil:
                 shaderIntegerDotProduct, "integer_dot_product", "VK_KHR_shader_integer_dot_product",
                 VK_API_VERSION_1_3),
       /* Switched on where they are there; the last has to be enabled where it exists. */
-      VKRT_EXTENSION("VK_EXT_memory_budget", "memory_budget"),
-      VKRT_EXTENSION("VK_EXT_external_memory_host", "ext_memory_host"),
-      VKRT_EXTENSION("VK_KHR_portability_subset", "")
+      VKRT_EXTENSION("VK_KHR_shader_float_controls", "float_controls", VK_API_VERSION_1_2),
+      VKRT_EXTENSION("VK_EXT_memory_budget", "memory_budget", 0),
+      VKRT_EXTENSION("VK_EXT_external_memory_host", "ext_memory_host", 0),
+      VKRT_EXTENSION("VK_KHR_portability_subset", "", 0)
     };
     enum { VKRT_FEATURE_COUNT = sizeof vkrt_features / sizeof vkrt_features[0] };
     """

@@ -18,6 +18,7 @@ from libc.string cimport memcpy, memset, strchr, strcmp, strlen
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 from posix.unistd cimport F_OK, access
 
+from vkrt.core.driver_libraries cimport keep_driver_libraries
 from vkrt.core.error cimport (
     VKRT_ERROR_LOADER, VKRT_ERROR_MEMORY, VKRT_OK, Error, fail, fail_call,
 )
@@ -303,6 +304,7 @@ cdef int create(Instance* instance, Error* error) noexcept nogil:
     instance.owned = True
     instance.api_version = wish.application.apiVersion
     count(INSTANCE, 1)
+    keep_driver_libraries()
     if (fill_instance_table(&instance.vk, entry, instance.handle, error)
             or watch(&instance.calls, &instance.vk, sizeof(instance.vk), error)):
         return error.status

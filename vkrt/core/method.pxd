@@ -32,6 +32,8 @@ ctypedef int (*OnPart)(void* data, const char* part) noexcept nogil
 cdef struct Session:
     Device* device
     Allocator allocator
+    # Host memory in which activations wait: it is in no peak
+    Allocator spilled
     const Records* records
     const File* file
     const File* files[1]

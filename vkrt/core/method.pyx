@@ -44,6 +44,7 @@ cdef int open_session(Device* device, const Records* records, const File* file, 
     session.odd, session.type_bits = odd, type_bits
     session.files[0] = file
     if (open_allocator(device, &session.allocator, error)
+            or open_allocator(device, &session.spilled, error)
             or open_reader(session.files, 1, reading, &session.reader, error)
             or open_kernels(device, records, file.data, &session.kernels, error)):
         return error.status
@@ -53,8 +54,8 @@ cdef int open_session(Device* device, const Records* records, const File* file, 
 cdef void close_session(Session* session) noexcept nogil:
     close_kernels(&session.kernels)
     close_reader(&session.reader)
-    if session.allocator.device != NULL:
-        close_allocator(&session.allocator)
+    close_allocator(&session.spilled)
+    close_allocator(&session.allocator)
 
 
 cdef const ExecutionPlanRow* plan_at(const Records* records, const CompiledMethodRow* row,
@@ -130,8 +131,8 @@ cdef int open_all(Method* method, SharedWeights** shared, Error* error) noexcept
                      session.file, &method.kept, session.type_bits, &method.weights, error)
             or open_states(&session.allocator, records, &method.row.largest.executable.states,
                            &method.kept, session.type_bits, &method.states, error)
-            or plan_blocks(&session.allocator, records, &plan.blocks, session.type_bits,
-                           &method.arena, error)):
+            or plan_blocks(&session.allocator, &session.spilled, records, &plan.blocks,
+                           session.type_bits, &method.arena, error)):
         return error.status
     for i in range(method.row.others.count + 1):
         if open_shape(method, i, &method.executions[i], error):

@@ -8,10 +8,10 @@ from vkrt.core.instance cimport Instance
 from vkrt.core.vulkan cimport (
     VK_API_VERSION_1_1,
     VkExtensionProperties, VkPhysicalDevice, VkPhysicalDeviceDriverProperties,
-    VkPhysicalDeviceExternalMemoryHostPropertiesEXT, VkPhysicalDeviceMaintenance3Properties,
-    VkPhysicalDeviceMemoryProperties, VkPhysicalDeviceProperties2,
-    VkPhysicalDeviceShaderIntegerDotProductProperties, VkPhysicalDeviceSubgroupProperties,
-    VkQueueFamilyProperties,
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT, VkPhysicalDeviceFloatControlsProperties,
+    VkPhysicalDeviceMaintenance3Properties, VkPhysicalDeviceMemoryProperties,
+    VkPhysicalDeviceProperties2, VkPhysicalDeviceShaderIntegerDotProductProperties,
+    VkPhysicalDeviceSubgroupProperties, VkQueueFamilyProperties,
 )
 
 cdef enum:
@@ -32,6 +32,7 @@ cdef struct Physical:
     VkPhysicalDeviceDriverProperties driver
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT imports
     VkPhysicalDeviceShaderIntegerDotProductProperties dot_product
+    VkPhysicalDeviceFloatControlsProperties float_controls
     VkPhysicalDeviceMemoryProperties memory
     VkExtensionProperties* extensions
     uint32_t extension_count

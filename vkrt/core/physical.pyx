@@ -49,6 +49,7 @@ cdef void read_properties(const Instance* instance, Physical* physical) noexcept
     physical.imports.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT
     physical.dot_product.sType = (
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
+    physical.float_controls.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES
     physical.properties.pNext = &physical.subgroup
     physical.subgroup.pNext = &physical.maintenance
     last = &physical.maintenance.pNext
@@ -62,6 +63,10 @@ cdef void read_properties(const Instance* instance, Physical* physical) noexcept
     if (physical.version >= VK_API_VERSION_1_3
             or has_extension(physical, b"VK_KHR_shader_integer_dot_product")):
         last[0] = &physical.dot_product
+        last = &physical.dot_product.pNext
+    if (physical.version >= VK_API_VERSION_1_2
+            or has_extension(physical, b"VK_KHR_shader_float_controls")):
+        last[0] = &physical.float_controls
     instance.vk.vkGetPhysicalDeviceProperties2(physical.handle, &physical.properties)
 
 

@@ -1,5 +1,6 @@
 # cython: language_level=3
 
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from vkrt.core.atomic cimport atomic_take64
@@ -7,6 +8,7 @@ from vkrt.core.capability cimport check_capabilities
 from vkrt.core.device cimport check_created, count_destroyed, retain_device
 from vkrt.core.error cimport VKRT_ERROR_CLOSED, VKRT_ERROR_INPUT, VKRT_OK, fail
 from vkrt.core.live cimport DESCRIPTOR_LAYOUT, PIPELINE, SHADER_MODULE
+from vkrt.core.nan_mode cimport ask_for_nan
 from vkrt.core.results cimport check_result
 from vkrt.core.vulkan cimport *
 
@@ -15,21 +17,29 @@ cdef int make_shader_module(Device* device, const uint32_t* words, size_t nbytes
                             ShaderModule* module, Error* error) noexcept nogil:
     cdef VkShaderModuleCreateInfo info
     cdef VkShaderModule handle = VK_NULL_HANDLE
+    cdef uint32_t* asking = NULL
+    cdef size_t asking_bytes = 0
+    cdef int status
     memset(module, 0, sizeof(module[0]))
-    if check_capabilities(words, nbytes, device.features, device.subgroup_operations, device.name,
-                          error):
+    if (check_capabilities(words, nbytes, device.features, device.subgroup_operations, device.name,
+                           error)
+            or ask_for_nan(words, nbytes, &device.nan_modes, &asking, &asking_bytes, error)):
         return error.status
     memset(&info, 0, sizeof(info))
     info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO
-    info.codeSize = nbytes
-    info.pCode = words
-    if retain_device(device, error) or check_created(
+    info.codeSize, info.pCode = nbytes, words
+    if asking != NULL:
+        info.codeSize, info.pCode = asking_bytes, asking
+    status = retain_device(device, error)
+    if status == VKRT_OK:
+        status = check_created(
             device, device.vk.vkCreateShaderModule(device.handle, &info, NULL, &handle),
-            SHADER_MODULE, b"vkCreateShaderModule", error):
-        return error.status
-    module.device = device
-    module.handle = handle
-    return VKRT_OK
+            SHADER_MODULE, b"vkCreateShaderModule", error)
+    free(asking)
+    if status == VKRT_OK:
+        module.device = device
+        module.handle = handle
+    return status
 
 
 cdef void close_shader_module(ShaderModule* module) noexcept nogil:

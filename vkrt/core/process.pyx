@@ -31,6 +31,7 @@ cdef extern from * nogil:
 cdef Calls* first
 cdef bint is_watching
 cdef bint was_forked
+cdef bint was_forked_after_use
 
 
 # Called in the place of functions with arguments, which is well-defined on every platform that
@@ -63,8 +64,9 @@ cdef void in_parent() noexcept nogil:
 
 cdef void in_child() noexcept nogil:
     """Runs in the child, in the thread that forked, which is the only one there."""
-    global first, was_forked
+    global first, was_forked, was_forked_after_use
     cdef Calls* calls = first
+    was_forked_after_use = True
     while calls != NULL:
         replace_all(calls, <void*>refuse)
         calls.inherited = True
@@ -115,6 +117,10 @@ cdef void stop_calls(Calls* calls) noexcept nogil:
 
 cdef bint forked_from_user() noexcept nogil:
     return was_forked
+
+
+cdef bint forked_after_use() noexcept nogil:
+    return was_forked_after_use
 
 
 cdef void lock_instance() noexcept nogil:

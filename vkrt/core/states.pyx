@@ -35,7 +35,7 @@ cdef int open_states(Allocator* allocator, const Records* records, const StatePl
     cdef int64_t i
     memset(states, 0, sizeof(states[0]))
     states.records, states.plan, states.handles = records, plan, handles
-    if plan_blocks(allocator, records, &plan.blocks, type_bits, &states.blocks, error):
+    if plan_blocks(allocator, allocator, records, &plan.blocks, type_bits, &states.blocks, error):
         return error.status
     for i in range(plan.blocks.first, plan.blocks.first + plan.blocks.count):
         if make_handles(handles, records.block + i, error):

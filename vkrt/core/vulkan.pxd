@@ -106,6 +106,7 @@ cdef extern from * nogil:
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES
         VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO
         VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO
         VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO
@@ -373,6 +374,11 @@ cdef extern from * nogil:
         VkStructureType sType
         void* pNext
         VkBool32 integerDotProduct4x8BitPackedSignedAccelerated
+    ctypedef struct VkPhysicalDeviceFloatControlsProperties:
+        VkStructureType sType
+        void* pNext
+        VkBool32 shaderSignedZeroInfNanPreserveFloat16
+        VkBool32 shaderSignedZeroInfNanPreserveFloat32
 
     # Device
     ctypedef struct VkDeviceQueueCreateInfo:

@@ -32,7 +32,7 @@ cdef int open_weights(Allocator* allocator, const Records* records, const Weight
     memset(weights, 0, sizeof(weights[0]))
     weights.records, weights.plan, weights.allocator = records, plan, allocator
     weights.file, weights.handles = file, handles
-    if plan_blocks(allocator, records, &plan.blocks, type_bits, &weights.blocks, error):
+    if plan_blocks(allocator, allocator, records, &plan.blocks, type_bits, &weights.blocks, error):
         return error.status
     if import_weights(weights, error):
         return error.status

@@ -3,7 +3,8 @@
 Three small kernels around 36 matrix products: weights and pixels to points, products to pixels. The
 weight itself lies as for every convolution and is loaded, streamed and shared as usual; what is
 made of it and of the pixels is scratch memory, alive in one node only. The pixels are done in
-strips of rows of tiles, as many at a time as the scratch budget allows.
+strips of rows of tiles, as many at a time as the scratch budget allows. An infinity or a NaN in the
+source reaches every pixel of its tiles.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from vkrt.core.given_up cimport wait_for_given_up
 from vkrt.core.instance cimport Instance, acquire_instance, adopt_instance, release_instance
 from vkrt.core.physical cimport Physical, check_family, free_physical, read_physical, timestamp_bits
 from vkrt.core.pipeline_file cimport close_pipeline_file, owner_of
-from vkrt.core.process cimport forked_from_user
+from vkrt.core.process cimport forked_after_use, forked_from_user
 from vkrt.core.vulkan cimport *
 from vkrt.vk.check cimport check_status
 from vkrt.vk.memory_types cimport fill_properties
@@ -112,10 +112,14 @@ def check_fork(info):
     own; SwiftShader waits forever for threads that only the parent has; others are not known.
     """
     if forked_from_user() and info.driver_id != VK_DRIVER_ID_MESA_LLVMPIPE:
-        raise ForkedError(
-            f"process {os.getpid()} was forked while a Vulkan device was open, and the driver of "
-            f"{info.name} cannot be used in such a process; fork before the first device is opened "
-            "(or after all are closed), or start the process anew (multiprocessing: 'spawn')")
+        raise forked_error(info, "while a Vulkan device was open")
+
+
+def forked_error(info, when):
+    return ForkedError(
+        f"process {os.getpid()} was forked {when}, and the driver of {info.name} cannot be used in "
+        "such a process; fork before the first device is opened, or start the process anew "
+        "(multiprocessing: 'spawn')")
 
 
 @cython.no_gc_clear
@@ -168,6 +172,7 @@ cdef class Device:
         cdef Instance* instance
         cdef Physical physical
         cdef size_t address
+        cdef int status
         device.pipeline_cache_option = check_option(pipeline_cache)
         check_status(acquire_instance(&instance, &error), &error)
         physical.extensions = NULL
@@ -176,7 +181,11 @@ cdef class Device:
             check_fork(info)
             check_status(read_physical(instance, <VkPhysicalDevice>address, &physical, &error),
                          &error)
-            check_status(open_device(instance, &physical, &device.core, &error), &error)
+            status = open_device(instance, &physical, &device.core, &error)
+            if status != VKRT_OK and forked_after_use():
+                # NVIDIA's keeps something for the process even when all devices are closed.
+                raise forked_error(info, "after a Vulkan device had been opened")
+            check_status(status, &error)
             device.owner = owner_of(&physical)
             device.started(info)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from harness import RunTime, Sample, normal
@@ -107,8 +108,8 @@ SAMPLES = [
     _slice((3, 9, 2, 5), 1, 8, 1),
     _cached((4, 2, 1, 8, 10, 3), causal=False),
     _cached((2, 2, 1, 8, 10, 3), scale=0.5),
-    # One key outweighs all others.
-    _cached((3, 4, 2, 8, 16, 9), factor=200.0, name="large"),
+    # One key outweighs all others. The rounding of scores in the thousands is in the exponents.
+    replace(_cached((3, 4, 2, 8, 16, 9), factor=200.0, name="large"), rtol=1e-5),
     _cached((2, 4, 2, 8, 16, 9), constants=(3, 4), name="constants"),
     # More scores than fit into one block
     _cached((70, 4, 2, 4, 4096, 4026), name="blocks"),
