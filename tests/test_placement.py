@@ -368,15 +368,16 @@ def test_spilling_gains_nothing_where_memory_is_shared(device):
                   fusions=WHOLE)
 
 
-def test_a_budget_takes_strips_before_it_spills(device):
-    """Where the activations of whole tensors do not fit; with `prefer="memory"` always."""
+def test_a_budget_takes_strips_where_activations_cannot_wait_elsewhere(device):
+    """With `prefer="memory"` they are taken always."""
     path = MODELS / "unet_small.pte"
     expected, whole = run(path, device)
     _, strips = run(path, device, prefer="memory")
     assert strips.activations < whole.activations
     budget = whole.planned_peak - 20_000
     outputs, memory = run(path, device, memory_budget=budget)
-    assert memory.measured_peak <= budget and memory.spilled == 0
+    assert memory.measured_peak <= budget
     assert memory.activations < whole.activations
+    assert memory.spilled == 0 or not device.unified
     for one, other in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)

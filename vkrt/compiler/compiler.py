@@ -30,6 +30,7 @@ from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
 from vkrt.plan.options import LoadOptions
 from vkrt.plan.placement import Placements
+from vkrt.plan.stream.cost import cost_of
 from vkrt.plan.stream.sections import sections_at
 from vkrt.plan.weight_reads import mapped_read
 from vkrt.work.records import Prepack
@@ -110,13 +111,14 @@ def _best(works: Iterable[WorkList], device: Any, sources: Sequence[Any], option
                 continue
             imports.callback(mapper.close)
             found.append((each, work, memory, mapper))
-            # What waits in the host's memory comes last: more dispatches take less time.
+            # Activations that wait in the host's memory may take more time than strips, or less.
             if options.budget is not None and not memory.spill_bytes:
                 break
         if not found:
             raise min(refused, key=lambda error: error.needed)
         if options.budget is not None:
-            best = min(found, key=lambda entry: entry[2].spill_bytes > 0)
+            speed = policy_of(device.info).speed
+            best = min(found, key=lambda entry: sum(cost_of(entry[1], speed).step_seconds))
         else:
             best = min(found, key=lambda entry: entry[2].peak_bytes)
         imports.pop_all()
