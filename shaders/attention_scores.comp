@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16
+//! dtypes: f32 f16 i8:f32 i8:f16
 //! features: none shuffle
 #extension GL_GOOGLE_include_directive : require
 // Rows (see attention.glsl) times the keys of one head.
@@ -8,7 +8,7 @@
 #include "params.glsl"
 
 SSBO_OUT(0, scores, f32)
-IN(1, query)
+IN_AS(1, query, DTYPE_OUT)
 FLAT(2, keys)
 #define POSITION_BINDING 3
 #include "attention.glsl"
@@ -32,19 +32,34 @@ void main() {
   }
   int line[4];
   [[unroll]] for (int c = 0; c < 4; c++)
-    line[c] = (min(4 * texel + c, rows - 1) * kv_heads + mine.head) * Z;
+    line[c] = (min(4 * texel + c, rows - 1) * kv_heads + mine.head) * HEAD_TEXELS;
+#ifdef CACHE_IN_8_BITS
+  ivec4 zero_points;
+  vec4 scales;
+  [[unroll]] for (int c = 0; c < 4; c++) {
+    Quantization head = quantization_of(LOAD_FLAT(keys, line[c]));
+    zero_points[c] = head.zero_point;
+    scales[c] = head.scale;
+  }
+#define KEY(c, z) vec4(LOAD_FLAT(keys, line[c] + 1 + z) - zero_points[c])
+#else
+#define KEY(c, z) LOAD_FLAT(keys, line[c] + z)
+#endif
   vec4 sum[MOST_ROWS];
   EACH_ROW(m) sum[m] = vec4(0);
   for (int z = 0; z < Z; z++) {
     vec4 k[4];
-    [[unroll]] for (int c = 0; c < 4; c++) k[c] = LOAD_FLAT(keys, line[c] + z);
-#define QUERY(j) LOAD(query, NEXT(from[j], z))
-    TEXELS_OF(own, MOST_ROWS, QUERY)
+    [[unroll]] for (int c = 0; c < 4; c++) k[c] = KEY(c, z);
+#define QUERY(j) LOAD_AS(query, NEXT(from[j], z), DTYPE_OUT)
+    TEXELS_AS(vec4, own, MOST_ROWS, QUERY)
     EACH_ROW(m) {
       vec4 q = TEXEL_OF(own, m, QUERY);
       sum[m] += vec4(dot(q, k[0]), dot(q, k[1]), dot(q, k[2]), dot(q, k[3]));
     }
   }
+#ifdef CACHE_IN_8_BITS
+  EACH_ROW(m) sum[m] *= scales;
+#endif
   if (LANES > 1 && 4 * texel > last) return;
 #define PUT(row, v) \
   ivec2 place = DIVIDED(row, group); \

@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16
+//! dtypes: f32 f16 i8:f32 i8:f16
 //! features: none shuffle
 #extension GL_GOOGLE_include_directive : require
 // Rows (see attention.glsl) of scores times the values of one head.
@@ -28,15 +28,22 @@ void main() {
     ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
     line[j] = (row.x * heads + mine.head * group + row.y) * width;
   }
-  int column = mine.head * Z + (LANES > 1 ? min(z, Z - 1) : z);
+  int column = mine.head * HEAD_TEXELS + (LANES > 1 ? min(z, Z - 1) : z);
   vec4 sum[MOST_ROWS];
   EACH_ROW(m) sum[m] = vec4(0);
   for (int t = 0; 4 * t <= last; t++) {
     vec4 v[4];
-    [[unroll]] for (int c = 0; c < 4; c++)
-      v[c] = LOAD_FLAT(values, min(4 * t + c, last) * kv_heads * Z + column);
+    [[unroll]] for (int c = 0; c < 4; c++) {
+      int place = min(4 * t + c, last) * kv_heads * HEAD_TEXELS;
+#ifdef CACHE_IN_8_BITS
+      Quantization head = quantization_of(LOAD_FLAT(values, place + mine.head * HEAD_TEXELS));
+      v[c] = head.scale * vec4(LOAD_FLAT(values, place + 1 + column) - head.zero_point);
+#else
+      v[c] = LOAD_FLAT(values, place + column);
+#endif
+    }
 #define SCORES(j) LOAD_FLAT_AS(scores, line[j] + t, f32)
-    TEXELS_OF(own, MOST_ROWS, SCORES)
+    TEXELS_AS(vec4, own, MOST_ROWS, SCORES)
     EACH_ROW(m) {
       vec4 p = TEXEL_OF(own, m, SCORES);
       sum[m] += p.x * v[0] + p.y * v[1] + p.z * v[2] + p.w * v[3];

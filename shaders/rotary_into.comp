@@ -1,9 +1,9 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16
+//! dtypes: f32 f16 f32:i8 f16:i8
 #extension GL_GOOGLE_include_directive : require
 // Rotary position embedding of queries and keys (rotary.glsl), of which the keys go into their cache,
-// and so do the values: see rows_into.glsl.
+// and so do the values: see rows_into.glsl. Caches of 8 bits have an invocation for each head.
 //
 // Of what it reads only the queries are a storage buffer: a stage may have no more than 4.
 #define TABLES 6
@@ -11,10 +11,11 @@
 #define LOAD_TABLE(name, i) texelFetch(name, i)
 #define POSITION_BINDING 8
 #include "rotary.glsl"
+#include "cache.glsl"
 
-ALIASED OUT(0, queries_result)
-SSBO_OUT(1, key_cache, DTYPE)
-SSBO_OUT(2, value_cache, DTYPE)
+ALIASED OUT_AS(0, queries_result, DTYPE)
+SSBO_OUT(1, key_cache, DTYPE_OUT)
+SSBO_OUT(2, value_cache, DTYPE_OUT)
 ALIASED IN(3, queries)
 IN_TEXELS(4, keys)
 IN_TEXELS(5, values)
@@ -49,15 +50,31 @@ PARAM(FURTHER + 6, place_base)
 
 void main() {
   int i = invocation();
+#ifdef CACHE_IN_8_BITS
+  // Heads of the keys, and behind them those of the values
+  int count = 2 * key_X * key_Y;
+#else
   int count = key_X * key_Y * Z;
+#endif
   if (i < X * Y * Z) {
-    STORE(queries_result, AT_LINEAR(i, X, Y, Z), turned_queries(i));
+    STORE_AS(queries_result, AT_LINEAR(i, X, Y, Z), turned_queries(i), DTYPE);
     return;
   }
   int key = i - X * Y * Z;
   if (key >= count) return;
   int first = NUMBER_AT_MOST(place, place_element, place_base, rows - positions) * slab;
+#ifdef CACHE_IN_8_BITS
+  int value = key - key_X * key_Y;
+  if (value < 0) {
+#define KEY(z) turned_keys(key * Z + z)
+    WRITE_HEAD(key_cache, first + key * HEAD_TEXELS, KEY)
+  } else {
+#define VALUE(z) LOAD_TEXELS(values, AT_LINEAR(value * Z + z, key_X, key_Y, Z))
+    WRITE_HEAD(value_cache, first + value * HEAD_TEXELS, VALUE)
+  }
+#else
   key_cache[first + key] = PASTE(pack_, DTYPE)(turned_keys(key));
   vec4 v = LOAD_TEXELS(values, AT_LINEAR(key, key_X, key_Y, Z));
   value_cache[first + key] = PASTE(pack_, DTYPE)(v);
+#endif
 }

@@ -10,6 +10,9 @@
 //
 // Heads that share keys are neighbours: `group` of them and the queries of a block make the rows
 // of a tile, row r being query r / group of the block and head r % group of the group.
+//
+// Variants of two dtypes read caches in 8 bits; the second one is that of the queries and the result.
+#include "cache.glsl"
 
 PARAM(0, group)
 PARAM(1, kv_heads)

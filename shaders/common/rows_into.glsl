@@ -7,7 +7,7 @@
 PARAM(0, X)
 PARAM(1, Y)
 PARAM(2, Z)
-// Texels of a row; rows of a cache, and of a tensor.
+// Texels of a row of a cache; rows of a cache, and of a tensor.
 PARAM(3, slab)
 PARAM(4, rows)
 PARAM(5, count)

@@ -13,6 +13,7 @@
 //   LINES(n), LINE(j)      how many of n lines of a matrix an invocation loads from, and which of
 //                          them is the j-th of those
 //   TEXELS_OF(w, n, LOAD)  loads what this invocation has to of n texels, by LOAD(j), into w
+//   TEXELS_AS(TYPE, w, n, LOAD)   the same of texels that are no T4
 //   TEXEL_OF(w, c, LOAD)   texel c of the n
 
 #ifdef FEATURE_SHUFFLE
@@ -40,8 +41,8 @@ uint lane_of(int from) {
 
 #define LINES(n) ((n) / LANES)
 #define LINE(j) (LANES * (j) + lane())
-#define TEXELS_OF(w, n, LOAD) \
-  T4 w[LINES(n)]; \
+#define TEXELS_AS(TYPE, w, n, LOAD) \
+  TYPE w[LINES(n)]; \
   [[unroll]] for (int j = 0; j < LINES(n); j++) w[j] = LOAD(j);
 #define TEXEL_OF(w, c, LOAD) HANDED(w[(c) / LANES], (c) % LANES)
 
@@ -52,7 +53,9 @@ int numbered() { return invocation(); }
 #define OF_ALL_LANES(v, F)
 #define LINES(n) (n)
 #define LINE(j) (j)
-#define TEXELS_OF(w, n, LOAD)
+#define TEXELS_AS(TYPE, w, n, LOAD)
 #define TEXEL_OF(w, c, LOAD) LOAD(c)
 
 #endif
+
+#define TEXELS_OF(w, n, LOAD) TEXELS_AS(T4, w, n, LOAD)

@@ -72,7 +72,8 @@ def options_by_chance(rng: Random) -> Any:
         storage=rng.choice(["auto", "texel", "buffer", "texture3d"]),
         weights=rng.choice(["auto", "auto", "direct", "copy", "stream"]),
         order=rng.choice(["lazy", "lazy", "eager"]),
-        memory_budget=rng.choice([None, None, None, "smallest", "20KB"]))
+        memory_budget=rng.choice([None, None, None, "smallest", "20KB"]),
+        cache=rng.choice(["float", "int8"]))
 
 
 def attempt(data: bytes, rng: Random, device: Any, folder: Path) -> str:

@@ -206,7 +206,7 @@ cdef object load(source, const vkrt_options* options, vkrt_program* program):
              "fusions": text_at(options.fusions), "specialize": text_at(options.specialize),
              "pipeline_cache": text_at(options.pipeline_cache),
              "plan_cache": text_at(options.plan_cache), "order": text_at(options.order),
-             "prefer": text_at(options.prefer),
+             "prefer": text_at(options.prefer), "cache": text_at(options.cache),
              "chunk": options.chunk or None,
              "stream_lookahead": (options.stream_lookahead[0] if options.stream_lookahead != NULL
                                   else None),

@@ -46,6 +46,8 @@ cdef const char* decided_option(const vkrt_options* options) noexcept nogil:
         return b"winograd"
     if differs(options.prefer, b"balanced"):
         return b"prefer"
+    if differs(options.cache, b"float"):
+        return b"cache"
     if differs(options.fusions, b"on"):
         return b"fusions"
     if differs(options.specialize, b"few"):

@@ -78,6 +78,7 @@ cdef extern from "table.h" nogil:
         const int* stream_lookahead
         const int* keep_cached
         const char* prefer
+        const char* cache
     struct vkrt_method_info:
         char name[VKRT_MAX_NAME]
         size_t input_count

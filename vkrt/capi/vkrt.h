@@ -203,6 +203,7 @@ typedef struct vkrt_options {
     const int *stream_lookahead; /* null: what the plan finds best */
     const int *keep_cached;      /* null: not 0 where the file is small beside the memory */
     const char *prefer;
+    const char *cache;
 } vkrt_options;
 
 /* Loads a program from a file and gets the method "forward", or the only one, ready to run.

@@ -13,7 +13,7 @@ from vkrt.graph.wording import counted
 
 # Of the options of a load those that decide what is loaded
 OPTIONS = ("storage", "weights", "memory_budget", "stream_lookahead", "winograd", "prefer",
-           "fusions", "specialize", "order", "chunk")
+           "cache", "fusions", "specialize", "order", "chunk")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

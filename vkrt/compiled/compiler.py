@@ -81,8 +81,8 @@ def compile(source: str | os.PathLike[str], output: str | os.PathLike[str] | Non
         on_progress: called with "pack", the bytes of weights that are written, and all of them;
             what it raises ends the call, and nothing is written.
         options: those of `vkrt.load` that decide what is loaded: `storage`, `weights`,
-            `memory_budget`, `stream_lookahead`, `winograd`, `prefer`, `fusions`, `specialize`,
-            `order`, `chunk`.
+            `memory_budget`, `stream_lookahead`, `winograd`, `prefer`, `cache`, `fusions`,
+            `specialize`, `order`, `chunk`.
 
     Raises:
         OSError: a file cannot be read or written.

@@ -219,7 +219,7 @@ def target_on(device: Any, options: LoadOptions) -> Target:
     """What work lists are made for."""
     target = target_of(device.info, options.storage, options.winograd, options.fusions,
                        device.features, device.refused)
-    return replace(target, prefer=options.prefer)
+    return replace(target, prefer=options.prefer, cache=options.cache)
 
 
 def specialization_of(info: Any, options: LoadOptions) -> Specialization:

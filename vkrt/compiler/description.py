@@ -62,6 +62,7 @@ class Description:
             # With all operators, which a cached plan does without
             from vkrt.graph.build import build_graph
             from vkrt.graph.wide import check_wide
+            from vkrt.graph.zeros import mark_zeros
             from vkrt.ops.ranges import find_dynamic
             from vkrt.ops.registry import kernels, mutated
 
@@ -70,6 +71,7 @@ class Description:
                     graph = build_graph(self.source, self.program, candidate, kernels(),
                                         find_dynamic, mutated, self._files.external)
                     check_wide(graph, self.sources)
+                    mark_zeros(graph, self.sources)
                     self._graphs[method] = graph
                     break
             else:

@@ -19,7 +19,7 @@ class StateTensor:
         range: where it lies; it begins its storage's bytes or follows other states there.
         nbytes: of the elements, without padding.
         source, offset: where the file has the value it begins with.
-        is_zero: it begins with zeros, and the file has none.
+        is_zero: it begins with zeros, which are not read.
     """
 
     name: str

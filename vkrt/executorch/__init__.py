@@ -26,15 +26,16 @@ _host: Host | None = None
 
 
 def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto",
-             prefer: str = "balanced", fusions: str = "on", specialize: str = "few",
-             pipeline_cache: Any = "auto", chunk: int | None = None) -> None:
+             prefer: str = "balanced", cache: str = "float", fusions: str = "on",
+             specialize: str = "few", pipeline_cache: Any = "auto",
+             chunk: int | None = None) -> None:
     """Registers the backend "VulkanBackend" with the ExecuTorch runtime of this process.
 
     May be called again: with the same options at any time, with others while no program with such
     delegates is loaded. The registration lasts until the process ends.
 
     Args:
-        device, storage, winograd, prefer, fusions, specialize, pipeline_cache, chunk: as
+        device, storage, winograd, prefer, cache, fusions, specialize, pipeline_cache, chunk: as
             `vkrt.load` has them. The device is opened for the first delegate and closed after the
             last one; an open `vkrt.Device` stays the caller's.
 
@@ -49,8 +50,8 @@ def register(device: Any = None, *, storage: str = "auto", winograd: str = "auto
     from vkrt.plan.memory_plan import DEFAULT_CHUNK
     from vkrt.plan.options import LoadOptions
 
-    options = LoadOptions(storage=storage, winograd=winograd, prefer=prefer, fusions=fusions,
-                          specialize=specialize, pipeline_cache=pipeline_cache,
+    options = LoadOptions(storage=storage, winograd=winograd, prefer=prefer, cache=cache,
+                          fusions=fusions, specialize=specialize, pipeline_cache=pipeline_cache,
                           chunk=DEFAULT_CHUNK if chunk is None else chunk)
     _connect(find_runtime(), device, options)
 

@@ -426,9 +426,18 @@ class Lowering(Storing):
                 source = operand
                 operand = self._new("activation", sizes, tensor.dtype, order, flat=True)
                 copying.emit(self, operand, source, copying.Walk(source.sizes, source.strides()))
-        # Kernels of images see it as texels, others as what the rest of the variant is.
+        return self.seen_flat(operand)
+
+    def seen_flat(self, operand: Operand) -> Operand:
+        """A buffer that is read by texel number with LOAD_FLAT: kernels of images see it through a
+        texel view, others as what the rest of their variant is.
+
+        Raises:
+            ImageTooLarge: it is larger than the device's views.
+        """
         if self.storage == "texture3d" and operand.texels > self.target.max_texels:
-            raise ImageTooLarge(f"{tensor} has {operand.texels} texels, more than a texel view")
+            raise ImageTooLarge(f"{operand.dtype}{list(operand.sizes)} has {operand.texels} "
+                                "texels, more than a texel view")
         return operand
 
     def scratch_budget(self) -> int:

@@ -139,7 +139,8 @@ def _walk(cx: Lowering) -> WorkList:
     for value in graph.outputs:
         cx.outputs.append(_output(cx, value) if isinstance(value, Tensor) else value)
     states.store(cx)
-    return cx.finish()
+    work = cx.finish()
+    return replace(work, notes=(*work.notes, *states.notes(cx)))
 
 
 def _strange(tensors: Iterable[Tensor]) -> str:

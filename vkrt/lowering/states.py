@@ -1,16 +1,18 @@
 """States: what a method keeps from run to run, read like inputs and written like outputs.
 
-A state has memory of its own, in which its elements lie as in the file. Its new value is made
-beside it and copied there behind everything else a run does, all states together. So whatever reads
-the old value, also as a view of it, reads that; and a run that fails before its last submission
-changes nothing.
+A state has memory of its own, in which its elements lie as in the file, or in 8 bits where it is a
+cache and the target says so (`vkrt.ops.caches`). Its new value is made beside it and copied there
+behind everything else a run does, all states together. So whatever reads the old value, also as a
+view of it, reads that; and a run that fails before its last submission changes nothing.
 """
 
 from __future__ import annotations
 
+from vkrt.lowering.caches import caches_of
 from vkrt.ops import copying
+from vkrt.ops.caches import in_8_bits, is_in_8_bits
 from vkrt.work.records import StateRecord
-from vkrt.work.tensor import Operand, row_major
+from vkrt.work.tensor import Constant, Operand, row_major
 
 
 def enter(cx) -> None:
@@ -20,9 +22,23 @@ def enter(cx) -> None:
     """
     for state, record in zip(cx.graph.states, cx.states):
         cx.place(state.before, record.operand)
+    caches = caches_of(cx.graph) if cx.target.cache == "int8" else ()
     for state in cx.graph.states[len(cx.states):]:
-        operand = cx.place(state.before, cx.raw(state.before, "state", state.before.dtype))
-        cx.states.append(StateRecord(operand, state.initial, state.before.name))
+        kept, initial = state.before, state.initial
+        if state in caches:
+            kept = in_8_bits(kept)
+            initial = Constant(0, kept.numel, kept.dtype, zeros=True)
+        operand = cx.place(state.before, cx.raw(kept, "state", kept.dtype))
+        cx.states.append(StateRecord(operand, initial, kept.name))
+
+
+def notes(cx) -> tuple[str, ...]:
+    """What to tell the user of the states."""
+    if cx.target.cache != "int8" or not cx.states:
+        return ()
+    count = sum(is_in_8_bits(record.operand) and state.before.dtype != "int8"
+                for state, record in zip(cx.graph.states, cx.states, strict=True))
+    return (f"{count} of {len(cx.states)} states are caches in 8 bits",)
 
 
 def store(cx) -> None:

@@ -151,7 +151,7 @@ class Loaded:
         self.phase("after prepack")
         weights.allocate_pool()
         self.state.allocate()
-        self.state.reset(reader, self.initial.zeros)
+        self.state.reset(reader)
         # What is mapped is read by the first run; until then the system may.
         self._read_ahead(reader, weight_plan.mapped)
         reader.close()

@@ -1,8 +1,9 @@
 """Attention with a cache of keys and values.
 
-The cache is [1, rows, heads, D], row-major, a buffer in every storage: only the new rows are
-written, in place. Attention goes over the rows that are there (shaders/common/attention.glsl), in
-blocks of queries, so that scores take about `SCORE_BYTES` at any length of the context.
+The cache is [1, rows, heads, D], row-major, a buffer in every storage, of floats or in 8 bits
+(`vkrt.ops.caches`): only the new rows are written, in place. Attention goes over the rows that are
+there (shaders/common/attention.glsl), in blocks of queries, so that scores take about `SCORE_BYTES`
+at any length of the context.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from vkrt.ops import tiles
+from vkrt.ops.caches import cache_variant, change_cache, read_cache
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
 from vkrt.ops.operator import LateRule
@@ -96,7 +98,7 @@ def _rows_left(rows: Tensor, cache: Tensor) -> int:
 def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, _mask,
                         _dropout, causal, scale):
     out, *changed = node.outs
-    keys, values = (cx.change(before, after) for before, after in
+    keys, values = (change_cache(cx, before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
     write_rows(cx, (keys, values), (key, value), start)
     _attend(cx, out, query, keys, values, start, causal, scale)
@@ -114,7 +116,7 @@ def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cac
                                _mask, _dropout, causal, scale, cosines, sines, how, first_row):
     """The same of queries and keys that are turned before (`vkrt.passes.fuse_rotary`)."""
     out, *changed = node.outs
-    keys, values = (cx.change(before, after) for before, after in
+    keys, values = (change_cache(cx, before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
     turned = Tensor(query.sizes, query.dtype)
     turn_into(cx, turned, query, key, (cosines, sines), how, first_row, (keys, values), value,
@@ -127,7 +129,7 @@ def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cac
     late=LateRule(("start_pos",), lambda value, cache, _start: _rows_left(value, cache)))
 def _update_cache(cx, node, value, cache, start):
     stands_for, changed = node.outs
-    write_rows(cx, (cx.change(cache, changed),), (value,), start)
+    write_rows(cx, (change_cache(cx, cache, changed),), (value,), start)
     if cx.used(stands_for):
         fill(cx, stands_for, 0)
 
@@ -136,7 +138,8 @@ def _update_cache(cx, node, value, cache, start):
     "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=ONE_FLOAT, kernels="llama::custom_sdpa.out",
     late=LateRule(("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
 def _custom_sdpa(cx, node, query, keys, values, start, _mask, _dropout, causal, scale):
-    _attend(cx, node.outs[0], query, cx.flat(keys), cx.flat(values), start, causal, scale)
+    _attend(cx, node.outs[0], query, read_cache(cx, keys), read_cache(cx, values), start, causal,
+            scale)
 
 
 def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, start: int,
@@ -149,23 +152,23 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     if not result.texels:
         return
     source = cx.read(query, row_major(4))
-    if cx.storage == "texture3d":
-        keys, values = cx.check_view(keys), cx.check_view(values)
+    keys, values = cx.seen_flat(keys), cx.seen_flat(values)
     width = -(-rows // 4)
     block = max(1, min(queries, SCORE_BYTES // (16 * width * heads)))
     scores = cx.buffer((block, heads, 4 * width), "float32")
     where, numbers = position(cx, start)
+    variant = cache_variant(keys.dtype, out.dtype)
     kernels = (("attention_scores", [source, keys, where]),
                ("attention_values", [scores, values, where]))
     for first in range(0, queries, block):
         count = min(block, queries - first)
         params = [group, kv_heads, size // 4, width, first, count, queries, rows, causal, *numbers]
-        tile, lanes, feature = _tile(cx, kernels, _variant(out), count * group)
+        tile, lanes, feature = _tile(cx, kernels, variant, count * group)
         each = kv_heads * -(-count * group // tile)
         cx.dispatch("attention_scores", [*params, 1 / math.sqrt(size) if scale is None
                                          else float(scale), tile],
                     [scores], [source, keys, where], each * round_up(width, lanes),
-                    dtype=_variant(out), loops=size // 4, work=4 * tile, feature=feature)
+                    dtype=variant, loops=size // 4, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None
         team = team_for(cx.target, count * heads, width)
         if team is None:
@@ -176,8 +179,8 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
                      team.groups(count * heads), storage=storage, features=team.features,
                      loops=4 * team.loops(width))
         cx.dispatch("attention_values", [*params, tile], [result], [scores, values, where],
-                    each * round_up(size // 4, lanes), loops=width, work=4 * tile,
-                    feature=feature)
+                    each * round_up(size // 4, lanes), dtype=variant, loops=width,
+                    work=4 * tile, feature=feature)
 
 
 def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
@@ -189,7 +192,3 @@ def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,
         if all(one is not None and one[1] for one in found):
             return LANES, LANES, "shuffle"
     return SMALL_TILE if rows >= 3 else 1, 1, ""
-
-
-def _variant(tensor: Tensor) -> str:
-    return {"float32": "f32", "float16": "f16"}[tensor.dtype]

@@ -11,6 +11,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from vkrt.graph.symbols import Late
+from vkrt.ops.caches import cache_variant, is_in_8_bits, row_texels, writers
 from vkrt.ops.sizes import fail
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -49,17 +50,20 @@ def slice_at(cx, tensor: Tensor, out: Tensor, dim: int, start: int) -> None:
 
 def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: int) -> None:
     """Replaces rows (indices of dimension 1) of caches [1, rows, ..] from `start` on by those of
-    tensors [1, count, ..]: one cache, or two of the same sizes."""
+    tensors [1, count, ..]: one cache, or two of the same sizes, of floats or in 8 bits."""
     sources = [cx.read(tensor, row_major(tensor.rank)) for tensor in tensors]
     where, numbers = position(cx, start)
     storages = {operand.storage.id for operand in (*caches, *sources)}
-    if len(caches) == 1 or len(storages) == len(caches) + len(sources):
+    in_8_bits = is_in_8_bits(caches[0])
+    if len(caches) == 1 or (len(storages) == len(caches) + len(sources) and not in_8_bits):
         together, shader = [(caches, sources)], "rows_into" + "_two" * (len(caches) - 1)
     else:
-        # What one of them writes another may read: one after the other.
+        # What one of them writes another may read, and in 8 bits there is no kernel of two: one
+        # after the other.
         together, shader = [([c], [s]) for c, s in zip(caches, sources, strict=True)], "rows_into"
-    count, rows, texels = tensors[0].sizes[1], caches[0].sizes[1], sources[0].texels
-    slab = texels // count if tensors[0].numel else 0
+    slab, rows, count = row_texels(caches[0]), caches[0].sizes[1], tensors[0].sizes[1]
+    invocations, loops = writers(sources[0], caches[0])
     for writes, reads in together:
         cx.dispatch(shader, [*sources[0].grid, slab, rows, count, *numbers], writes,
-                    [*reads, where], texels)
+                    [*reads, where], invocations, loops=loops,
+                    dtype=cache_variant(tensors[0].dtype, caches[0].dtype))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from vkrt.ops.caches import cache_variant, row_texels, writers
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.operator import LateRule
 from vkrt.ops.positions import need_position, position, write_rows
@@ -75,7 +76,7 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
         angles: tables of cosines and of sines, of two dimensions.
         how: "PAIRS" or "HALVES".
         first_row: of the tables, for the first position.
-        caches: [1, rows, heads, D], of the keys and of the values.
+        caches: [1, rows, heads, D], of the keys and of the values, of floats or in 8 bits.
         start: the row of the caches where the first goes.
     """
     cosines, sines = angles
@@ -92,10 +93,12 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
     result = _result(cx, out, sources[0], how, True)
     where, params = _params(cx, q, result, how, tables, turned, first_row, False)
     place, numbers = position(cx, start)
-    params += [*sources[1].grid[:2], k.sizes[2], k.sizes[2] * sources[1].grid[2],
-               caches[0].sizes[1], *numbers]
+    params += [*sources[1].grid[:2], k.sizes[2], row_texels(caches[0]), caches[0].sizes[1],
+               *numbers]
+    invocations, loops = writers(sources[1], caches[0])
     cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
-                result.texels + sources[1].texels, loops=4)
+                result.texels + 2 * invocations, loops=4 + 4 * loops,
+                dtype=cache_variant(q.dtype, caches[0].dtype))
 
 
 def turned_sizes(q, k, cosines, sines, how, first_row):

@@ -17,7 +17,7 @@ from vkrt.memory.strategies import STRATEGIES
 from vkrt.plan.memory_plan import DEFAULT_CHUNK, ORDERS
 from vkrt.plan.placement import WEIGHTS
 from vkrt.vk.cache_folder import check_option
-from vkrt.work.target import PREFERENCES
+from vkrt.work.target import CACHES, PREFERENCES
 
 # A memory budget of as few bytes as possible
 SMALLEST = "smallest"
@@ -83,6 +83,9 @@ class LoadOptions:
     prefer: str = _option(
         "balanced", "whether activations take less memory, in more and smaller dispatches "
         "(\"memory\"), or more memory where that is faster (\"speed\")", choices=PREFERENCES)
+    cache: str = _option(
+        "float", "whether caches of keys and values are kept as the program has them, or in 8 bits "
+        "with a scale for each head of a row", choices=CACHES)
     fusions: str = _option(
         "on", "whether kernels do what follows them too, such as activations: \"on\", \"off\", or "
         "names of passes to leave out, each with \"no-\" in front and commas between",

@@ -14,8 +14,8 @@ from vkrt.report.stopwatch import OnProgress
 def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str = "auto",
          memory_budget: int | str | None = None, stream_lookahead: int | None = None,
          prefetch: str = "auto", keep_cached: bool | None = None,
-         winograd: str = "auto", prefer: str = "balanced", fusions: str = "on",
-         specialize: str = "few",
+         winograd: str = "auto", prefer: str = "balanced", cache: str = "float",
+         fusions: str = "on", specialize: str = "few",
          pipeline_cache: str | os.PathLike[str] = "auto",
          plan_cache: str | os.PathLike[str] = "auto", order: str = "lazy",
          chunk: int = DEFAULT_CHUNK, data_path: Any = None,
@@ -57,6 +57,13 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
             rows where that saves any; with "balanced" only where the device's limits or the budget
             allow nothing else. The last bits of results may differ, where other kernels are chosen
             for fewer rows. With "speed" the arena may become twice as large for `winograd="auto"`.
+        cache: whether caches of keys and values are kept as the program has them, or in 8 bits with
+            a scale for each head of a row ("float", "int8"): 4 + D bytes for a head of D elements,
+            of which each is off by at most 1/510 of what they span, 0 included. It is for buffers
+            [1, rows, heads, D] that begin with zeros, and that nothing but the operators
+            `sdpa_with_kv_cache`, `update_cache` and `custom_sdpa` uses. Other buffers stay as they
+            are; `vkrt info --cache int8` says how many are in 8 bits. Saved states have the bytes
+            that are kept, see `Program.save_state`.
         fusions: whether kernels do what follows them too, such as activations: "on", "off", or
             names of passes to leave out, each with "no-" in front and commas between, such as
             "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized
@@ -101,5 +108,5 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
     return Program(source, device, LoadOptions(
         storage=storage, order=order, chunk=chunk, weights=weights, memory_budget=memory_budget,
         stream_lookahead=stream_lookahead, prefetch=prefetch, keep_cached=keep_cached,
-        winograd=winograd, prefer=prefer, fusions=fusions, specialize=specialize,
+        winograd=winograd, prefer=prefer, cache=cache, fusions=fusions, specialize=specialize,
         pipeline_cache=pipeline_cache, plan_cache=plan_cache), data_path, on_progress)

@@ -63,13 +63,11 @@ cdef class StateMemory:
             status = core.allocate_states(&self.core, &error)
         check_status(status, &error)
 
-    def reset(self, reader, zeros):
+    def reset(self, reader):
         """Gives every state the value that the file has; the device is not at work.
 
         Args:
             reader: a `vkrt.memory.reader.Reader` of the program's sources.
-            zeros: numbers of the states of which the file holds nothing but zeros, and which need
-                not be read.
         """
         cdef Once once
         cdef Error error
@@ -79,7 +77,7 @@ cdef class StateMemory:
         check_status(open_once(&self.device.core, &once, &error), &error)
         try:
             for number, state in enumerate(self.plan.tensors):
-                value = b"" if number in zeros else self._read(reader, state)
+                value = b"" if state.is_zero else self._read(reader, state)
                 self._write(number, &once, value)
         finally:
             close_once(&once)

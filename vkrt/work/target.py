@@ -16,6 +16,8 @@ LONG = 16384
 
 # What is to be small: time, bytes of activations, or time as far as it takes no bytes
 PREFERENCES = ("balanced", "memory", "speed")
+# What caches of keys and values are kept in: as the program has them, or in 8 bits
+CACHES = ("float", "int8")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Target:
         fuses: whether nodes that one kernel can do become one (`vkrt.passes`).
         skipped: names of passes that are left out then.
         prefer: one of `PREFERENCES`, see `vkrt.load`.
+        cache: one of `CACHES`, see `vkrt.load`.
         max_weight: bytes of the weights that one kernel reads, where larger ones can be divided
             (`vkrt.passes.divide_weights`); 0 for any number.
         tuning: what kernels are chosen by.
@@ -59,6 +62,7 @@ class Target:
     fuses: bool = True
     skipped: frozenset[str] = frozenset()
     prefer: str = "balanced"
+    cache: str = "float"
     max_weight: int = 0
     tuning: Tuning = Tuning()
     features: frozenset[str] = frozenset()

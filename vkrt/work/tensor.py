@@ -75,7 +75,7 @@ class Constant:
         source: which file: 0 is the program, 1 and up the external data files in their order.
         number: its only element; None where it has several, or where that is not known.
         zeros: no bytes of a file, but as many zeros: what a state begins with of which the file
-            holds no value.
+            holds no value, or nothing but zeros.
     """
 
     offset: int

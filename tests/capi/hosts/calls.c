@@ -198,6 +198,9 @@ static void test_options_of_compiled(const char *path) {
     options.storage = "buffer";
     refused(path, &options, "storage");
     options.storage = "auto";
+    options.cache = "int8";
+    refused(path, &options, "cache");
+    options.cache = "float";
     options.prefetch = "later";
     refused(path, &options, "prefetch");
     options.prefetch = "pread";
@@ -222,6 +225,9 @@ static void test_options(const char *path) {
     options.order = "backwards";
     refused(path, &options, "order");
     options.order = "eager";
+    options.cache = "int9";
+    refused(path, &options, "cache='int9'");
+    options.cache = "int8";
     options.plan_cache = "";
     refused(path, &options, "plan_cache");
     options.plan_cache = "off";

@@ -1,0 +1,306 @@
+"""Caches of keys and values in 8 bits: which states are kept so, what is written, what is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fused_graphs import HALVES, PAIRS
+from fused_graphs import attention as rotary_attention
+from harness import normal
+from samples.attention import SIZES, attention
+from small_graphs import kernels
+from support import STORAGES, same_bits
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.states import State
+from vkrt.lowering.caches import caches_of
+from vkrt.lowering.lowering import lower
+from vkrt.memory.source import Source
+from vkrt.method.method import Method
+from vkrt.plan.options import LoadOptions
+from vkrt.work.target import Target
+from vkrt.work.tensor import Constant, Tensor, itemsize
+
+driver = pytest.mark.driver
+WRITERS = ("rotary_into", "rows_into", "rows_into_two", "rotary", "rotary_two")
+
+
+def floats_of(kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of a cache in 8 bits, and the scale of each head."""
+    scale = (kept[..., :4].copy().view(np.uint32) & 0xffffff00).view(np.float32)
+    return (kept[..., 4:].astype(np.float32) - kept[..., :1].astype(np.float32)) * scale, scale
+
+
+def any_cache(sizes, seed: int) -> np.ndarray:
+    """A cache in 8 bits with anything in it that is finite."""
+    *outer, size = sizes
+    random = np.random.default_rng(seed)
+    kept = random.integers(-128, 128, (*outer, 4 + size)).astype(np.int8)
+    scales = random.uniform(0.001, 0.02, (*outer, 1)).astype(np.float32).view(np.int8)
+    kept[..., 1:4] = scales[..., 1:]
+    return kept
+
+
+def state_of(before: Tensor, after: Tensor, zeros: bool = True) -> State:
+    nbytes = before.numel * itemsize(before.dtype)
+    return State(Constant(0, nbytes, before.dtype, zeros=zeros), before, after)
+
+
+class Cached:
+    """A graph of attention over two caches, which are states."""
+
+    def __init__(self, sizes, dtype: str = "float32", apart: bool = False, causal: bool = True):
+        count, heads, kv_heads, size, rows, start = sizes
+        self.query = Tensor((1, count, heads, size), dtype)
+        self.new = [Tensor((1, count, kv_heads, size), dtype) for _ in range(2)]
+        self.caches = [Tensor((1, rows, kv_heads, size), dtype, name=name)
+                       for name in ("keys", "values")]
+        self.changed = [replace(cache) for cache in self.caches]
+        self.out = Tensor(self.query.sizes, dtype)
+        rest = (None, 0.0, causal, None)
+        if apart:
+            self.nodes = [Node("update_cache.default", (new, cache, start),
+                               (Tensor((1,), dtype), changed)) for new, cache, changed
+                          in zip(self.new, self.caches, self.changed)]
+            self.nodes.append(Node("llama.custom_sdpa.default",
+                                   (self.query, *self.changed, start, *rest), (self.out,)))
+        else:
+            self.nodes = [Node("sdpa_with_kv_cache.default",
+                               (self.query, *self.new, *self.caches, start, count, *rest),
+                               (self.out, *self.changed))]
+        self.inputs = [self.query, *self.new]
+        self.states = list(map(state_of, self.caches, self.changed))
+        self.outputs = [self.out]
+
+    def graph(self) -> Graph:
+        return Graph("m", self.inputs, self.outputs, self.nodes, states=self.states).finish()
+
+
+def method_of(graph: Graph, device, data: bytes = b"", **options) -> Method:
+    return Method(graph, [Source.wrap(data)], device, options=LoadOptions(cache="int8", **options))
+
+
+# Which
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_caches_that_only_attention_knows(apart):
+    made = Cached(SIZES[4], apart=apart)
+    graph = made.graph()
+    assert caches_of(graph) == set(graph.states)
+    work = lower(graph, Target(cache="int8"))
+    assert work.notes == ("2 of 2 states are caches in 8 bits",)
+    for record, cache in zip(work.states, made.caches, strict=True):
+        assert record.operand.dtype == "int8" and record.constant.zeros
+        *outer, size = cache.sizes
+        assert record.operand.sizes == (*outer, 4 + size)
+        assert record.constant.nbytes == record.operand.nbytes
+    assert [record.operand.dtype for record in lower(graph, Target()).states] == ["float32"] * 2
+
+
+def _read_by(op: str):
+    def change(made: Cached) -> None:
+        other = replace(made.caches[0])
+        made.nodes.append(Node(op, (made.changed[0],), (other,)))
+        made.outputs.append(other)
+    return change
+
+
+def _read_after_the_change(made: Cached) -> None:
+    other = replace(made.out)
+    made.nodes.append(Node("llama.custom_sdpa.default", (
+        made.query, made.caches[0], made.changed[1], 0, None, 0.0, True, None), (other,)))
+    made.outputs.append(other)
+
+
+def _with_a_value(made: Cached) -> None:
+    made.states[0] = state_of(made.caches[0], made.changed[0], zeros=False)
+
+
+def _given_out(made: Cached) -> None:
+    made.outputs.append(made.changed[1])
+
+
+def _not_changed(made: Cached) -> None:
+    made.states[0].after = made.caches[0]
+
+
+def _no_state(made: Cached) -> None:
+    made.states.pop()
+    made.inputs.append(made.caches[1])
+
+
+def _also_the_query(made: Cached) -> None:
+    out = replace(made.changed[0])
+    made.nodes.append(Node("llama.custom_sdpa.default", (
+        made.changed[0], made.changed[0], made.changed[1], 0, None, 0.0, True, None), (out,)))
+    made.outputs.append(out)
+
+
+@pytest.mark.parametrize("change", [
+    _read_by("aten.relu.default"), _read_after_the_change, _with_a_value, _given_out, _not_changed,
+    _no_state, _also_the_query], ids=lambda change: change.__qualname__)
+def test_other_states_stay(change):
+    """And so does the other cache of their node."""
+    made = Cached((7, 3, 3, 8, 7, 0))
+    change(made)
+    graph = made.graph()
+    assert not caches_of(graph)
+    work = lower(graph, Target(cache="int8"))
+    assert {record.operand.dtype for record in work.states} == {"float32"}
+    assert work.notes == (f"0 of {len(made.states)} states are caches in 8 bits",)
+
+
+def test_the_caches_of_another_layer_do_not_matter():
+    first, second = Cached(SIZES[3]), Cached(SIZES[4])
+    _read_by("aten.relu.default")(second)
+    graph = Graph("m", first.inputs + second.inputs, first.outputs + second.outputs,
+                  first.nodes + second.nodes, states=first.states + second.states).finish()
+    assert caches_of(graph) == set(first.states)
+
+
+@pytest.mark.parametrize("cache", ["float", "int8"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_too_large_for_views_is_read_as_a_buffer(apart, cache):
+    graph = Cached(SIZES[4], apart=apart).graph()
+    texels = lower(graph, Target(cache=cache)).states[0].operand.texels
+    for most, storage, variant in ((texels, "texture3d", "texture3d"),
+                                   (texels - 1, "texel", "buffer")):
+        work = lower(graph, Target(storage="texture3d", cache=cache, max_texels=most))
+        assert work.storage == storage
+        read = {step.shader.split(".")[1] for step in work.steps
+                if step.shader.startswith(("attention_scores", "attention_values"))}
+        assert read == {variant}
+
+
+# What is written
+
+
+ROWS = {
+    "zeros": np.zeros(8), "tiny": np.full(8, 1e-33), "large": np.array([3e38, -3e38] * 4),
+    "positive": np.linspace(5, 6, 8), "negative": np.linspace(-6, -5, 8),
+    "one": np.eye(8)[3], "minus one": -np.eye(8)[5], "large and small": np.logspace(-30, 30, 8)}
+
+
+def written(rows: np.ndarray, device, storage: str) -> np.ndarray:
+    """What rows [1, S, heads, D] are in a cache of as many."""
+    value, cache = Tensor(rows.shape, str(rows.dtype)), Tensor(rows.shape, str(rows.dtype),
+                                                              name="cache")
+    other, changed = Tensor((1,), value.dtype), replace(cache)
+    graph = Graph("m", [value], [other], [
+        Node("update_cache.default", (value, cache, 0), (other, changed))],
+        states=[state_of(cache, changed)]).finish()
+    method = method_of(graph, device, storage=storage)
+    try:
+        method.execute([rows])
+        return method.state.save()["cache"]
+    finally:
+        method.close()
+
+
+def need_precise(kept: np.ndarray, rows: np.ndarray) -> None:
+    """Whether what is kept is as shaders/common/cache.glsl says."""
+    found, scale = floats_of(kept)
+    rows = rows.astype(np.float64)
+    span = np.maximum(rows.max(-1), 0) - np.minimum(rows.min(-1), 0)
+    np.testing.assert_allclose(scale[..., 0], span / 255, rtol=2e-4, atol=2 ** -100)
+    assert (np.abs(found - rows) <= np.maximum(0.5001 * scale, 255 * 2.0 ** -100)).all()
+    assert not found[rows == 0].any()
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_are_within_half_of_a_scale(storage, device):
+    rows = np.stack(list(ROWS.values())).astype(np.float32)[None, :, None]
+    kept = written(rows, device, storage)
+    need_precise(kept, rows)
+    assert not kept[0, :2].any()
+    several = normal(1, 5, 3, 20)
+    need_precise(written(several, device, storage), several)
+    half = normal(1, 5, 3, 20).astype(np.float16)
+    need_precise(written(half, device, storage), half)
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
+def test_a_head_with_a_number_that_is_none(strange, storage, device):
+    rows = normal(1, 3, 2, 8)
+    rows[0, 1, 0, 5] = strange
+    kept = written(rows, device, storage)
+    found, _ = floats_of(kept)
+    assert np.isnan(found[0, 1, 0]).all()
+    rows[0, 1, 0] = kept[0, 1, 0] = 0
+    need_precise(kept, rows)
+
+
+# What is read
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(("sizes", "dtype", "causal"), [
+    *((sizes, "float32", True) for sizes in SIZES), (SIZES[4], "float16", True),
+    (SIZES[2], "float32", False), ((70, 4, 2, 4, 4096, 4026), "float32", True)])
+def test_attention_over_what_is_kept(sizes, dtype, causal, apart, storage, device):
+    made = Cached(sizes, dtype, apart, causal)
+    arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(made.inputs)]
+    before = {cache.name: any_cache(cache.sizes, seed) for seed, cache in enumerate(made.caches)}
+    count, start = sizes[0], sizes[5]
+    method = method_of(made.graph(), device, storage=storage)
+    try:
+        method.state.load(before)
+        result, = method.execute(arrays)
+        after = method.state.save()
+    finally:
+        method.close()
+    for name, rows in zip(("keys", "values"), arrays[1:], strict=True):
+        need_precise(after[name][:, start:start + count], rows)
+        after_others = after[name].copy()
+        after_others[:, start:start + count] = before[name][:, start:start + count]
+        np.testing.assert_array_equal(after_others, before[name])
+    expected = attention(arrays[0].astype(np.float32), floats_of(after["keys"])[0],
+                         floats_of(after["values"])[0], start, None, 0.0, causal, None)
+    bound = 5e-6 if dtype == "float32" else 1e-3
+    assert np.linalg.norm(result - expected) <= bound * np.linalg.norm(expected)
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize(("op", "count", "start", "turned"), [
+    (PAIRS, 1, 4, 12), (PAIRS, 5, 0, 12), (HALVES, 1, 8, 12), (HALVES, 3, 6, 8)])
+def test_keys_are_turned_on_their_way(op, count, start, turned, storage, device):
+    inputs, nodes, constants = rotary_attention(op, count, start, "float32", turned)
+    out, *changed = nodes[-1].outs
+    for number, cache in enumerate(inputs[3:]):
+        cache.name = f"cache {number}"
+    graph = Graph("m", inputs[:3], [out], nodes,
+                  states=list(map(state_of, inputs[3:], changed))).finish()
+    assert kernels(graph, WRITERS, cache="int8") == ["rotary_into"]
+    arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(inputs[:3])]
+    found = []
+    for fusions in ("on", "off"):
+        method = method_of(graph, device, bytes(constants.data), storage=storage, fusions=fusions)
+        try:
+            found.append([*method.execute(arrays), *method.state.save().values()])
+        finally:
+            method.close()
+    same_bits(*found)
+    assert all(array.any() for array in found[0])
+
+
+@driver
+def test_a_head_that_is_none_is_one_for_attention(device):
+    made = Cached((3, 2, 2, 8, 3, 0))
+    arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]
+    arrays[2][0, 1, 0, 0] = np.inf
+    method = method_of(made.graph(), device)
+    try:
+        result, = method.execute(arrays)
+    finally:
+        method.close()
+    assert np.isnan(result[0, 1:, 0]).all()
+    assert np.isfinite(result[0, :, 1]).all()

@@ -1,0 +1,70 @@
+"""Which states of a graph can be kept in 8 bits: caches that nothing but attention reads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.graph.states import State
+from vkrt.ops.broadcast import is_float
+from vkrt.ops.caches import CACHES
+from vkrt.work.tensor import Tensor
+
+# Who reads each tensor, in the order of the graph and once for each time
+Readers = defaultdict[Tensor, list[Node]]
+
+
+def caches_of(graph: Graph) -> frozenset[State]:
+    """The states that are caches [1, rows, heads, D] of floats, that begin with zeros, and of which
+    nodes do nothing but to write rows and to attend over them.
+
+    A node's kernel takes keys and values in one precision: if only one of them is such a state, it
+    is none either.
+    """
+    readers: Readers = defaultdict(list)
+    for node in graph.nodes:
+        for tensor in node.reads():
+            readers[tensor].append(node)
+    found = {state: values for state in graph.states if (values := _values(graph, state, readers))}
+    while True:
+        known = {value for values in found.values() for value in values}
+        kept = {state: values for state, values in found.items()
+                if all(known.issuperset(_caches(node)) for value in values
+                       for node in readers[value])}
+        if len(kept) == len(found):
+            return frozenset(kept)
+        found = kept
+
+
+def _values(graph: Graph, state: State, readers: Readers) -> list[Tensor]:
+    """What a cache is from its first value in a run to its last; empty for other states."""
+    cache = state.before
+    if (not is_float(cache.dtype) or cache.rank != 4 or cache.sizes[0] != 1 or cache.sizes[3] % 4
+            or not state.initial.zeros):
+        return []
+    values = [cache]
+    while made := _changed(values[-1], readers[values[-1]]):
+        values += made
+    is_given_out = any(value is output for value in values for output in graph.outputs)
+    if made is None or len(values) == 1 or values[-1] is not state.after or is_given_out:
+        return []
+    return values
+
+
+def _changed(cache: Tensor, readers: list[Node]) -> list[Tensor] | None:
+    """What the last reader of a cache makes of it, alone in a list; an empty list where none of
+    them changes it, None where one of them is no node of caches or reads what was before."""
+    made: list[Tensor] = []
+    for node in readers:
+        places = [place for place, value in enumerate(node.args) if value is cache]
+        if made or len(places) != 1 or places[0] not in CACHES.get(node.op, {}):
+            return None
+        result = CACHES[node.op][places[0]]
+        if result is not None:
+            made = list(node.outs[result:result + 1])
+    return made
+
+
+def _caches(node: Node) -> list[Tensor]:
+    """The caches that a node reads or changes."""
+    return [node.args[place] for place in CACHES[node.op] if place < len(node.args)]

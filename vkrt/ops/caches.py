@@ -1,0 +1,66 @@
+"""Caches of keys and values, [1, rows, heads, D], as floats or in 8 bits.
+
+In 8 bits a head of a row takes 4 + D bytes: a scale and a zero point, and the elements by these
+(shaders/common/cache.glsl). The operand of such a cache is int8 [1, rows, heads, 4 + D], while its
+tensor stays what the program says. So the rules of attention look at operands, and only states that
+nothing else reads or writes are kept so (`vkrt.lowering.caches`).
+"""
+
+from __future__ import annotations
+
+from vkrt.work.tensor import Operand, Tensor, short_name
+
+# Operators of caches -> the arguments that are caches, each with the number of the result that it
+# becomes, or None where it is only read
+CACHES: dict[str, dict[int, int | None]] = {
+    "sdpa_with_kv_cache.default": {3: 1, 4: 2},
+    "vkrt.rotary_sdpa_with_kv_cache.default": {3: 1, 4: 2},
+    "update_cache.default": {1: 1},
+    "llama.custom_sdpa.default": {1: None, 2: None},
+}
+
+# Of the scale and the zero point of a head
+HEAD_BYTES = 4
+
+
+def in_8_bits(cache: Tensor) -> Tensor:
+    """What a cache [1, rows, heads, D] is in 8 bits: bytes [1, rows, heads, 4 + D]."""
+    *outer, size = cache.sizes
+    return Tensor((*outer, HEAD_BYTES + size), "int8", name=cache.name)
+
+
+def is_in_8_bits(operand: Operand) -> bool:
+    """Whether the operand of a cache is one of 8 bits."""
+    return operand.dtype == "int8"
+
+
+def read_cache(cx, cache: Tensor) -> Operand:
+    """The operand of a cache to read: a buffer in every storage."""
+    placed = cx.placed(cache)
+    return placed.as_rows() if placed is not None and is_in_8_bits(placed) else cx.flat(cache)
+
+
+def change_cache(cx, before: Tensor, after: Tensor) -> Operand:
+    """The operand of a cache that the current node writes rows of, in place."""
+    placed = cx.placed(before)
+    if placed is not None and is_in_8_bits(placed):
+        return cx.place(after, placed.as_rows())
+    return cx.change(before, after)
+
+
+def row_texels(cache: Operand) -> int:
+    """Texels of a row of a cache."""
+    return cache.texels // cache.sizes[1] if cache.sizes[1] else 0
+
+
+def writers(source: Operand, cache: Operand) -> tuple[int, int]:
+    """How many invocations write rows [1, S, heads, D] to a cache, and how often each goes round
+    its loops: in 8 bits there is one for each head, otherwise one for each texel."""
+    columns, others, depth = source.grid
+    return (columns * others, 2 * depth) if is_in_8_bits(cache) else (source.texels, 0)
+
+
+def cache_variant(first: str, second: str) -> str:
+    """The variant of a shader for these dtypes of what it reads and of what it writes."""
+    names = short_name(first), short_name(second)
+    return names[0] if names[0] == names[1] else "_".join(names)
