@@ -15,6 +15,7 @@ import pytest
 from pte import pte_writer as w
 from support import MODELS, need_one_memory
 
+import vkrt
 from vkrt.cli import main as cli
 from vkrt.program.program import Program
 
@@ -78,6 +79,24 @@ def test_info_names_the_smallest_budget(capsys):
     assert code == 2 and f"{smallest:,}" in err
     code, out, _ = run(capsys, "info", model, "--memory-budget")
     assert code == 0 and "smallest budget" in out
+
+
+def test_what_makes_the_peak_of_memory(capsys):
+    path = str(MODELS / "unet_small.pte")
+    code, out, _ = run(capsys, "info", path, "--memory", "--json")
+    data = json.loads(out)["methods"]["forward"]
+    peak = data["at_the_peak"]
+    assert code == 0 and peak["at"] == "node 10 (aten.cat.default)"
+    assert sum(tensor["bytes"] for tensor in peak["tensors"]) == peak["bytes"]
+    assert 0 < peak["bytes"] <= data["activations"]
+    for prefer, figures in data["preferences"].items():
+        with vkrt.load(path, prefer=prefer) as program:
+            assert program.memory.planned_peak == figures["peak"]
+    assert data["preferences"]["memory"]["peak"] < data["peak"]
+    _, out, _ = run(capsys, "info", path, "--memory")
+    assert "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
+    _, out, _ = run(capsys, "info", str(MODELS / "llama_static.pte"), "--memory")
+    assert "of a state, until node" in out and 'prefer="speed": peak' in out
 
 
 def test_ways_are_explained(capsys, device):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from vkrt.cli import common
+from vkrt.cli import common, info_memory
 from vkrt.cli.process import EXIT_FAILED
 from vkrt.compiler.compiler import specialization_of, target_on
 from vkrt.compiler.description import Description
@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--passes", action="store_true",
                         help="print the graph of each method as exported, and after each pass that "
                              "changes it (default: no)")
+    parser.add_argument("--memory", action="store_true",
+                        help="also print which tensors make the peak of the activations, and what "
+                             "each choice of --prefer would make of it (default: no)")
     common.add_load_options(parser, memory_budget={
         "nargs": "?", "const": "", "more": "; also prints the smallest budget that the program "
         "runs in, and without BYTES nothing else changes"})
@@ -69,7 +72,7 @@ def execute(options: argparse.Namespace) -> int:
             return 0
         methods = {name: describe(description, name, common.device_of(options),
                                   common.load_options(options), options.memory_budget is not None,
-                                  options.compile)
+                                  options.compile, options.memory)
                    for name in description.method_names}
     finally:
         description.close()
@@ -103,7 +106,7 @@ def _passes(description: Description, name: str, options: argparse.Namespace) ->
 
 
 def describe(description: Description, name: str, selector: Any, options: LoadOptions,
-             smallest: bool, compiles: bool = False) -> dict[str, Any]:
+             smallest: bool, compiles: bool = False, explains: bool = False) -> dict[str, Any]:
     """The figures of a method, in bytes and counts, for JSON; of one that computes nothing its
     values alone.
 
@@ -111,6 +114,7 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
         selector: of the device, see `vkrt.load`.
         smallest: also finds the smallest memory budget.
         compiles: also creates the pipelines.
+        explains: also what makes the peak of the activations.
     """
     graph = description.graph(name)
     if graph.is_constant:
@@ -139,6 +143,10 @@ def describe(description: Description, name: str, selector: Any, options: LoadOp
             data |= _figures(plan)
             data |= _crossings(work)
             data |= pipelines
+            if explains:
+                data["at_the_peak"] = info_memory.at_the_peak(
+                    work, [node.op for node in graph.nodes])
+                data["preferences"] = info_memory.preferences(description, name, device, options)
             if smallest:
                 options = replace(options, memory_budget=SMALLEST)
                 data["smallest_budget"] = description.compile(
@@ -226,6 +234,8 @@ def text(name: str, data: dict[str, Any]) -> str:
     if data["streamed"]:
         lines.append(f"    weights are loaded {counted(data['lookahead'], 'wait point')} ahead of "
                      "their use")
+    if "at_the_peak" in data:
+        lines += info_memory.lines(data["at_the_peak"], data["preferences"])
     lines += [f"  note: {note}" for note in data["notes"]]
     return "\n".join(lines)
 

@@ -1,5 +1,5 @@
-"""What steps and transfers are expected to take: rough figures that choose a look-ahead, and between
-work lists that keep to a budget.
+"""What steps and transfers are expected to take: rough figures that choose a look-ahead, and one of
+several work lists that keep to a budget.
 
 They decide no result and no size; a wrong guess costs time only.
 """
