@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16 i32 i8 u8 f32:f16 f16:f32
+//! dtypes: f32 f16 i32 i8 u8 f32:f16 f16:f32 b16:f32
 #extension GL_GOOGLE_include_directive : require
 // Moves elements between two tensors of the same storage.
 #include "tensor.glsl"

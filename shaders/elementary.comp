@@ -40,6 +40,8 @@ vec4 apply(vec4 v) {
     case ASINH: return asinh_(v);
     case ACOSH: return acosh_(v);
     case ATANH: return atanh_(v);
+    case ERFINV: return erfinv_(v);
+    case LGAMMA: return lgamma_(v);
     case MISH: return mish_(v);
     case ELU:
       return mix(first * second * expm1_(v * third), v * second, greaterThan(v, vec4(0)));

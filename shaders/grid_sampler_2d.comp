@@ -17,6 +17,8 @@ CASE(7, padding)
 CASE(8, align_corners)
 
 const int NEAREST = 1;
+const int BICUBIC = 2;
+const int ZEROS = 0;
 const int BORDER = 1;
 const int REFLECTION = 2;
 
@@ -29,21 +31,53 @@ float reflected(float place, float low, float span) {
   return low + (mod(flips, 2.0) == 0.0 ? rest : span - rest);
 }
 
+// A place in pixels, brought into the image as the padding says.
+float inside(float p, int count) {
+  float pixels = float(count);
+  if (padding == REFLECTION) {
+    p = align_corners != 0 ? reflected(p, 0.0, pixels - 1.0) : reflected(p, -0.5, pixels);
+  }
+  return padding == BORDER || padding == REFLECTION ? clamp(p, 0.0, pixels - 1.0) : p;
+}
+
 float pixel(float place, int count) {
   float pixels = float(count);
   precise float p = align_corners != 0 ? (place + 1.0) * 0.5 * (pixels - 1.0)
                                        : ((place + 1.0) * pixels - 1.0) * 0.5;
-  if (padding == REFLECTION) {
-    p = align_corners != 0 ? reflected(p, 0.0, pixels - 1.0) : reflected(p, -0.5, pixels);
-  }
-  if (padding == BORDER || padding == REFLECTION) p = clamp(p, 0.0, pixels - 1.0);
+  if (mode == BICUBIC && padding != ZEROS) return p;
+  p = inside(p, count);
   // Comparisons with NaN are false; far outside is outside.
-  return p >= -2.0 && p <= pixels + 1.0 ? p : -2.0;
+  return p >= -3.0 && p <= pixels + 2.0 ? p : -3.0;
 }
 
 vec4 at(int x, int y, int first, int z) {
   if (x < 0 || y < 0 || x >= X || y >= H) return vec4(0);
   return LOAD(source, AT(x, first + y, z, X, Z));
+}
+
+// What pixels have a share of that are 1 + t, t, 1 - t and 2 - t away.
+vec4 cubic(float t) {
+  vec4 away = vec4(1.0 + t, t, 1.0 - t, 2.0 - t);
+  vec4 near = (1.25 * away - 2.25) * away * away + 1.0;
+  vec4 far = ((-0.75 * away + 3.75) * away - 6.0) * away + 3.0;
+  return vec4(far.x, near.yz, far.w);
+}
+
+// Each of the 16 pixels around a place is brought into the image by itself.
+vec4 bicubic(float px, float py, int first, int z) {
+  float left = floor(px);
+  float top = floor(py);
+  vec4 across = cubic(px - left);
+  vec4 down = cubic(py - top);
+  vec4 v = vec4(0);
+  for (int j = 0; j < 4; j++) {
+    int y = int(inside(top + float(j - 1), H));
+    vec4 line = vec4(0);
+    for (int k = 0; k < 4; k++)
+      line += across[k] * at(int(inside(left + float(k - 1), X)), y, first, z);
+    v += down[j] * line;
+  }
+  return v;
 }
 
 void main() {
@@ -58,6 +92,8 @@ void main() {
   vec4 v;
   if (mode == NEAREST) {
     v = at(int(roundEven(px)), int(roundEven(py)), first, z);
+  } else if (mode == BICUBIC) {
+    v = bicubic(px, py, first, z);
   } else {
     float left = floor(px);
     float top = floor(py);

@@ -1,6 +1,6 @@
 #version 450
 //! storages: texel buffer texture3d
-//! dtypes: f32 f16
+//! dtypes: f32 f16 u8
 #extension GL_GOOGLE_include_directive : require
 // Resampling by the nearest pixel, as torch's "nearest": it rounds down.
 #include "tensor.glsl"

@@ -40,6 +40,8 @@ NAMES = {
     "shared_decided": "what the message about outputs that are one value tells to write",
     "unread_input": "fewer inputs in the delegate than the call has",
     "group_norm": "groups of channels that share texels",
+    "bfloat16": "floats of 16 bits that numpy does not have",
+    "int16": "integers of 16 bits, which are no dtype of the device",
     "promoted": "tensors of several dtypes in one operator",
 }
 

@@ -7,6 +7,9 @@ import pytest
 from support import MODELS
 
 import vkrt
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.ids import index_limits
+from vkrt.work.tensor import Tensor
 
 pytestmark = pytest.mark.driver
 
@@ -52,3 +55,14 @@ def test_negative_ones_count_from_the_end_where_pytorch_says_so(device):
         inputs[1] = inputs[1] - 12
         for result, right in zip(program.run(*inputs), expected, strict=True):
             np.testing.assert_array_equal(result, right)
+
+
+def test_what_brings_a_row_into_order_names_its_elements():
+    rows, x, sorter = (Tensor(sizes, dtype) for sizes, dtype in (
+        ((2, 8), "float32"), ((2, 3), "float32"), ((2, 8), "int32")))
+    outs = [Tensor(x.sizes, "int32") for _ in range(2)]
+    graph = Graph("forward", [x, sorter, rows], outs, [
+        Node("aten.searchsorted.Tensor", (rows, x, False, False, None, given), (out,))
+        for given, out in zip((sorter, None), outs, strict=True)])
+    limit, = index_limits(graph.finish())
+    assert (limit.input, limit.low, limit.high) == (1, 0, 7)

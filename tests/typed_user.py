@@ -18,6 +18,7 @@ def on_progress(phase: str, done: int, total: int) -> None:
 def loading(path: str) -> vkrt.Program:
     options = vkrt.LoadOptions(weights="map", memory_budget="300MB")
     print(options.weights, options.budget, options.has_budget)
+    vkrt.manual_seed(3)
     needs: vkrt.Requirements = vkrt.required_features(path, weights="auto")
     print(needs.api_version, needs.queue, needs.features, needs.optional_features)
     print(needs.extensions, needs.optional_extensions)

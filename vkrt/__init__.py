@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from vkrt.method.profile import Profile, ProfileStep
     from vkrt.method.run import Run
     from vkrt.method.states import State
+    from vkrt.ops.host.random import manual_seed
     from vkrt.plan.options import LoadOptions
     from vkrt.program.loading import load
     from vkrt.program.program import Program
@@ -89,6 +90,7 @@ __all__ = [
     "devices",
     "generate",
     "load",
+    "manual_seed",
     "required_features",
     "verify",
 ]
@@ -102,6 +104,7 @@ _LAZY = {
     "vkrt.method.profile": ("Profile", "ProfileStep"),
     "vkrt.method.run": ("Run",),
     "vkrt.method.states": ("State",),
+    "vkrt.ops.host.random": ("manual_seed",),
     "vkrt.plan.options": ("LoadOptions",),
     "vkrt.program.loading": ("load",),
     "vkrt.program.program": ("Program",),

@@ -3,8 +3,11 @@
 #include "tensor.glsl"
 #include "params.glsl"
 
-#ifdef DTYPE_i8
-#define LEAST T4(-128)
+#define LEAST_i8 -128
+#define LEAST_u8 0u
+#define LEAST_i32 int(0x80000000)
+#if defined(DTYPE_i8) || defined(DTYPE_u8) || defined(DTYPE_i32)
+#define LEAST T4(PASTE(LEAST_, DTYPE))
 #define IS_NAN(v) false
 #else
 #define LEAST T4(uintBitsToFloat(0xff800000u))  // -infinity

@@ -27,11 +27,13 @@
 
 #define T4_f32 vec4
 #define T4_f16 vec4
+#define T4_b16 vec4
 #define T4_i32 ivec4
 #define T4_i8 ivec4
 #define T4_u8 uvec4
 #define T_f32 float
 #define T_f16 float
+#define T_b16 float
 #define T_i32 int
 #define T_i8 int
 #define T_u8 uint
@@ -50,17 +52,30 @@
 // elements are packed by hand, so no 8- or 16-bit feature of the device is needed.
 #define WORD_f32 vec4
 #define WORD_f16 uvec2
+#define WORD_b16 uvec2
 #define WORD_i32 ivec4
 #define WORD_i8 uint
 #define WORD_u8 uint
 
 vec4 unpack_f32(vec4 w) { return w; }
 vec4 unpack_f16(uvec2 w) { return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y)); }
+// bfloat16: the upper half of a float32. Nothing writes it.
+vec4 unpack_b16(uvec2 w) {
+  return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
+}
 ivec4 unpack_i32(ivec4 w) { return w; }
 ivec4 unpack_i8(uint w) {
   return ivec4(int(w << 24) >> 24, int(w << 16) >> 24, int(w << 8) >> 24, int(w) >> 24);
 }
 uvec4 unpack_u8(uint w) { return uvec4(w & 255u, (w >> 8) & 255u, (w >> 16) & 255u, w >> 24); }
+
+// The same of a texel view or an image.
+#define FETCHED_f32(v) (v)
+#define FETCHED_f16(v) (v)
+#define FETCHED_b16(v) uintBitsToFloat((v) << 16)
+#define FETCHED_i32(v) (v)
+#define FETCHED_i8(v) (v)
+#define FETCHED_u8(v) (v)
 
 vec4 pack_f32(vec4 v) { return v; }
 // To the nearest half, ties to even, infinite from 65520 on, whatever the driver's own conversions
@@ -102,6 +117,7 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 // with a buffer (what GLSL's samplerBuffer compiles to).
 #define TEXTURE_BUFFER_f32 textureBuffer
 #define TEXTURE_BUFFER_f16 textureBuffer
+#define TEXTURE_BUFFER_b16 utextureBuffer
 #define TEXTURE_BUFFER_i32 itextureBuffer
 #define TEXTURE_BUFFER_i8 itextureBuffer
 #define TEXTURE_BUFFER_u8 utextureBuffer
@@ -109,6 +125,7 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 
 #define SAMPLER_3D_f32 sampler3D
 #define SAMPLER_3D_f16 sampler3D
+#define SAMPLER_3D_b16 usampler3D
 #define SAMPLER_3D_i32 isampler3D
 #define SAMPLER_3D_i8 isampler3D
 #define SAMPLER_3D_u8 usampler3D
@@ -134,7 +151,7 @@ uint pack_u8(uvec4 v) { return v.x | v.y << 8 | v.z << 16 | v.w << 24; }
 #define OUT_AS(b, name, dt) \
   layout(set = 0, binding = b, PASTE(FORMAT_, dt)) uniform writeonly PASTE(IMAGE_3D_, dt) name;
 #define FLAT_AS(b, name, dt) TEXEL_IN(b, name, dt)
-#define LOAD_AS(name, at, dt) texelFetch(name, at, 0)
+#define LOAD_AS(name, at, dt) PASTE(FETCHED_, dt)(texelFetch(name, at, 0))
 // Rounded to nearest here, as in buffers: how an image's format rounds is the driver's choice, and
 // lavapipe truncates. What a half can hold it takes as it is.
 #define STORE_AS(name, at, value, dt) imageStore(name, at, PASTE(rounded_, dt)(value))
@@ -152,7 +169,7 @@ vec4 rounded_f16(vec4 v) {
 ivec4 rounded_i32(ivec4 v) { return v; }
 ivec4 rounded_i8(ivec4 v) { return v; }
 uvec4 rounded_u8(uvec4 v) { return v; }
-#define LOAD_FLAT_AS(name, i, dt) texelFetch(name, i)
+#define LOAD_FLAT_AS(name, i, dt) PASTE(FETCHED_, dt)(texelFetch(name, i))
 #define IN_TEXELS(b, name) IN(b, name)
 #define LOAD_TEXELS(name, at) LOAD(name, at)
 #define NEXT(at, k) ivec3((at).xy, (at).z + (k))
@@ -169,7 +186,7 @@ uvec4 rounded_u8(uvec4 v) { return v; }
 
 #if defined(STORAGE_TEXEL)
 #define IN_AS(b, name, dt) TEXEL_IN(b, name, dt)
-#define LOAD_AS(name, at, dt) texelFetch(name, at)
+#define LOAD_AS(name, at, dt) PASTE(FETCHED_, dt)(texelFetch(name, at))
 #else
 #define IN_AS(b, name, dt) SSBO_IN(b, name, dt)
 #define LOAD_AS(name, at, dt) PASTE(unpack_, dt)(name[at])

@@ -162,7 +162,7 @@ def test_what_cannot_be_a_buffer(is_compiled, tmp_path):
     with open_host(TIMELINE) as host, opened_on(host, path, TIMELINE) as program:
         given, made = HostValues(host, inputs), HostValues(host, expected)
         with pytest.raises(Failure, match=r"input 2 .*int64\[2,5\], which a .* cannot hold: "
-                           "numbers and tensors of 64-bit elements are passed as") as caught:
+                           "numbers and tensors of 64-bit or int16 elements are") as caught:
             program.submit(given.buffers, made.buffers)
         assert caught.value.code == CODE_OF["InputError"]
         for wrong in (Buffer(0, 0, 16), Buffer(1, 0, 0)):

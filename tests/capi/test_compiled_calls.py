@@ -184,6 +184,13 @@ def test_integers_that_do_not_fit(tmp_path):
         same_bits(program.run(*inputs), expected)
 
 
+@pytest.mark.parametrize("name", ["int16", "bfloat16"])
+def test_dtypes_that_the_device_does_not_have(name, tmp_path):
+    out = tmp_path / f"{name}.vkx"
+    vkrt.compile(MODELS / f"cases/{name}.pte", out)
+    check_runs(out)
+
+
 def test_states(tmp_path):
     """Several of a method, in any order; their saved bytes are those that Python writes."""
     out = compiled(tmp_path, "buffers")

@@ -10,6 +10,7 @@ import pytest
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.memory.source import Source
+from vkrt.ops.host.random import manual_seed
 from vkrt.ops.host.run import run_kernel
 from vkrt.ops.registry import operator, operators
 from vkrt.work.tensor import Tensor
@@ -60,10 +61,49 @@ BY_HAND += [
     ("aten::_pdist_forward.out", [f([0, 0], [3, 4], [0, 4]), 2.0], [f(5, 4, 3)]),
     ("aten::logcumsumexp.out", [f([0, 0, 0], [1, 1, -math.inf]), 1],
      [f([0, math.log(2), math.log(3)], [1, 1 + math.log(2), 1 + math.log(2)])]),
-    ("aten::bucketize.Tensor_out", [X, f(1, 2, 3), False, False], [i([2, 0, 1], [0, 2, 2])]),
-    ("aten::bucketize.Tensor_out", [X, f(1, 2, 3), False, True], [i([3, 1, 2], [1, 3, 3])]),
+    ("aten::dist.out", [X, f(3, 2, 4), 2.0], [f(math.sqrt(1 + 4 + 4 + 1 + 1)).reshape(())]),
+    ("aten::dist.out", [X, f(3, 2, 4), math.inf], [f(2).reshape(())]),
+    ("aten::dist.out", [X, f(3, 2, 4), 1.0], [f(7).reshape(())]),
     ("aten::masked_scatter.out", [X, X > 2, f(7, 8, 9, 10)], [f([7, 1, 2], [1, 8, 9])]),
     ("aten::native_dropout.out", [X, 0.5, False], [X, X > 0]),
+]
+# Equal elements, zeros of either sign, NaN
+LINES = f([2, NAN, 1, 2, NAN], [0, 3, -0.0, 1, 1], [5, 4, 3, 2, 1])
+WEIGHT = f([1, 10], [2, 20], [4, 5], [8, 80])
+BY_HAND += [
+    ("aten::median.dim_values", [LINES, 1, False], [f(NAN, 1, 3), i(1, 3, 2)]),
+    ("aten::median.dim_values", [X, 0, True], [f([1, 1, 2]), i([1, 0, 0])]),
+    ("aten::median.dim_values", [i([4, 1, 3, 2]), -1, True], [i([2]), i([3])]),
+    ("aten::median.dim_values", [np.array(2, I32), 0, True], [np.array(2, I32), np.array(0, I32)]),
+    ("aten::nanmedian.dim_values", [LINES, -1, False], [f(2, 1, 3), i(0, 3, 2)]),
+    ("aten::nanmedian.dim_values", [f(NAN, NAN), 0, False],
+     [f(NAN).reshape(()), np.array(0, I32)]),
+    ("aten::median.out", [X], [f(2).reshape(())]),
+    ("aten::median.out", [LINES], [f(NAN).reshape(())]),
+    ("aten::median.out", [f()], [f(NAN).reshape(())]),
+    ("aten::nanmedian.out", [LINES], [f(2).reshape(())]),
+    ("aten::kthvalue.values", [LINES, 4, -1, False], [f(NAN, 1, 4), i(1, 4, 1)]),
+    ("aten::kthvalue.values", [X, 2, 0, True], [f([3, 3, 3]), i([0, 1, 1])]),
+    ("aten::mode.values", [LINES, -1, False], [f(2, 0, 1), i(3, 2, 4)]),
+    ("aten::mode.values", [X, 0, True], [f([1, 1, 2]), i([1, 0, 0])]),
+    ("aten::cummax.out", [LINES, 1],
+     [f([2, NAN, NAN, NAN, NAN], [0, 3, 3, 3, 3], [5, 5, 5, 5, 5]),
+      i([0, 1, 1, 1, 4], [0, 1, 1, 1, 1], [0, 0, 0, 0, 0])]),
+    ("aten::cummax.out", [X, 0], [f([3, 1, 2], [3, 3, 3]), i([0, 0, 0], [0, 1, 1])]),
+    ("aten::cummin.out", [i(3, 1, 1, 2), -1], [i(3, 1, 1, 1), i(0, 1, 2, 2)]),
+    ("aten::cummin.out", [np.array(2, I32), 0], [np.array(2, I32), np.array(0, I32)]),
+    ("aten::diagonal_scatter.out", [X, f(7, 8), 1, 0, 1], [f([3, 7, 2], [1, 3, 8])]),
+    ("aten::diagonal_scatter.out", [X, f(7, 8), -1, -1, 0], [f([3, 7, 2], [1, 3, 8])]),
+    *(("aten::_embedding_bag_forward_only.out",
+       [WEIGHT, i(0, 2, 3, 1), i(0, 3, 3), False, mode, False, None, False, -1], results)
+      for mode, results in (
+          (0, [f([13, 95], [0, 0], [2, 20]), i(), i(3, 0, 1), i(0, 0, 0)]),
+          (1, [f([13 / 3, 95 / 3], [0, 0], [2, 20]), i(0, 0, 0, 2), i(3, 0, 1), i(0, 0, 0)]),
+          (2, [f([8, 80], [0, 0], [2, 20]), i(0, 0, 0, 2), i(3, 0, 1),
+               i([3, 3], [0, 0], [1, 1])]))),
+    ("aten::_embedding_bag_forward_only.out",
+     [WEIGHT, i(0, 2, 3, 1), i(0, 3, 4), False, 0, False, f(1, 2, 3, 4), True, 3],
+     [f([9, 20], [8, 80]), i(0, 0, 0, 1), i(2, 1, 0), i(0, 0)]),
 ]
 # Numbers that float32 rounds, or rounds to infinity: with finfo.min masks are made.
 LARGEST = float(np.finfo(np.float32).max)
@@ -98,8 +138,61 @@ def test_kernel(name, args, results):
         np.testing.assert_allclose(out, result, rtol=1e-6)
 
 
+# Name, arguments, dtype of 1,000 results, their least and most, mean and standard deviation
+LIKE = np.zeros(1000, np.float32)
+DEVIATION = math.sqrt(1 / 12)
+RANDOM = [
+    ("aten::rand.out", [[1000]], "float32", 0, 1, 0.5, DEVIATION),
+    ("aten::rand_like.out", [LIKE], "float32", 0, 1, 0.5, DEVIATION),
+    ("aten::uniform.out", [LIKE, -1.0, 3.0], "float32", -1, 3, 1, 4 * DEVIATION),
+    ("aten::randn.out", [[1000]], "float32", -5, 5, 0, 1),
+    ("aten::randn_like.out", [LIKE], "float16", -5, 5, 0, 1),
+    ("aten::randint.low_out", [-2, 3, [1000]], "int32", -2, 2, 0, math.sqrt(2)),
+    ("aten::randint.out", [5, [1000]], "int32", 0, 4, 2, math.sqrt(2)),
+    ("aten::randperm.out", [1000], "int32", 0, 999, 499.5, 1000 * DEVIATION),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "dtype", "least", "most", "mean", "deviation"), RANDOM)
+def test_random_numbers(name, args, dtype, least, most, mean, deviation):
+    """Of the seed alone, others every time, and spread as they should be."""
+    results = []
+    for seed in (1, 1, None):
+        if seed is not None:
+            manual_seed(seed)
+        out = np.full(1000, 77, dtype)
+        check(node_of(name, args, [out]))
+        run_kernel(name, tuple(args), (out,))
+        assert least <= out.min() and out.max() <= most
+        assert abs(out.mean(dtype=float) - mean) < deviation / 8
+        assert 0.9 < out.std(dtype=float) / deviation < 1.1
+        results.append(out)
+    np.testing.assert_array_equal(results[0], results[1])
+    assert (results[1] != results[2]).mean() > 0.5
+    if name == "aten::randperm.out":
+        assert sorted(results[0]) == list(range(1000))
+
+
+@pytest.mark.driver
+def test_random_numbers_of_a_run_are_others_in_the_next(device):
+    """And those of two nodes that say the same."""
+    from vkrt.method.method import Method
+
+    x = Tensor((2, 50), "float32", name="x")
+    outs = [Tensor((2, 50), "float32") for _ in range(2)]
+    graph = Graph("random", [x], outs, [
+        Node("aten::rand_like.out", (x,), (out,), "sample", is_host=True) for out in outs]).finish()
+    method = Method(graph, [Source.wrap(b"")], device)
+    try:
+        array = np.zeros(x.sizes, np.float32)
+        found = [result for _ in range(2) for result in method.execute([array])]
+    finally:
+        method.close()
+    assert len({array.tobytes() for array in found}) == 4
+
+
 def test_every_kernel_is_tested():
-    tested = {name for name, *_ in BY_HAND}
+    tested = {name for name, *_ in (*BY_HAND, *RANDOM)}
     assert tested == {found.name for found in operators() if found.is_host}
 
 
@@ -109,6 +202,12 @@ WRONG_SIZES = [
     ("aten::topk.values", [X, 4, 1, True, True]),
     ("aten::index_put.out", [X, [i(0, 1)], f(1, 2), False]),
     ("aten::cumsum.out", [X, 2, None]),
+    ("aten::kthvalue.values", [X, 4, 1, False]),
+    ("aten::kthvalue.values", [X, 0, 1, False]),
+    ("aten::diagonal_scatter.out", [X, f(1, 2, 3), 0, 0, 1]),
+    ("aten::_embedding_bag_forward_only.out",
+     [X, i(0, 1), i(0), False, 1, False, f(1, 2), False, -1]),
+    ("aten::_embedding_bag_forward_only.out", [X, i(0, 1), i(0), False, 3, False]),
 ]
 
 
@@ -124,6 +223,14 @@ def test_indices_of_another_dtype_are_not_supported():
         check(node_of("aten::index_put.out", [X, [f(0, 1)], f(1, 2, 3), False], [X]))
 
 
+def test_random_numbers_beyond_32_bits_are_refused():
+    for low, high in ((0, 1 << 32), (-1 << 33, 0)):
+        with pytest.raises(UnsupportedError, match="integers have 32 bits"):
+            check(node_of("aten::randint.low_out", [low, high, [2]], [i(0, 0)]))
+    with pytest.raises(FormatError, match="expected more than 3, got 3"):
+        check(node_of("aten::randint.low_out", [3, 3, [2]], [i(0, 0)]))
+
+
 def test_dropout_in_training_is_refused():
     with pytest.raises(UnsupportedError, match="eval mode"):
         check(node_of("aten::native_dropout.out", [X, 0.5, True], [X, X > 0]))
@@ -137,6 +244,14 @@ def test_a_mask_of_more_than_the_source_is_an_error():
 def test_an_index_outside_is_an_error():
     with pytest.raises(InputError, match="aten::index_put.out: .*out of bounds"):
         run_kernel("aten::index_put.out", (X, [i(2)], f(1, 2, 3), False), (X.copy(),))
+    for index in (4, -1):
+        with pytest.raises(InputError, match="_embedding_bag_forward_only.out: .*out of bounds"):
+            run_kernel("aten::_embedding_bag_forward_only.out", (WEIGHT, i(index), i(0)),
+                       (f([0, 0]), i(), i(0), i(0)))
+    for offsets in (i(0, 3), i(1, 0), i(-1, 0)):
+        with pytest.raises(InputError, match="_embedding_bag_forward_only.out: offsets .* ascend"):
+            run_kernel("aten::_embedding_bag_forward_only.out", (WEIGHT, i(0, 1), offsets),
+                       (f([0, 0], [0, 0]), i(), i(0, 0), i(0, 0)))
 
 
 def test_what_numpy_refuses_is_a_format_error():

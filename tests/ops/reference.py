@@ -149,8 +149,15 @@ def grid_sampler_2d(x, grid, mode, padding, align):
         flips, rest = divmod(away, span)
         return low + (span - rest if flips % 2 else rest)
 
-    def pixel(place, size):
-        p = (place + 1) / 2 * (size - 1) if align else ((place + 1) * size - 1) / 2
+    def cubic(away):
+        if away <= 1:
+            return 1.25 * away**3 - 2.25 * away**2 + 1
+        return -0.75 * (away**3 - 5 * away**2 + 8 * away - 4)
+
+    def place_of(place, size):
+        return (place + 1) / 2 * (size - 1) if align else ((place + 1) * size - 1) / 2
+
+    def inside(p, size):
         if padding == 2:
             p = reflect(p, 0.0, size - 1.0) if align else reflect(p, -0.5, float(size))
         return min(max(p, 0.0), size - 1.0) if padding else p
@@ -158,12 +165,20 @@ def grid_sampler_2d(x, grid, mode, padding, align):
     batch, channels, height, width = x.shape
     out = np.zeros((batch, channels, *grid.shape[1:3]))
     for n, oy, ox in np.ndindex(batch, *grid.shape[1:3]):
-        px, py = pixel(grid[n, oy, ox, 0], width), pixel(grid[n, oy, ox, 1], height)
+        px, py = (place_of(grid[n, oy, ox, d], size) for d, size in enumerate((width, height)))
+        if mode != 2:
+            px, py = inside(px, width), inside(py, height)
         left, top = math.floor(px), math.floor(py)
-        corners = [(round(px), round(py), 1.0)] if mode else [
-            (left + i, top + j, abs(1 - i - px + left) * abs(1 - j - py + top))
-            for i in (0, 1) for j in (0, 1)]
+        if mode == 1:
+            corners = [(round(px), round(py), 1.0)]
+        elif mode == 0:
+            corners = [(left + i, top + j, abs(1 - i - px + left) * abs(1 - j - py + top))
+                       for i in (0, 1) for j in (0, 1)]
+        else:
+            corners = [(inside(left + i, width), inside(top + j, height),
+                        cubic(abs(left + i - px)) * cubic(abs(top + j - py)))
+                       for i in range(-1, 3) for j in range(-1, 3)]
         for column, row, share in corners:
             if 0 <= column < width and 0 <= row < height:
-                out[n, :, oy, ox] += share * x[n, :, row, column]
+                out[n, :, oy, ox] += share * x[n, :, int(row), int(column)]
     return out

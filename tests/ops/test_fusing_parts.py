@@ -207,10 +207,10 @@ def test_a_source_is_not_written_over_before_its_parts_are_read(device):
     np.testing.assert_allclose(found[0], array[:, 8:] @ array[:, 8:].T, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("change", ["nothing", "shared", "infinite"])
+@pytest.mark.parametrize("change", ["nothing", "shared", "infinite", "whole"])
 def test_factors(change):
-    """A multiplication that nothing but a product reads is a factor of that."""
-    x = value(2, 5, 8)
+    """A multiplication that nothing but a product of floats reads is a factor of that."""
+    x = value(2, 5, 8, dtype="int32" if change == "whole" else "float32")
     scaled, product = Tensor(x.sizes, x.dtype), Tensor((2, 5, 5), x.dtype)
     turn = Tensor((2, 8, 5), x.dtype)
     nodes = [Node("aten.permute_copy.default", (x, [0, 2, 1]), (turn,)),

@@ -60,7 +60,10 @@ def main() -> int:
 
 def _operator(torch: Any, name: str) -> Any:
     """PyTorch's operator of an exporter's name such as "aten.add.Tensor", or None."""
-    namespace, operator, overload = name.split(".")
+    *namespaces, operator, overload = name.split(".")
+    if not namespaces:
+        return None
+    namespace, = namespaces
     packet = getattr(getattr(torch.ops, namespace), operator, None)
     return None if packet is None else getattr(packet, overload, None)
 

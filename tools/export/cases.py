@@ -14,7 +14,7 @@ Needs Python 3.10 to 3.12 with
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from exporting import export, run_tool
+from exporting import arrays_of, export, lower, run_eager, run_tool
 
 
 class Module(nn.Module):
@@ -263,9 +263,38 @@ PROGRAMS = {
         Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
     "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
+    "int16": lambda: (
+        Module(lambda m, x: (x + x, x.to(torch.float32) * 0.5, (x * 0.25).to(torch.int16))),
+        (torch.randint(-999, 999, (3, 7), dtype=torch.int16),)),
 }
 
 
+# Made in bfloat16, which vkrt computes in float32; so do their references.
+IN_BFLOAT16 = {
+    "bfloat16": lambda: (
+        Module(lambda m, i, x: (m.head(m.norm(F.silu(m.first(m.table(i))))), m.conv(x) * 2.0),
+               table=nn.Embedding(20, 16), first=nn.Linear(16, 13), norm=nn.LayerNorm(13),
+               head=nn.Linear(13, 20, bias=False), conv=nn.Conv2d(3, 5, 3, padding=1)),
+        (torch.randint(0, 20, (2, 7)), floats(1, 3, 6, 7))),
+}
+
+
+def export_in_bfloat16(module, inputs):
+    """The program of a module in bfloat16, with inputs and results of the same numbers."""
+    def all_in(dtype):
+        return tuple(t.to(dtype) if t.is_floating_point() else t for t in inputs)
+
+    module, inputs = module.to(torch.bfloat16).eval(), all_in(torch.bfloat16)
+    program, inputs = lower(module, inputs), all_in(torch.float32)
+    return program, arrays_of(inputs, run_eager(module.float(), inputs))
+
+
+def make(name):
+    if name in IN_BFLOAT16:
+        return export_in_bfloat16(*IN_BFLOAT16[name]())
+    return export(*PROGRAMS[name]())
+
+
 if __name__ == "__main__":
-    run_tool("Make the programs of tests/models/cases.", PROGRAMS,
-             lambda name: export(*PROGRAMS[name]()), "tests/models/cases")
+    run_tool("Make the programs of tests/models/cases.", {**PROGRAMS, **IN_BFLOAT16}, make,
+             "tests/models/cases")

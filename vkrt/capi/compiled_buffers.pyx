@@ -17,7 +17,7 @@ from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK, vkrt_buffer, vkrt_semaphore
 from vkrt.core.batch cimport free_semaphore_list, make_semaphore_list, put_semaphore
 from vkrt.core.dtypes cimport itemsize_of
-from vkrt.core.elements cimport is_narrowed
+from vkrt.core.elements cimport is_converted
 from vkrt.core.error cimport VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY, Error
 from vkrt.core.grouped cimport GROUPED, grouped
 from vkrt.core.records cimport ANY_TENSOR, LimitRow, Rows
@@ -97,11 +97,12 @@ cdef void free_submission(TakenSubmission* taken) noexcept nogil:
 
 cdef int check_kind(const Call* call, const Value* value, const char* label) noexcept nogil:
     cdef char[SIZES_BYTES] text
-    if (value.member.which == ANY_TENSOR and not is_narrowed(value.dtype)
+    if (value.member.which == ANY_TENSOR and not is_converted(value.dtype)
             and value.rank <= VKRT_MAX_RANK):
         return VKRT_OK
     return refuse(call.failure, VKRT_ERROR_INPUT, b"%s: expected %s, which a VkBuffer cannot hold: "
-                  b"numbers and tensors of 64-bit elements are passed as memory, to vkrt_run",
+                  b"numbers and tensors of 64-bit or int16 elements are passed as memory, to "
+                  b"vkrt_run",
                   label, describe_value(value, text, sizeof(text)))
 
 

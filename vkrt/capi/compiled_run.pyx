@@ -15,7 +15,7 @@ from vkrt.capi.failure cimport failed, refuse
 from vkrt.capi.table cimport VKRT_MAX_RANK, VKRT_OK
 from vkrt.core.check cimport product_of
 from vkrt.core.dtypes cimport itemsize_of
-from vkrt.core.elements cimport is_narrowed, narrow_elements, widen_elements
+from vkrt.core.elements cimport is_converted, elements_to_device, elements_to_host
 from vkrt.core.error cimport (
     VKRT_ERROR_CAPACITY, VKRT_ERROR_FORMAT, VKRT_ERROR_INPUT, VKRT_ERROR_MEMORY,
     VKRT_ERROR_UNSUPPORTED, Error,
@@ -111,16 +111,16 @@ cdef int check_outputs(const Call* call) noexcept nogil:
 
 # Between the caller's memory and the device
 
-cdef int write_narrowed(const Call* call, size_t number, int64_t dtype) noexcept nogil:
+cdef int write_converted(const Call* call, size_t number, int64_t dtype) noexcept nogil:
     cdef const vkrt_tensor* tensor = &call.inputs[number]
-    cdef size_t count = tensor.nbytes // 8 if tensor.data != NULL else 0
+    cdef size_t count = tensor.nbytes // itemsize_of(dtype) if tensor.data != NULL else 0
     cdef void* elements = malloc(4 * count + 1)
     cdef Error error
     cdef int status
     if elements == NULL:
         return refuse(call.failure, VKRT_ERROR_MEMORY, b"input %zu: the host is out of memory",
                       number)
-    status = narrow_elements(dtype, tensor.data, elements, count, <int64_t>number, &error)
+    status = elements_to_device(dtype, tensor.data, elements, count, <int64_t>number, &error)
     if status == VKRT_OK:
         status = write_input(&call.method.method, <int64_t>number, elements, 4 * count, &error)
     free(elements)
@@ -136,8 +136,8 @@ cdef int write_inputs(const Call* call) noexcept nogil:
         value = input_value(call.method, <int64_t>number)
         if value.member.which != ANY_TENSOR:
             continue
-        if is_narrowed(value.dtype):
-            status = write_narrowed(call, number, value.dtype)
+        if is_converted(value.dtype):
+            status = write_converted(call, number, value.dtype)
             if status != VKRT_OK:
                 return status
         elif write_input(&call.method.method, <int64_t>number, call.inputs[number].data,
@@ -147,8 +147,8 @@ cdef int write_inputs(const Call* call) noexcept nogil:
     return VKRT_OK
 
 
-cdef int read_widened(const Call* call, size_t number, const Value* value) noexcept nogil:
-    cdef size_t count = nbytes_of(value) // 8
+cdef int read_converted(const Call* call, size_t number, const Value* value) noexcept nogil:
+    cdef size_t count = nbytes_of(value) // itemsize_of(value.dtype)
     cdef void* elements = malloc(4 * count + 1)
     cdef Error error
     if elements == NULL:
@@ -157,7 +157,7 @@ cdef int read_widened(const Call* call, size_t number, const Value* value) noexc
     if read_output(&call.method.method, <int64_t>number, elements, 4 * count, &error):
         free(elements)
         return failed(call.failure, &error)
-    widen_elements(value.dtype, elements, call.outputs[number].data, count)
+    elements_to_host(value.dtype, elements, call.outputs[number].data, count)
     free(elements)
     return VKRT_OK
 
@@ -181,8 +181,8 @@ cdef int read_outputs(const Call* call) noexcept nogil:
         value = output_at(call, number)
         if value.member.which != ANY_TENSOR:
             put_number(&value, <char*>call.outputs[number].data)
-        elif is_narrowed(value.dtype):
-            status = read_widened(call, number, &value)
+        elif is_converted(value.dtype):
+            status = read_converted(call, number, &value)
             if status != VKRT_OK:
                 return status
         elif read_output(&call.method.method, <int64_t>number, call.outputs[number].data,

@@ -286,8 +286,8 @@ VKRT_API int vkrt_cancel(vkrt_program program, const char *method);
 /* ---- Runs on buffers of the host's own device ---- */
 
 /* A part of a VkBuffer on `vkrt_options.host_device`, which holds an input or an output: contiguous
- * elements of the declared dtype, which may not have 64 bits. The buffer is used by the queue's
- * family (or by several: VK_SHARING_MODE_CONCURRENT) and has the usages STORAGE_BUFFER,
+ * elements of the declared dtype, which may not have 64 bits nor be int16. The buffer is used by
+ * the queue's family (or by several: VK_SHARING_MODE_CONCURRENT) and has the usages STORAGE_BUFFER,
  * UNIFORM_TEXEL_BUFFER, TRANSFER_SRC and TRANSFER_DST. It stays alive until `vkrt_release_buffers`
  * or `vkrt_close`. Parts of one VkBuffer may overlap as inputs, or as an input and an output, where
  * the input is copied before the run; outputs that overlap are VKRT_ERROR_INPUT. Memory to which

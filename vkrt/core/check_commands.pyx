@@ -56,7 +56,7 @@ cdef bint is_word(int64_t value) noexcept nogil:
 
 cdef bint is_format(int64_t value) noexcept nogil:
     """Whether it is a VkFormat of texels (`vkrt.executable.formats`), or 0 for none."""
-    return value in (0, 41, 42, 97, 108, 109)
+    return value in (0, 41, 42, 95, 97, 108, 109)
 
 
 cdef int check_execution(Check* c, const ExecutionPlanRow* execution) noexcept nogil:

@@ -37,12 +37,13 @@ cdef int64_t itemsize_of(int64_t dtype) noexcept nogil:
 
 
 cdef bint is_device_dtype(int64_t dtype) noexcept nogil:
-    """Whether kernels read and write elements of it."""
-    return dtype in (DTYPE_FLOAT32, DTYPE_FLOAT16, DTYPE_INT32, DTYPE_INT8, DTYPE_UINT8, DTYPE_BOOL)
+    """Whether kernels read elements of it."""
+    return dtype in (DTYPE_FLOAT32, DTYPE_FLOAT16, DTYPE_BFLOAT16, DTYPE_INT32, DTYPE_INT8,
+                     DTYPE_UINT8, DTYPE_BOOL)
 
 
 cdef int64_t device_dtype(int64_t dtype) noexcept nogil:
-    """The dtype that one of the host's has on the device: those of 64 bits have 32 there."""
-    if dtype == DTYPE_INT64:
+    """The dtype that a tensor of a program has on the device."""
+    if dtype == DTYPE_INT64 or dtype == DTYPE_INT16:
         return DTYPE_INT32
-    return DTYPE_FLOAT32 if dtype == DTYPE_FLOAT64 else dtype
+    return DTYPE_FLOAT32 if dtype == DTYPE_FLOAT64 or dtype == DTYPE_BFLOAT16 else dtype

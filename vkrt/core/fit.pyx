@@ -195,7 +195,7 @@ cdef int64_t texel_bytes(int64_t format) noexcept nogil:
     """Bytes of a texel of a VkFormat that views have; 0 of none."""
     if format in (108, 109):
         return 16
-    if format == 97:
+    if format in (95, 97):
         return 8
     return 4 if format in (41, 42) else 0
 

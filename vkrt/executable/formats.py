@@ -9,6 +9,7 @@ from vkrt.errors import UnsupportedError
 TEXEL_FORMATS = {
     "float32": 109,  # R32G32B32A32_SFLOAT
     "float16": 97,  # R16G16B16A16_SFLOAT
+    "bfloat16": 95,  # R16G16B16A16_UINT
     "int32": 108,  # R32G32B32A32_SINT
     "int8": 42,  # R8G8B8A8_SINT
     "uint8": 41,  # R8G8B8A8_UINT

@@ -19,8 +19,8 @@ class DeviceBuffer:
     VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, _UNIFORM_TEXEL_BUFFER_BIT, _TRANSFER_SRC_BIT and
     _TRANSFER_DST_BIT. It stays alive until `Program.release_buffers` or `Program.close`.
 
-    The elements are contiguous, in row-major order, of the tensor's dtype. Those of int64 and
-    float64 have 32 bits on the device: such tensors are passed as arrays.
+    The elements are contiguous, in row-major order, of the tensor's dtype. Those of int64,
+    int16 and float64 have 32 bits on the device: such tensors are passed as arrays.
 
     Parts of one VkBuffer may overlap as inputs, or as an input and an output: the input is copied
     before the run, which writes over it. Outputs that overlap are refused (InputError). Two

@@ -23,7 +23,7 @@ from vkrt.graph.symbols import Symbol, bounded
 from vkrt.graph.views import Writes
 from vkrt.pte.plan import IntList as IdList
 from vkrt.work.limits import Read
-from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, itemsize
+from vkrt.work.tensor import DTYPES, Constant, Tensor, device_dtype, host_dtype, itemsize
 
 COPY, ITEM, SELECT = "aten::copy_", "aten::_local_scalar_dense", "aten::select_copy.int_out"
 
@@ -161,7 +161,7 @@ class Builder:
         elif meta.constant is not None:
             constant = Constant(meta.constant.offset, meta.constant.nbytes, meta.dtype,
                                 number=only_number(self.data, meta.constant, meta.dtype))
-        tensor = Tensor(meta.sizes, dtype, meta.dtype, constant, name)
+        tensor = Tensor(meta.sizes, dtype, host_dtype(meta.dtype), constant, name)
         if not meta.mutable:
             return tensor
         tensor = replace(tensor, constant=None)

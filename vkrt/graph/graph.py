@@ -269,7 +269,7 @@ class Graph:
 
     @staticmethod
     def staging_dtype(tensor: Tensor) -> str:
-        """The dtype in which the host and the device exchange a tensor: 64-bit is narrowed."""
+        """The dtype in which the host and the device exchange a tensor: that of the device."""
         return device_dtype(tensor.host_dtype)
 
     def operator_counts(self) -> Counter[str]:

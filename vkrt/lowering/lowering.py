@@ -116,7 +116,7 @@ def _walk(cx: Lowering) -> WorkList:
                 cx.missing[f"{strange} of input {number}"] += 1
                 cx.stand_in(tensor)
                 continue
-            # The border's dtype is the host's, except for 64-bit ones, which the host narrows.
+            # The border's dtype is the host's, except for those that the host converts.
             dtype = graph.staging_dtype(tensor)
             cx.enter(tensor, reuse.input(tensor) or cx.raw(tensor, "input", dtype))
         else:

@@ -214,7 +214,7 @@ def _check_buffer(buffer: DeviceBuffer, info: TensorInfo, label: str) -> Any:
     """A buffer of the host's that can stand for a tensor, with its sizes."""
     if info.fixed or info.dtype in DEVICE_DTYPES or info.dtype == "none":
         raise InputError(f"{label}: expected {info}, which a DeviceBuffer cannot hold: numbers and "
-                         "tensors of 64-bit elements are passed as arrays")
+                         "tensors of 64-bit or int16 elements are passed as arrays")
     sizes = info.sizes if buffer.sizes is None else tuple(buffer.sizes)
     if len(sizes) != len(info.sizes) or _wrong_dimension(sizes, info):
         raise InputError(f"{label}: expected {info}, got a DeviceBuffer of sizes {list(sizes)}"

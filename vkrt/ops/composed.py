@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from vkrt.errors import UnsupportedError
-from vkrt.ops.arguments import dimension
+from vkrt.ops.arguments import dimension, rounded
 from vkrt.ops.broadcast import is_float
 from vkrt.ops.comparison import compare
 from vkrt.ops.dtypes import (
     FIRST,
+    FLOAT,
+    FLOAT_ASKED_FOR,
     INT32,
     ONE_FLOAT,
     PROMOTED,
@@ -18,12 +20,15 @@ from vkrt.ops.dtypes import (
     WITH_NUMBERS,
     DtypeRule,
 )
-from vkrt.ops.elementwise import ROUNDING, binary, choose, div_mode_sizes, unary
+from vkrt.ops.elementwise import ROUNDING, binary, choose, div_mode_sizes, special, unary
 from vkrt.ops.joining import fill
 from vkrt.ops.registry import op
 from vkrt.ops.shape import part
-from vkrt.ops.sizes import broadcast, fail, same, together, wrap
+from vkrt.ops.sizes import broadcast, fail, same, together, unsupported, wrap
 from vkrt.work.tensor import Tensor
+
+# Powers of 10 that fp32 has
+MOST_DECIMALS = 38
 
 
 def filled(cx, number: float, dtype: str) -> Tensor:
@@ -53,6 +58,42 @@ def _div_mode(cx, node, x, number, mode):
 def _pow(cx, node, number, exponent):
     out = node.outs[0]
     binary(cx, out, "POW", filled(cx, number, out.dtype), exponent)
+
+
+@op("aten.copysign.Scalar", "self:T other:n", sizes=same, dtypes=FLOAT,
+    kernels="aten::{}.Scalar_out")
+def _copysign(cx, node, x, number):
+    out = node.outs[0]
+    special(cx, out, "COPYSIGN", x, filled(cx, number, out.dtype))
+
+
+@op("aten.ldexp.Tensor", "self:T other:T", sizes=together, dtypes=FLOAT_ASKED_FOR,
+    kernels="aten::{}.out")
+def _ldexp(cx, node, x, exponent):
+    """x * 2^exponent, the power an infinity or zero where that is beyond the dtype, as in torch."""
+    out = node.outs[0]
+    power = Tensor(exponent.sizes, out.dtype)
+    unary(cx, power, "EXP2", exponent, shader="elementary")
+    binary(cx, out, "MUL", x, power)
+
+
+def _decimals_sizes(x, decimals):
+    if abs(decimals) > MOST_DECIMALS:
+        unsupported("decimals", f"{decimals}; vkrt has -{MOST_DECIMALS} to {MOST_DECIMALS}")
+    return (x,)
+
+
+@op("aten.round.decimals", "self:T decimals:i", sizes=_decimals_sizes, dtypes=ONE_FLOAT,
+    kernels="aten::{}.decimals_out")
+def _round(cx, node, x, decimals):
+    """To a multiple of 10^-decimals, of two the even one."""
+    out = node.outs[0]
+    power = rounded(10.0 ** abs(decimals), out.dtype)
+    scaled, whole = (Tensor(x.sizes, out.dtype) for _ in range(2))
+    there, back = ("TIMES", "OVER") if decimals > 0 else ("OVER", "TIMES")
+    unary(cx, scaled, there, x, power)
+    unary(cx, whole, "ROUND", scaled)
+    unary(cx, out, back, whole, power)
 
 
 _WHOLE_WITH_NUMBERS = DtypeRule(lambda args: (WHOLE.allowed(args) or INT32) | INT32, "one")

@@ -111,6 +111,15 @@ def ONE(args):
 
 
 @_rule("one")
+def ONE_NUMBER(args):
+    """The same, and it is not bool."""
+    dtypes = ONE.allowed(args)
+    if dtypes == TRUTH:
+        raise _refuse(TRUTH)
+    return dtypes
+
+
+@_rule("one")
 def ONE_FLOAT(args):
     """The same, and it is a float."""
     dtypes = {tensor.dtype for tensor in _tensors(args)}

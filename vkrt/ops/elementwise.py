@@ -7,6 +7,7 @@ shaders/elementary.comp where only floats have it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 from vkrt.errors import UnsupportedError
@@ -84,7 +85,7 @@ def _functions(names: str, dtypes, function=_function, **others) -> None:
 _functions("exp reciprocal rsqrt sqrt", FLOAT)
 _functions("cos sin", FLOAT_OR_HALF, _elementary)
 _functions("log log10 erf log1p expm1 exp2 log2 tan sinh cosh asin acos atan asinh acosh "
-           "atanh", FLOAT, _elementary)
+           "atanh erfinv lgamma", FLOAT, _elementary)
 _functions("sigmoid", FLOAT, activation="SIGMOID")
 _functions("tanh", FLOAT, activation="TANH")
 _functions("silu", ONE_FLOAT, activation="SILU")
@@ -225,15 +226,32 @@ def binary(cx, out: Tensor, function: str, x: Tensor, y: Tensor, alpha: float = 
     """
     dtype = compute_dtype(out.dtype)
     ending = (kind("binary", then.activation), *then.bounds) if then else (0, 0.0, 0.0)
+    factor = float(alpha) if is_float(dtype) else as_int(alpha)
+    _dispatch_binary(cx, out, dtype, "binary", x, y, (kind("binary", function), factor, *ending),
+                     32 * 4 if function in ("POW", "FMOD", "REMAINDER") else 0)
+
+
+def special(cx, out: Tensor, function: str, x: Tensor, y: Tensor) -> None:
+    """Makes a tensor of floats a function, a kind of binary_special.comp, of the elements of
+    two."""
+    _dispatch_binary(cx, out, out.dtype, "binary_special", x, y,
+                     (kind("binary_special", function),))
+
+
+def _dispatch_binary(cx, out: Tensor, dtype: str, shader: str, x: Tensor, y: Tensor,
+                     params_behind: Sequence[int | float], loops: int = 0) -> None:
+    """Dispatches a kernel of two operands, which computes in a dtype.
+
+    Args:
+        params_behind: the kernel's parameters behind those of the operands.
+    """
     inputs = broadcast(cx, (x, y), out.sizes, (dtype, dtype))
     params = inputs.params(cx)
     direct = out.dtype == dtype
     result = (cx.write(out, inputs.order, over=inputs.over) if direct
               else cx.temporary(out.sizes, dtype, inputs.order))
-    cx.dispatch("binary", [*result.grid, result.packed, *params, kind("binary", function),
-                           float(alpha) if is_float(dtype) else as_int(alpha), *ending],
-                [result], inputs.operands, result.texels,
-                loops=32 * 4 if function in ("POW", "FMOD", "REMAINDER") else 0)
+    cx.dispatch(shader, [*result.grid, result.packed, *params, *params_behind], [result],
+                inputs.operands, result.texels, loops=loops)
     if not direct:
         convert_into(cx, cx.write(out, inputs.order), result)
 
@@ -258,6 +276,19 @@ TAILS = ("CLAMP", "SIGMOID", "TANH", "HARDSWISH")
     takes_activation=TAILS)
 def _two(cx, node, x, y):
     binary(cx, node.outs[0], node.name.upper(), x, y, then=tail(cx))
+
+
+@pointwise("aten.hypot.default aten.copysign.Tensor", "self:T other:T", sizes=together,
+    dtypes=FLOAT, kernels="aten::{}.out")
+@pointwise("aten.fmin.default aten.fmax.default", "self:T other:T", sizes=together,
+    dtypes=PROMOTED, kernels="aten::{}.out")
+def _special(cx, node, x, y):
+    """fmin and fmax are minimum and maximum of whole numbers, which are never NaN."""
+    out, function = node.outs[0], node.name.upper()
+    if is_float(out.dtype):
+        special(cx, out, function, x, y)
+    else:
+        binary(cx, out, {"FMIN": "MINIMUM", "FMAX": "MAXIMUM"}[function], x, y)
 
 
 @pointwise("aten._prelu_kernel.default", "self:T weight:T", sizes=together, dtypes=FLOAT)

@@ -26,8 +26,9 @@ OPERATORS = {
         "aten.bitwise_and.Scalar aten.bitwise_left_shift.Tensor "
         "aten.bitwise_left_shift.Tensor_Scalar aten.bitwise_or.Scalar "
         "aten.bitwise_right_shift.Tensor aten.bitwise_right_shift.Tensor_Scalar "
-        "aten.bitwise_xor.Scalar aten.clamp.Tensor aten.div.Scalar_mode aten.glu.default "
-        "aten.logit.default aten.masked_fill.Scalar aten.pow.Scalar "),
+        "aten.bitwise_xor.Scalar aten.clamp.Tensor aten.copysign.Scalar aten.div.Scalar_mode "
+        "aten.glu.default aten.ldexp.Tensor aten.logit.default aten.masked_fill.Scalar "
+        "aten.pow.Scalar aten.round.decimals "),
     "convolution": (
         "aten.convolution.default et_vk.conv_with_clamp.default "),
     "convolution_q8": (
@@ -39,12 +40,14 @@ OPERATORS = {
         "aten._prelu_kernel.default aten._to_copy.default aten.abs.default aten.acos.default "
         "aten.acosh.default aten.add.Scalar aten.add.Tensor aten.asin.default "
         "aten.asinh.default aten.atan.default aten.atan2.default aten.atanh.default "
-        "aten.ceil.default aten.clamp.default aten.cos.default aten.cosh.default "
-        "aten.div.Scalar aten.div.Tensor aten.div.Tensor_mode aten.elu.default aten.erf.default "
-        "aten.exp.default aten.exp2.default aten.expm1.default aten.floor.default "
-        "aten.floor_divide.default aten.fmod.Scalar aten.fmod.Tensor aten.gelu.default "
-        "aten.hardshrink.default aten.hardsigmoid.default aten.hardswish.default "
-        "aten.hardtanh.default aten.leaky_relu.default aten.log.default aten.log10.default "
+        "aten.ceil.default aten.clamp.default aten.copysign.Tensor aten.cos.default "
+        "aten.cosh.default aten.div.Scalar aten.div.Tensor aten.div.Tensor_mode "
+        "aten.elu.default aten.erf.default aten.erfinv.default aten.exp.default "
+        "aten.exp2.default aten.expm1.default aten.floor.default aten.floor_divide.default "
+        "aten.fmax.default aten.fmin.default aten.fmod.Scalar aten.fmod.Tensor "
+        "aten.gelu.default aten.hardshrink.default aten.hardsigmoid.default "
+        "aten.hardswish.default aten.hardtanh.default aten.hypot.default "
+        "aten.leaky_relu.default aten.lgamma.default aten.log.default aten.log10.default "
         "aten.log1p.default aten.log2.default aten.maximum.default aten.minimum.default "
         "aten.mish.default aten.mul.Scalar aten.mul.Tensor aten.neg.default "
         "aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor aten.reciprocal.default "
@@ -61,15 +64,23 @@ OPERATORS = {
         "et_vk.q8ta_pixel_shuffle.default et_vk.q8ta_relu.default "),
     "grid_priors": (
         "et_vk.grid_priors.default "),
+    "host.bags": (
+        "aten::_embedding_bag_forward_only.out "),
     "host.distances": (
-        "aten::_cdist_forward.out aten::_pdist_forward.out aten::masked_scatter.out "
-        "aten::native_dropout.out "),
+        "aten::_cdist_forward.out aten::_pdist_forward.out aten::dist.out "
+        "aten::masked_scatter.out aten::native_dropout.out "),
     "host.indexing": (
-        "aten::index_put.out aten::scatter.src_out aten::scatter.value_out "
-        "aten::scatter_add.out "),
+        "aten::diagonal_scatter.out aten::index_put.out aten::scatter.src_out "
+        "aten::scatter.value_out aten::scatter_add.out "),
+    "host.random": (
+        "aten::rand.out aten::rand_like.out aten::randint.low_out aten::randint.out "
+        "aten::randn.out aten::randn_like.out aten::randperm.out aten::uniform.out "),
     "host.reduction": (
-        "aten::bucketize.Tensor_out aten::cumprod.out aten::cumsum.out aten::logcumsumexp.out "
-        "aten::sort.values aten::sort.values_stable aten::topk.values "),
+        "aten::cummax.out aten::cummin.out aten::cumprod.out aten::cumsum.out "
+        "aten::logcumsumexp.out aten::sort.values aten::sort.values_stable aten::topk.values "),
+    "host.selection": (
+        "aten::kthvalue.values aten::median.dim_values aten::median.out aten::mode.values "
+        "aten::nanmedian.dim_values aten::nanmedian.out "),
     "indexing": (
         "aten.embedding.default aten.gather.default aten.index.Tensor aten.index_select.default "),
     "joining": (
@@ -86,6 +97,8 @@ OPERATORS = {
         "et_vk.q8ta_linear_gemv.default "),
     "matmul": (
         "aten.addmm.default aten.bmm.default aten.linear.default aten.mm.default "),
+    "matmul_sums": (
+        "aten.addbmm.default aten.addmv.default "),
     "normalization": (
         "aten._native_batch_norm_legit.no_stats "
         "aten._native_batch_norm_legit_no_training.default aten.native_group_norm.default "
@@ -137,6 +150,9 @@ OPERATORS = {
     "scattering": (
         "aten.index_put.default aten.scatter.src aten.scatter.value aten.scatter_add.default "
         "aten.scatter_reduce.two "),
+    "searching": (
+        "aten.bucketize.Scalar aten.bucketize.Tensor aten.searchsorted.Scalar "
+        "aten.searchsorted.Tensor "),
     "shape": (
         "aten._unsafe_view.default aten.alias_copy.default aten.as_strided_copy.default "
         "aten.clone.default aten.expand_copy.default aten.flip.default aten.permute.default "
@@ -176,36 +192,42 @@ KERNELS = {
         "aten::bitwise_and.Scalar_out aten::bitwise_left_shift.Tensor_Scalar_out "
         "aten::bitwise_left_shift.Tensor_out aten::bitwise_or.Scalar_out "
         "aten::bitwise_right_shift.Tensor_Scalar_out aten::bitwise_right_shift.Tensor_out "
-        "aten::bitwise_xor.Scalar_out aten::clamp.Tensor_out aten::div.Scalar_mode_out "
-        "aten::glu.out aten::logit.out aten::masked_fill.Scalar_out aten::pow.Scalar_out "),
+        "aten::bitwise_xor.Scalar_out aten::clamp.Tensor_out aten::copysign.Scalar_out "
+        "aten::div.Scalar_mode_out aten::glu.out aten::ldexp.out aten::logit.out "
+        "aten::masked_fill.Scalar_out aten::pow.Scalar_out aten::round.decimals_out "),
     "convolution": (
         "aten::convolution.out "),
     "elementwise": (
         "aten::_to_copy.out aten::abs.out aten::acos.out aten::acosh.out aten::add.Scalar_out "
         "aten::add.out aten::asin.out aten::asinh.out aten::atan.out aten::atan2.out "
-        "aten::atanh.out aten::ceil.out aten::clamp.out aten::cos.out aten::cosh.out "
-        "aten::div.Scalar_out aten::div.out aten::div.out_mode aten::elu.out aten::erf.out "
-        "aten::exp.out aten::exp2.out aten::expm1.out aten::floor.out aten::floor_divide.out "
+        "aten::atanh.out aten::ceil.out aten::clamp.out aten::copysign.out aten::cos.out "
+        "aten::cosh.out aten::div.Scalar_out aten::div.out aten::div.out_mode aten::elu.out "
+        "aten::erf.out aten::erfinv.out aten::exp.out aten::exp2.out aten::expm1.out "
+        "aten::floor.out aten::floor_divide.out aten::fmax.out aten::fmin.out "
         "aten::fmod.Scalar_out aten::fmod.Tensor_out aten::gelu.out aten::hardshrink.out "
-        "aten::hardsigmoid.out aten::hardswish.out aten::hardtanh.out aten::leaky_relu.out "
-        "aten::log.out aten::log10.out aten::log1p.out aten::log2.out aten::maximum.out "
-        "aten::minimum.out aten::mish.out aten::mul.Scalar_out aten::mul.out aten::neg.out "
-        "aten::pow.Tensor_Scalar_out aten::pow.Tensor_Tensor_out aten::reciprocal.out "
-        "aten::relu.out aten::remainder.Scalar_out aten::remainder.Tensor_out aten::round.out "
-        "aten::rsqrt.out aten::rsub.Scalar_out aten::sigmoid.out aten::sign.out aten::silu.out "
-        "aten::sin.out aten::sinh.out aten::softplus.out aten::sqrt.out aten::sub.Scalar_out "
-        "aten::sub.out aten::tan.out aten::tanh.out aten::trunc.out aten::where.self_out "
+        "aten::hardsigmoid.out aten::hardswish.out aten::hardtanh.out aten::hypot.out "
+        "aten::leaky_relu.out aten::lgamma.out aten::log.out aten::log10.out aten::log1p.out "
+        "aten::log2.out aten::maximum.out aten::minimum.out aten::mish.out aten::mul.Scalar_out "
+        "aten::mul.out aten::neg.out aten::pow.Tensor_Scalar_out aten::pow.Tensor_Tensor_out "
+        "aten::reciprocal.out aten::relu.out aten::remainder.Scalar_out "
+        "aten::remainder.Tensor_out aten::round.out aten::rsqrt.out aten::rsub.Scalar_out "
+        "aten::sigmoid.out aten::sign.out aten::silu.out aten::sin.out aten::sinh.out "
+        "aten::softplus.out aten::sqrt.out aten::sub.Scalar_out aten::sub.out aten::tan.out "
+        "aten::tanh.out aten::trunc.out aten::where.self_out "
         "dim_order_ops::_to_dim_order_copy.out "),
     "indexing": (
         "aten::embedding.out aten::gather.out aten::index.Tensor_out aten::index_select.out "),
     "joining": (
         "aten::arange.out aten::arange.start_out aten::cat.out aten::copy.out aten::copy_ "
-        "aten::empty.out aten::fill.Scalar_out aten::fill.Tensor_out aten::full.out "
-        "aten::full_like.out aten::ones.out aten::ones_like.out aten::scalar_tensor.out "
-        "aten::select_scatter.out aten::slice_scatter.out aten::stack.out aten::zeros.out "
-        "aten::zeros_like.out dim_order_ops::_empty_dim_order.out "),
+        "aten::empty.out aten::empty_permuted.out aten::empty_strided.out aten::fill.Scalar_out "
+        "aten::fill.Tensor_out aten::full.out aten::full_like.out aten::ones.out "
+        "aten::ones_like.out aten::scalar_tensor.out aten::select_scatter.out "
+        "aten::slice_scatter.out aten::stack.out aten::zeros.out aten::zeros_like.out "
+        "dim_order_ops::_empty_dim_order.out "),
     "matmul": (
         "aten::addmm.out aten::bmm.out aten::linear.out aten::mm.out "),
+    "matmul_sums": (
+        "aten::addbmm.out aten::addmv.out "),
     "normalization": (
         "aten::_native_batch_norm_legit.no_stats_out "
         "aten::_native_batch_norm_legit_no_training.out aten::native_group_norm.out "
@@ -252,6 +274,9 @@ KERNELS = {
     "scattering": (
         "aten::index_put.out aten::index_put_ aten::scatter.src_out aten::scatter.value_out "
         "aten::scatter_add.out aten::scatter_reduce.two_out "),
+    "searching": (
+        "aten::bucketize.Scalar_out aten::bucketize.Tensor_out aten::searchsorted.Scalar_out "
+        "aten::searchsorted.Tensor_out "),
     "shape": (
         "aten::alias_copy.out aten::as_strided_copy.out aten::clone.out aten::detach_copy.out "
         "aten::expand_copy.out aten::flip.out aten::lift_fresh_copy.out aten::permute_copy.out "

@@ -236,8 +236,12 @@ def gather_sizes(x, dim, index, _sparse):
 @op("aten.gather.default", "self:T dim:i index:T.int32 sparse_grad:b?", sizes=gather_sizes,
     dtypes=FIRST, kernels="aten::{}.out", indices=indices_along)
 def _gather(cx, node, tensor, dim, index, _sparse):
-    """An index of the result's sizes."""
-    out = node.outs[0]
+    gather(cx, node.outs[0], tensor, dim, index)
+
+
+def gather(cx, out: Tensor, tensor: Tensor, dim: int, index: Tensor) -> None:
+    """Makes a tensor the elements of another that indices, as many as it has, name along a
+    dimension."""
     places = cx.read(index, row_major(index.rank))
     source = cx.read(tensor)
     if tensor.rank == 0 or index.rank == 0:

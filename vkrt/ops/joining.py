@@ -22,7 +22,7 @@ from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows
 from vkrt.ops.shape import select_sizes, slice_sizes
 from vkrt.ops.sizes import at_least, fail, need_broadcast, need_sizes, same, wrap
-from vkrt.ops.views import reshape
+from vkrt.ops.views import viewed
 from vkrt.pte.coerce import as_float
 from vkrt.work.tensor import Operand, Tensor, row_major
 
@@ -83,14 +83,7 @@ def _stack(cx, node, tensors, dim):
     out = node.outs[0]
     dim = dimension(dim or 0, out.rank)
     sizes = (*out.sizes[:dim], 1, *out.sizes[dim + 1:])
-    concatenate(cx, out, [_viewed(cx, tensor, sizes) for tensor in tensors], dim)
-
-
-def _viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """The elements of a tensor under other sizes."""
-    view = Tensor(sizes, tensor.dtype)
-    reshape(cx, tensor, view)
-    return view
+    concatenate(cx, out, [viewed(cx, tensor, sizes) for tensor in tensors], dim)
 
 
 def concatenate(cx, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
@@ -200,7 +193,7 @@ def select_scatter_sizes(x, source, dim, index):
 def _select_scatter(cx, node, tensor, part, dim, index):
     dim = dimension(dim, tensor.rank)
     sizes = (*tensor.sizes[:dim], 1, *tensor.sizes[dim + 1:])
-    _replace_part(cx, node.outs[0], tensor, _viewed(cx, part, sizes), dim,
+    _replace_part(cx, node.outs[0], tensor, viewed(cx, part, sizes), dim,
                   index % tensor.sizes[dim], 1)
 
 
@@ -279,7 +272,8 @@ def _scalar_tensor(cx, node, value):
 
 # In an empty tensor nobody may rely on what is in it.
 @op("aten.zeros.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out",
-    adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out"),
+    adapted=dict.fromkeys(("dim_order_ops::_empty_dim_order.out", "aten::empty.out",
+                           "aten::empty_permuted.out", "aten::empty_strided.out"),
                           lambda args: args[:1]))
 @op("aten.ones.default", "size:[i] *:*", sizes=filled_sizes, dtypes=ANY, kernels="aten::{}.out")
 @op("aten.zeros_like.default aten.ones_like.default", "self:T *:*", sizes=same, dtypes=ANY,

@@ -12,10 +12,11 @@ from vkrt.graph.graph import Node
 from vkrt.ops import copying, tiles
 from vkrt.ops.attributes import FACTOR, PERMUTATION
 from vkrt.ops.broadcast import expanded, is_float
-from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.dtypes import ONE_FLOAT, ONE_NUMBER
 from vkrt.ops.ending import CURVES, ENDINGS, Ending, addend, over, plain, tail
 from vkrt.ops.ending_q8 import words_of
 from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
+from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
@@ -222,22 +223,33 @@ def _biased_windows(node: Node, dim: int) -> Windows | None:
     return with_residual(node, dim, {a: Window(0), **rows})
 
 
-@op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_FLOAT,
+@op("aten.mm.default", "self:T mat2:T", sizes=_mm_sizes, dtypes=ONE_NUMBER,
     multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
-@op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_FLOAT,
+@op("aten.bmm.default", "self:T mat2:T", sizes=_bmm_sizes, dtypes=ONE_NUMBER,
     multiply_adds=_multiply_adds, kernels="aten::{}.out", rows=RowRule(_row_windows))
 def mm(cx, node, a, b):
     """[M, K] times [K, N], or such pairs."""
+    if not is_float(node.outs[0].dtype):
+        multiply_whole(cx, node.outs[0], a, b)
+        return
     factor = cx.attribute(FACTOR)
     _product(cx, node.outs[0], a, b, alpha=1.0 if factor is None else factor)
 
 
 @op("aten.addmm.default", "self:T mat1:T mat2:T beta:f alpha:f", sizes=_addmm_sizes,
-    dtypes=ONE_FLOAT, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
+    dtypes=ONE_NUMBER, multiply_adds=lambda _bias, *others: _multiply_adds(*others),
     kernels="aten::{}.out", broadcasts="self", rows=RowRule(_biased_windows))
 def addmm(cx, node, bias, a, b, beta, alpha):
     """beta * bias + alpha * ([M, K] times [K, N])."""
-    out = node.outs[0]
+    add_product(cx, node.outs[0], bias, a, b, beta, alpha)
+
+
+def add_product(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float
+                ) -> None:
+    """Makes a tensor what addmm gives."""
+    if not is_float(out.dtype):
+        add_product_whole(cx, out, bias, a, b, beta, alpha)
+        return
     extra: dict = {}
     if beta == 0:
         pass  # torch ignores the bias then, even where it is NaN

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from vkrt.errors import UnsupportedError
 from vkrt.ops.copying import Walk, emit, variant
 from vkrt.ops.dtypes import FLOATS, ONE_FLOAT
 from vkrt.ops.registry import op
@@ -137,10 +136,6 @@ def _layer_norm_sizes(x, shape, weight, bias, _epsilon):
 def _layer_norm(cx, node, x, shape, weight, bias, epsilon):
     """Over the last dimensions."""
     out = node.outs[0]
-    for tensor in (weight, bias):
-        if tensor is not None and tensor.rank != 1 and not cx.is_constant(tensor):
-            raise UnsupportedError(f"{cx.where()}: {tensor} is computed; vkrt needs a constant or "
-                                   "a 1-d tensor")
     source = cx.read(x, row_major(x.rank))
     count = math.prod(shape[:-1]) * source.grid[2]
     rows = source.texels // count if count else 0

@@ -4,9 +4,10 @@ with whatever else goes over images (shaders/common/windows.glsl, image_sides.gl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.dtypes import INT32, ONE_FLOAT, DtypeRule
+from vkrt.ops.dtypes import INT32, ONE_FLOAT, ONE_NUMBER
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, fail, need_rank, spread, unsupported
@@ -97,9 +98,8 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
 ROWS = sliding(_row_windows, PADDING)
 
 _MAX_POOL2D = "self:T kernel_size:[i] stride:[i] padding:[i] dilation:[i] ceil_mode:b"
-# Floats, or quantized numbers: the largest of those stands for the largest of what they stand for.
-_MAX_DTYPES = DtypeRule(lambda args: (frozenset({"int8"}) if args[0].dtype == "int8" else
-                                      ONE_FLOAT.allowed(args)), "own")
+# Of quantized numbers the largest stands for the largest of what they stand for.
+_MAX_DTYPES = replace(ONE_NUMBER, convert="own")
 
 
 @op("aten.max_pool2d.default", _MAX_POOL2D, sizes=lambda *args: (pooled(*args),),

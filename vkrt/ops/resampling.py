@@ -97,8 +97,6 @@ def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
     for name, value in (("interpolation_mode", mode), ("padding_mode", padding)):
         if value not in (0, 1, 2):
             fail(name, f"expected 0, 1 or 2, got {value}")
-    if mode == 2:
-        unsupported("interpolation_mode", "2 (bicubic); vkrt has bilinear (0) and nearest (1)")
     return ((*x[:2], *grid[1:3]),)
 
 
@@ -106,8 +104,8 @@ def _grid_sampler_2d_sizes(x, grid, mode, padding, _align):
     "self:T grid:T interpolation_mode:i padding_mode:i align_corners:b",
     sizes=_grid_sampler_2d_sizes, dtypes=ONE_FLOAT, kernels="aten::{}.out")
 def grid_sampler_2d(cx, node, x, grid, mode, padding, align):
-    """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest; padding 0 is zeros,
-    1 border, 2 reflection."""
+    """x [N, C, H, W], grid [N, OH, OW, 2]; mode 0 is bilinear, 1 nearest, 2 bicubic; padding
+    0 is zeros, 1 border, 2 reflection."""
     out, order = node.outs[0], image_order(4)
     source, places = cx.read(x, order), cx.read(grid, row_major(4))
     result = cx.write(out, order)

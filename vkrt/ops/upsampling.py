@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from vkrt.graph.graph import Node
-from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.dtypes import ONE, ONE_FLOAT, DtypeRule
 from vkrt.ops.pooling import image_sides, x_first
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Rows, Window, Windows
@@ -25,6 +25,9 @@ _ROUNDED = {"upsample_nearest{}d": "NEAREST", "_upsample_nearest_exact{}d": "NEA
 _LINEAR = {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"}
 # Kernels of images, of steps along both sides and, of the linear one, `align_corners`
 _OF_IMAGES = {"NEAREST": "upsample_nearest2d", "LINEAR": "upsample_bilinear2d"}
+# Nearest images may be of bytes.
+_PIXELS = DtypeRule(lambda args: (ONE if args[0].dtype == "uint8" else ONE_FLOAT).allowed(args),
+                    "one")
 # With this step an element of the result, if not the first, lies behind every source.
 _LONGEST_STEP = float(1 << 31)
 # Instead of a step: the side stays as it is.
@@ -118,10 +121,11 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
     """An operator by the sizes of its result; those that delegates have also by factors."""
     aligns = not function.startswith("NEAREST")
     align = " align_corners:b" if aligns else ""
+    dtypes = _PIXELS if (function, count) == ("NEAREST", 2) else ONE_FLOAT
     scales = " ".join(f"scales_{side}:f?" for side in "dhw"[-count:])
 
     @op(f"aten.{name}.default", f"self:T output_size:[i]{align} {scales}",
-        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=ONE_FLOAT,
+        sizes=lambda x, size, *_: _resampled(x, size, None, count), dtypes=dtypes,
         kernels="aten::{}.out")
     def _by_sizes(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[aligns:], function, aligns and numbers[0], antialias)
@@ -145,7 +149,7 @@ def _declare(name: str, count: int, function: str, antialias: bool = False) -> N
         return replace(node, args=(node.args[0], sizes, None))
 
     @op(f"aten.{name}.vec", f"input:T output_size:[i]?{align} scale_factors:[f]?",
-        sizes=lambda x, size, *numbers: _resampled(x, size, numbers[-1], count), dtypes=ONE_FLOAT,
+        sizes=lambda x, size, *numbers: _resampled(x, size, numbers[-1], count), dtypes=dtypes,
         kernels="aten::{}.vec_out", rows=RowRule(row_windows, strip))
     def _by_either(cx, node, x, _size, *numbers):
         _resample(cx, x, node.outs[0], numbers[-1] or (None,) * count, function,

@@ -77,6 +77,13 @@ def reshape(cx, tensor: Tensor, out: Tensor) -> None:
     emit(cx, cx.write(out), source, Walk(source.sizes, source.strides()))
 
 
+def viewed(cx, tensor: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """The elements of a tensor under other sizes."""
+    view = Tensor(sizes, tensor.dtype)
+    reshape(cx, tensor, view)
+    return view
+
+
 def part_offset(cx, source: Operand, dim: int, start: int, size: int) -> int | None:
     """Bytes at which indices [start, start + size) of a dimension begin, if they are a view."""
     if start == 0 and size == source.sizes[dim]:

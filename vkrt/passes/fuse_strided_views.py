@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import FACTOR, PERMUTATION, PRODUCTS, STRIDED, VIEWS, Permutation
+from vkrt.ops.dtypes import FLOATS
 from vkrt.ops.matmul_apart import rows_in
 from vkrt.ops.strided import RESHAPES, TURNS
 from vkrt.passes.matching import Uses, alike, arguments
@@ -79,7 +80,8 @@ MARK_STRIDED_VIEWS = Pass("mark_strided_views", "views that products read where 
 
 
 def _is_product(node: Node) -> bool:
-    return node.op in PRODUCTS and len(node.args) == 2
+    return (node.op in PRODUCTS and len(node.args) == 2
+            and all(out.dtype in FLOATS for out in node.outs))
 
 
 def _views_behind(rewrite: Rewrite, product: Node) -> tuple[list[int], list[Node]]:

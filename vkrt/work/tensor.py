@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 DTYPES = {
     "float32": (4, "f32"),
     "float16": (2, "f16"),
+    # Of weights only: what is computed of them is float32.
+    "bfloat16": (2, "b16"),
     "int32": (4, "i32"),
     "int8": (1, "i8"),
     "uint8": (1, "u8"),
@@ -39,13 +41,19 @@ ROLES = ("weight", "activation", "input", "state", "spill")
 # The smallest storage: a texel of the largest elements.
 MIN_BYTES = 16
 
-# Host dtypes that no shader reads, and what they become on the device.
-DEVICE_DTYPES = {"int64": "int32", "float64": "float32"}
+# Host dtypes that no shader writes, and what they become on the device.
+DEVICE_DTYPES = {"int64": "int32", "int16": "int32", "float64": "float32", "bfloat16": "float32"}
 
 
 def device_dtype(dtype: str) -> str:
-    """The dtype a host dtype has on the device: 64-bit ones become 32-bit."""
+    """The dtype a tensor of a program has on the device: integers and floats of 32 bits for those
+    that the device does not have."""
     return DEVICE_DTYPES.get(dtype, dtype)
+
+
+def host_dtype(dtype: str) -> str:
+    """The dtype in which the host passes a tensor of a program: numpy has no bfloat16."""
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 def round_up(value: int, multiple: int) -> int:

@@ -46,6 +46,11 @@ def filled(x, mask, value):
     return np.where(mask, np.asarray(value).astype(x.dtype), x)
 
 
+def ldexp(x, exponent):
+    power = np.exp2(exponent.astype(np.float64))
+    return x * np.where(power > LARGEST, INF, power)
+
+
 def logit(x, epsilon):
     x = x if epsilon is None else np.clip(x, epsilon, 1 - epsilon)
     return np.log(x / (1 - x))
@@ -107,6 +112,19 @@ def grid_priors(x, stride, offset):
 
 
 SAMPLES = [
+    *(Sample("aten.copysign.Scalar", [array, number], np.copysign, dtype="float32",
+             name=f"{array.dtype} {number}", half=array is not DIVIDENDS)
+      for array in (DIVIDENDS, integers(5, 7)) for number in (2.5, -0.0)),
+    Sample("aten.ldexp.Tensor", [normal(5, 7), integers(7, low=-140, high=140)], ldexp,
+           name="int32", half=False),
+    Sample("aten.ldexp.Tensor", [normal(5, 1), normal(7, scale=3.0)], ldexp, rtol=2e-6),
+    Sample("aten.ldexp.Tensor", [DIVIDENDS, DIVIDENDS[::-1].copy()], ldexp, name="edges",
+           half=False),
+    *(Sample("aten.round.decimals", [normal(5, 7, scale=300.0), decimals],
+             lambda x, n: np.round(x * 10.0**n) / 10.0**n, name=str(decimals), half=False)
+      for decimals in (0, 2, -2)),
+    Sample("aten.round.decimals", [np.float32([0.25, 0.75, -0.25, INF, -INF, NAN, 2.5, 0]), 1],
+           lambda x, n: np.round(x * 10) / 10, name="ties"),
     *(Sample("et_vk.grid_priors.default", [normal(*sizes), stride, offset], grid_priors,
              name=f"{sizes} {stride} {offset}")
       for sizes, stride, offset in (((1, 3, 4, 6), 8, 0.5), ((5, 7), 16, 0.0), ((1, 1), 3, -2.25))),

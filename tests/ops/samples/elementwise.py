@@ -34,6 +34,22 @@ def positive(*sizes):
     return np.exp(normal(*sizes, scale=3.0))
 
 
+def erfinv(x):
+    """By halving where erf, whose values near 1 doubles hold, comes to x."""
+    low, high = np.full(x.shape, -6.0), np.full(x.shape, 6.0)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = erf(middle) < x
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(abs(x) < 1, low, np.where(abs(x) == 1, x * INF, NAN))
+
+
+@np.vectorize
+def lgamma(x):
+    is_pole = x == -INF or (x <= 0 and x == math.floor(x))
+    return INF if is_pole else math.lgamma(x)
+
+
 UNARY = {
     "abs": np.abs, "cos": np.cos, "sin": np.sin, "exp": np.exp, "neg": np.negative,
     "relu": lambda x: np.where(x < 0, 0, x), "sigmoid": sigmoid, "tanh": np.tanh,
@@ -53,6 +69,8 @@ UNARY = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
+    "erfinv": erfinv,
+    "lgamma": lgamma,
     "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
 }
 POSITIVE = {"sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "log": np.log, "log10": np.log10,
@@ -82,6 +100,12 @@ RANGES = [
     ("acosh", "range", numbers(1, 9)),
     ("atanh", "range", numbers(-1, 1)),
     ("mish", "range", numbers(-20, 20)),
+    ("erfinv", "range", numbers(-1, 1)),
+    ("erfinv", "small", normal(500, scale=1e-3)),
+    ("lgamma", "range", numbers(0.001, 40)),
+    ("lgamma", "near 1", 1 + normal(500, scale=0.01)),
+    ("lgamma", "near 2", 2 + normal(500, scale=0.01)),
+    ("lgamma", "below 0", numbers(-8.99, -0.01)),
 ]
 
 # Numbers where fmod and remainder turn, and quotients beyond fp32's whole numbers.
@@ -217,8 +241,17 @@ SAMPLES += [
     binary("mul.Tensor", np.multiply, integers(5, 7), integers(7, seed=3), name="int32"),
     binary("mul.Tensor", np.logical_and, booleans(5, 7), booleans(5, 7, seed=3), name="bool"),
     binary("div.Tensor", np.divide, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
-    binary("atan2.default", np.arctan2, normal(2, 6, 5, 7), normal(6, 1, 1, seed=1)),
-    binary("atan2.default", np.arctan2, SIGNS, SIGNS[:, None].copy(), name="edges", half=False),
+    *(binary(name, function, *arrays, name=of)
+      for name, function in (("atan2.default", np.arctan2), ("hypot.default", np.hypot),
+                             ("copysign.Tensor", np.copysign), ("fmax.default", np.fmax),
+                             ("fmin.default", np.fmin))
+      for of, arrays in (("", (normal(2, 6, 5, 7), normal(6, 1, 1, seed=1))),
+                         ("texels", (normal(3, 8), normal(3, 8, seed=1))),
+                         ("edges", (SIGNS, SIGNS[:, None].copy())))),
+    *(binary(name, function, integers(6, 7), integers(7, seed=1), name="int32", dtype=dtype)
+      for name, function, dtype in (("fmax.default", np.fmax, "int32"),
+                                    ("fmin.default", np.fmin, "int32"),
+                                    ("copysign.Tensor", np.copysign, "float32"))),
     binary("_prelu_kernel.default", lambda x, w: np.where(x > 0, x, x * w), normal(2, 6, 5, 7),
            normal(6, 1, 1, seed=1)),
     binary("minimum.default", np.minimum, normal(2, 6, 5, 7), normal(2, 6, 5, 7, seed=1)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from harness import Sample, normal
+from harness import Sample, integers, normal
 
 RTOL = 2e-6
 
@@ -52,6 +52,28 @@ def _addmm(sizes, beta, alpha, constants, product=(6, 10, 9)) -> Sample:
     return Sample("aten.addmm.default", args, addmm, constants=constants, rtol=RTOL, name=name)
 
 
+def _added(op, sizes, shapes, function, beta, alpha, dtype=np.float32) -> Sample:
+    """beta * x + alpha * (a product of the others), of floats or of whole numbers."""
+    make = normal if dtype == np.float32 else integers
+    args = [make(*own, seed=seed).astype(dtype) for seed, own in enumerate((sizes, *shapes))]
+    return Sample(f"aten.{op}.default", [*args, beta, alpha],
+                  lambda x, a, b, *_: function(x, a, b, beta, alpha), rtol=RTOL,
+                  name=f"{'x'.join(map(str, sizes))}-{shapes[0]}-{beta}-{alpha}-{dtype.__name__}")
+
+
+def addbmm(x, a, b, beta, alpha):
+    return beta * x + alpha * (a @ b).sum(0)
+
+
+def _whole(op, sizes, dtype, constants=()) -> Sample:
+    *batch, m, k, n = sizes
+    low = 0 if dtype == np.uint8 else -9
+    args = [integers(*own, low=low, seed=seed).astype(dtype)
+            for seed, own in enumerate(((*batch, m, k), (*batch, k, n)))]
+    return Sample(op, args, np.matmul, constants=constants, rtol=0,
+                  name=f"{'x'.join(map(str, sizes))}-{constants}-{dtype.__name__}")
+
+
 def _unread_bias() -> Sample:
     """beta is 0: not even NaN in the bias counts."""
     args = [np.full(9, np.nan, np.float32), normal(6, 10, seed=1), normal(10, 9, seed=2), 0, 2.0]
@@ -82,4 +104,16 @@ SAMPLES = [
     *(_addmm(sizes, -0.5, 0.25, constants, (35, 21, 38)) for sizes in WIDE_ADDENDS
       for constants in ((0, 2), ())),
     _unread_bias(),
+    *(_whole("aten.mm.default", sizes, dtype, constants)
+      for dtype in (np.int32, np.int8, np.uint8) for sizes in MM for constants in ((), (1,))),
+    *(_whole("aten.bmm.default", sizes, np.int32) for sizes in BMM[:3]),
+    _whole("aten.mm.default", (3, 0, 5), np.int32),
+    *(_added("addmm", sizes, ((6, 10), (10, 9)), addmm, beta, alpha, np.int32)
+      for sizes in ADDENDS for beta, alpha in ((1, 1), (2, 3), (0, 2))),
+    *(_added("addmv", sizes, ((6, 11), (11,)), addmm, beta, alpha, dtype)
+      for sizes in ((6,), (1,), ()) for dtype in (np.float32, np.int32)
+      for beta, alpha in ((1, 1), (2, 3), (0, 2))),
+    *(_added("addbmm", sizes, ((3, 6, 11), (3, 11, 5)), addbmm, beta, alpha, dtype)
+      for sizes in ((6, 5), (5,), (6, 1), ()) for dtype in (np.float32, np.int32)
+      for beta, alpha in ((1, 1), (2, 3), (0, 2))),
 ]

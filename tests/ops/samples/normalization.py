@@ -15,7 +15,7 @@ def layer_norm(x, shape, weight, bias, epsilon):
 
 
 def layer_sample(sizes, shape, weight=True, bias=True, name="", offset=0.0, moments=False,
-                 **options):
+                 constants=(2, 3), **options):
     rows = (*sizes[:len(sizes) - len(shape)], *[1] * len(shape))
     return Sample("aten.native_layer_norm.default",
                   [normal(*sizes) + np.float32(offset), list(shape),
@@ -23,7 +23,7 @@ def layer_sample(sizes, shape, weight=True, bias=True, name="", offset=0.0, mome
                    normal(*shape, seed=2) if bias else None, 1e-5],
                   layer_norm if moments else lambda *args: layer_norm(*args)[:1],
                   outs=[(sizes, "float32"), (rows, "float32"), (rows, "float32")],
-                  constants=[2, 3], name=name or f"{sizes}{' moments' if moments else ''}",
+                  constants=constants, name=name or f"{sizes}{' moments' if moments else ''}",
                   **options)
 
 
@@ -94,6 +94,10 @@ SAMPLES = [
     layer_sample((2, 5, 64), (64,), weight=False, name="bias only"),
     layer_sample((2, 5, 13), (13,), weight=False, bias=False, name="neither"),
     layer_sample((2, 3, 4, 9), (3, 4, 9), name="several dimensions"),
+    *(layer_sample((2, *shape), shape, constants=(), moments=moments, weight=weight,
+                   name=f"computed {shape} {moments} {weight}")
+      for shape in ((13,), (3, 4, 9), (5, 8)) for moments in (False, True)
+      for weight in (False, True)),
     layer_sample((1, 9000), (9000,)),
     # The mean of numbers near 30 is known to 30 * 2^-24.
     layer_sample((4, 96), (96,), name="far from zero", offset=30.0, rtol=1e-5, half=False),

@@ -58,13 +58,15 @@ def _max_with_indices(x, numbers) -> Sample:
 
 
 def _name(x, numbers) -> str:
-    return f"{'x'.join(map(str, x.shape))}-" + "-".join(str(n).replace(" ", "") for n in numbers)
+    sizes = "x".join(map(str, x.shape))
+    return f"{x.dtype} {sizes}-" + "-".join(str(n).replace(" ", "") for n in numbers)
 
 
-def quantized(sizes) -> np.ndarray:
-    """Numbers of 8 bits; the first picture has the least of them only."""
-    numbers = integers(*sizes, low=-128, high=128).astype(np.int8)
-    numbers[0] = -128
+def whole(sizes, dtype) -> np.ndarray:
+    """Whole numbers; the first picture has the least of them only."""
+    limits = np.iinfo(dtype)
+    numbers = integers(*sizes, low=limits.min, high=limits.max).astype(dtype)
+    numbers[0] = limits.min
     return numbers
 
 
@@ -75,8 +77,8 @@ HOLE[:, :, :5] = -math.inf
 SAMPLES = [
     *(_max(normal(*sizes), numbers) for sizes, *numbers in MAX),
     *(_max_with_indices(normal(*sizes), numbers) for sizes, *numbers in MAX),
-    *(_max(quantized(sizes), numbers) for sizes, *numbers in MAX),
-    *(_max_with_indices(quantized(sizes), numbers) for sizes, *numbers in MAX),
+    *(make(whole(sizes, dtype), numbers) for make in (_max, _max_with_indices)
+      for dtype in (np.int8, np.uint8, np.int32) for sizes, *numbers in MAX),
     # Not in fp16: SwiftShader packs infinities as NaN.
     replace(_max(HOLE, MAX[0][1:]), half=False),
     _max_with_indices(np.ones((1, 2, 8, 8), np.float32), MAX[0][1:]),

@@ -23,7 +23,7 @@ SAMPLES = [
     *(Sample("aten.pixel_shuffle.default", [normal(*sizes), factor], reference.pixel_shuffle,
              name=f"{'x'.join(map(str, sizes))}-{factor}") for sizes, factor in SHUFFLES),
     *(grid_sample(mode, padding, align)
-      for mode in (0, 1) for padding in (0, 1, 2) for align in (False, True)),
+      for mode in (0, 1, 2) for padding in (0, 1, 2) for align in (False, True)),
     Sample("aten.grid_sampler_2d.default",
            [normal(1, 3, 5, 6), normal(1, 2, 3, 2, scale=0.5), 0, 1, True],
            reference.grid_sampler_2d),

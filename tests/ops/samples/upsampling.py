@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from harness import Sample, normal
+from harness import Sample, integers, normal
 
 
 def linear(distance):
@@ -78,8 +78,9 @@ def resample(side, x, sizes, align, factors):
     return x
 
 
-def sample(name, sizes, wanted, factors, align=None, overload="default", **options):
-    """One call; `align` is None for operators that do not have it."""
+def sample(name, sizes, wanted, factors, align=None, overload="default", bytes_=False, **options):
+    """One call; `align` is None for operators that do not have it, `bytes_`: of bytes."""
+    x = integers(*sizes, low=0, high=256).astype(np.uint8) if bytes_ else normal(*sizes)
     side, aligns = SIDES[name], [] if align is None else [align]
     numbers = [factors] if overload == "vec" else factors or [None] * (len(sizes) - 2)
 
@@ -87,8 +88,8 @@ def sample(name, sizes, wanted, factors, align=None, overload="default", **optio
         return resample(side, x, out, bool(align), factors)
 
     label = f"{'x'.join(map(str, sizes))}-{wanted}-{factors}{'-aligned' if align else ''}"
-    return Sample(f"aten.{name}.{overload}", [normal(*sizes), wanted, *aligns, *numbers], expect,
-                  name=label.replace(" ", ""), **options)
+    return Sample(f"aten.{name}.{overload}", [x, wanted, *aligns, *numbers], expect,
+                  name=f"{x.dtype}-{label}".replace(" ", ""), **options)
 
 
 # sizes, output size or None, factors or None
@@ -110,7 +111,9 @@ ROUNDED = ["upsample_nearest{}d", "_upsample_nearest_exact{}d"]
 FEW = {1: LINES, 2: SMALL_IMAGES, 3: VOLUMES}
 
 SAMPLES = [
-    *(sample("upsample_nearest2d", *case, overload="vec") for case in IMAGES),
+    *(sample("upsample_nearest2d", *case, overload="vec", bytes_=bytes_)
+      for bytes_ in (False, True) for case in IMAGES),
+    *(sample("upsample_nearest2d", *case, bytes_=True) for case in SMALL_IMAGES),
     *(sample("upsample_bilinear2d", *case, align, "vec") for case in IMAGES
       for align in (False, True)),
     *(sample(name.format(count), *case) for name in ROUNDED for count, cases in FEW.items()

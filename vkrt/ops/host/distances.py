@@ -43,6 +43,18 @@ def distances_of_pairs(x, y, order, _mode=None):
     return _distance(x[..., :, None, :] - y[..., None, :, :], order)
 
 
+def apart_sizes(x, y, order):
+    broadcast(x, y)
+    _need_order(2.0 if order is None else order)
+    return ((),)
+
+
+@host_kernel("aten::dist.out", "self:T other:T p:f?", sizes=apart_sizes, dtypes=ANY)
+def distance(x, y, order=2.0):
+    """The norm of a difference, of all elements together."""
+    return _distance((x - y).reshape(-1), order)
+
+
 def row_sizes(x, order):
     need_rank(x, 2, "self")
     _need_order(2.0 if order is None else order)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vkrt.ops.dtypes import ANY
+from vkrt.ops.parts import diagonal_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scattering import index_put_sizes, number_sizes, scatter_sizes
+from vkrt.ops.sizes import need_sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,3 +79,21 @@ def scatter_value(x, dim, index, value):
              sizes=scatter_sizes, dtypes=ANY)
 def scatter_add(x, dim, index, source):
     return _scattered(x, dim, index, source, add=True)
+
+
+def diagonal_scatter_sizes(x, source, offset, dim1, dim2):
+    need_sizes(source, diagonal_sizes(x, offset, dim1, dim2)[0], "src")
+    return (x,)
+
+
+@host_kernel("aten::diagonal_scatter.out", "self:T src:T offset:i? dim1:i? dim2:i?",
+             sizes=diagonal_scatter_sizes, dtypes=ANY)
+def diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
+    """The elements of the source where the indices in two dimensions are `offset` apart."""
+    import numpy as np
+
+    result, offset = x.copy(), int(offset)
+    diagonal = np.arange(source.shape[-1])
+    moved = np.moveaxis(result, (int(dim1), int(dim2)), (-2, -1))
+    moved[..., diagonal + max(-offset, 0), diagonal + max(offset, 0)] = source
+    return result

@@ -1,4 +1,4 @@
-"""Host kernels along dimensions that are too long for the device: running sums and products, order.
+"""Host kernels along dimensions: running sums, products and extremes, order.
 
 Floats are summed in float64, as torch does on the CPU. NaN is greater than every number.
 """
@@ -11,7 +11,6 @@ from vkrt.ops.dtypes import ANY
 from vkrt.ops.ordering import sort_sizes, topk_sizes
 from vkrt.ops.registry import host_kernel
 from vkrt.ops.scan import running_sizes
-from vkrt.ops.sizes import need_rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +23,7 @@ def _wide(x: np.ndarray) -> type:
     return np.float64 if x.dtype.kind == "f" else np.int64
 
 
-def _line(x: np.ndarray) -> np.ndarray:
+def line_of(x: np.ndarray) -> np.ndarray:
     """To torch a 0-d tensor has one dimension."""
     return x.reshape(1) if x.ndim == 0 else x
 
@@ -33,17 +32,17 @@ def _line(x: np.ndarray) -> np.ndarray:
 def running_sum(x, dim, _dtype=None):
     import numpy as np
 
-    return np.cumsum(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
+    return np.cumsum(line_of(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
 @host_kernel("aten::cumprod.out", "self:T dim:i dtype:-", sizes=running_sizes, dtypes=ANY)
 def running_product(x, dim, _dtype=None):
     import numpy as np
 
-    return np.cumprod(_line(x), int(dim), dtype=_wide(x)).reshape(x.shape)
+    return np.cumprod(line_of(x), int(dim), dtype=_wide(x)).reshape(x.shape)
 
 
-def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
+def order_of(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
     """Indices that sort; equal elements stay in their order."""
     import numpy as np
 
@@ -57,8 +56,8 @@ def _order(x: np.ndarray, dim: int, descending: bool) -> np.ndarray:
 def sort(x, dim=-1, descending=False):
     import numpy as np
 
-    line = _line(x)
-    order = _order(line, int(dim), bool(descending))
+    line = line_of(x)
+    order = order_of(line, int(dim), bool(descending))
     return np.take_along_axis(line, order, int(dim)).reshape(x.shape), order.reshape(x.shape)
 
 
@@ -73,8 +72,8 @@ def sort_stable(x, _stable=None, dim=-1, descending=False):
 def topk(x, k, dim=-1, largest=True, _sorted=True):
     import numpy as np
 
-    line, dim = _line(x), int(dim)
-    order = np.take(_order(line, dim, bool(largest)), range(int(k)), dim)
+    line, dim = line_of(x), int(dim)
+    order = np.take(order_of(line, dim, bool(largest)), range(int(k)), dim)
     values = np.take_along_axis(line, order, dim)
     return (values.reshape(()), order.reshape(())) if x.ndim == 0 else (values, order)
 
@@ -84,18 +83,34 @@ def running_log_sum(x, dim):
     """log of the running sum of exponentials."""
     import numpy as np
 
-    return np.logaddexp.accumulate(_line(x).astype(np.float64), int(dim)).reshape(x.shape)
+    return np.logaddexp.accumulate(line_of(x).astype(np.float64), int(dim)).reshape(x.shape)
 
 
-def bucket_sizes(x, boundaries, *_how):
-    need_rank(boundaries, 1, "boundaries")
-    return (x,)
+def extreme_so_far_sizes(x, dim):
+    return running_sizes(x, dim) * 2
 
 
-@host_kernel("aten::bucketize.Tensor_out", "self:T boundaries:T out_int32:b? right:b?",
-             sizes=bucket_sizes, dtypes=ANY)
-def bucketize(x, boundaries, _out_int32=False, right=False):
-    """How many boundaries, in ascending order, lie before each element."""
+def _extreme_so_far(x: np.ndarray, dim: int, extreme: np.ufunc) -> tuple[np.ndarray, np.ndarray]:
+    """The running extreme and where it is: of equal elements, or after a NaN, the last one."""
     import numpy as np
 
-    return np.searchsorted(boundaries, x, "right" if right else "left")
+    line = np.moveaxis(line_of(x), dim, -1)
+    is_extreme = (line == extreme.accumulate(line, -1)) | (line != line)
+    places = np.maximum.accumulate(np.where(is_extreme, np.arange(line.shape[-1]), 0), -1)
+    values = np.take_along_axis(line, places, -1)
+    values, places = np.moveaxis(values, -1, dim), np.moveaxis(places, -1, dim)
+    return values.reshape(x.shape), places.reshape(x.shape)
+
+
+@host_kernel("aten::cummax.out", "self:T dim:i", sizes=extreme_so_far_sizes, dtypes=ANY)
+def running_maximum(x, dim):
+    import numpy as np
+
+    return _extreme_so_far(x, int(dim), np.maximum)
+
+
+@host_kernel("aten::cummin.out", "self:T dim:i", sizes=extreme_so_far_sizes, dtypes=ANY)
+def running_minimum(x, dim):
+    import numpy as np
+
+    return _extreme_so_far(x, int(dim), np.minimum)

@@ -1,0 +1,103 @@
+"""Host kernels of random numbers, from one sequence for the process: numpy's Philox.
+
+They are not PyTorch's numbers, whose generators also differ from device to device. The sequence
+begins anew with `manual_seed`, else where the system's entropy says.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from vkrt.ops.arguments import INT_MAX, INT_MIN
+from vkrt.ops.dtypes import ANY, FLOATS, DtypeRule
+from vkrt.ops.joining import filled_sizes
+from vkrt.ops.registry import host_kernel
+from vkrt.ops.sizes import at_least, fail, same, unsupported
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Rounded to a half, a number below 1 could become 1.
+_UNIFORM = DtypeRule(lambda _args: frozenset({"float32"}))
+_NORMAL = DtypeRule(lambda _args: FLOATS)
+
+
+@cache
+def _sequence() -> np.random.Generator:
+    """The numbers of the process, for any thread."""
+    import numpy as np
+
+    return np.random.Generator(np.random.Philox())
+
+
+def manual_seed(seed: int) -> None:
+    """Begins the sequence of random numbers anew.
+
+    Args:
+        seed: a whole number of at least 0; with the same one the same numbers follow.
+
+    Raises:
+        ValueError: the seed is negative.
+    """
+    import numpy as np
+
+    generator = _sequence().bit_generator
+    generator.state = np.random.Philox(seed).state
+
+
+@host_kernel("aten::rand.out", "size:[i] *:*", sizes=filled_sizes, dtypes=_UNIFORM)
+def uniform_of_sizes(size, *_how):
+    """From 0 up to 1, which is left out."""
+    import numpy as np
+
+    return _sequence().random(tuple(size), np.float32)
+
+
+@host_kernel("aten::rand_like.out", "self:T *:*", sizes=same, dtypes=_UNIFORM)
+def uniform_like(x, *_how):
+    return uniform_of_sizes(x.shape)
+
+
+@host_kernel("aten::uniform.out", "self:T from:f? to:f? *:*", sizes=same, dtypes=_UNIFORM)
+def uniform_between(x, low=0.0, high=1.0, *_how):
+    return low + (high - low) * uniform_of_sizes(x.shape)
+
+
+@host_kernel("aten::randn.out", "size:[i] *:*", sizes=filled_sizes, dtypes=_NORMAL)
+def normal_of_sizes(size, *_how):
+    """With mean 0 and variance 1."""
+    import numpy as np
+
+    return _sequence().standard_normal(tuple(size), np.float32)
+
+
+@host_kernel("aten::randn_like.out", "self:T *:*", sizes=same, dtypes=_NORMAL)
+def normal_like(x, *_how):
+    return normal_of_sizes(x.shape)
+
+
+def integer_sizes(low, high, size):
+    if low >= high:
+        fail("high", f"expected more than {low}, got {high}")
+    if low < INT_MIN or high - 1 > INT_MAX:
+        unsupported("high", f"numbers from {low} to {high - 1}; integers have 32 bits")
+    return filled_sizes(size)
+
+
+@host_kernel("aten::randint.low_out", "low:i high:i size:[i] *:*", sizes=integer_sizes, dtypes=ANY)
+def integers(low, high, size, *_how):
+    """From low up to high, which is left out."""
+    return _sequence().integers(int(low), int(high), tuple(size))
+
+
+@host_kernel("aten::randint.out", "high:i size:[i] *:*",
+             sizes=lambda high, size: integer_sizes(0, high, size), dtypes=ANY)
+def integers_from_0(high, size, *_how):
+    return integers(0, high, size)
+
+
+@host_kernel("aten::randperm.out", "n:i *:*", sizes=lambda n: ((at_least(n, 0, "n"),),), dtypes=ANY)
+def permutation(n, *_how):
+    """The numbers from 0 to n - 1 in any order."""
+    return _sequence().permutation(int(n))

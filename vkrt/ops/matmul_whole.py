@@ -1,0 +1,35 @@
+"""Matrix products of whole numbers, which are exact as long as every sum fits into 32 bits."""
+
+from __future__ import annotations
+
+from vkrt.ops.arguments import limited
+from vkrt.ops.broadcast import convert, convert_into
+from vkrt.ops.elementwise import binary, unary
+from vkrt.work.tensor import Tensor, row_major
+
+
+def multiply_whole(cx, out: Tensor, a: Tensor, b: Tensor) -> None:
+    """Makes a tensor the product of [.., M, K] and [.., K, N]; of 8-bit numbers modulo 2^8."""
+    source, matrix = (convert(cx, cx.read(t, row_major(t.rank)), "int32") for t in (a, b))
+    direct = out.dtype == "int32"
+    result = cx.write(out) if direct else cx.temporary(out.sizes, "int32")
+    *outer, rows, depth = a.sizes
+    cx.dispatch("matmul_whole", [rows, outer[0] if outer else 1, depth, result.packed], [result],
+                [source, matrix], result.texels, loops=depth + source.grid[2])
+    if not direct:
+        convert_into(cx, cx.write(out), result)
+
+
+def add_product_whole(cx, out: Tensor, bias: Tensor, a: Tensor, b: Tensor, beta: float,
+                      alpha: float) -> None:
+    """Makes a tensor beta * bias + alpha * (a times b), without the bias where beta is 0."""
+    product = Tensor(out.sizes, out.dtype)
+    multiply_whole(cx, product, a, b)
+    if beta == 0:
+        unary(cx, out, "TIMES", product, limited(alpha))
+        return
+    scaled = bias
+    if beta != 1:
+        scaled = Tensor(bias.sizes, bias.dtype)
+        unary(cx, scaled, "TIMES", bias, limited(beta))
+    binary(cx, out, "ADD", scaled, product, limited(alpha))
