@@ -10,8 +10,8 @@ VKRT_TEST_DEPTH: "full" takes everything and is the default; "all" and "quick" a
 
 * All: a test with a storage runs on lavapipe in one of them and on SwiftShader in another one.
   Three eighths of these, and of the other tests marked `driver`, run under validation; a half of
-  the latter, none of those, runs on SwiftShader. A profile takes one of these tests in so many as there are
-  profiles.
+  the latter, none of those, runs on SwiftShader. A profile takes one of these tests in so many as
+  there are profiles.
 * Quick: of what "all" takes, on the lavapipes a quarter of each test's parameters and one at least,
   elsewhere an eighth of the tests.
 * In both the newer lavapipe takes a part of the other one's tests marked `driver` away from it, all
