@@ -9,9 +9,9 @@ VKRT_TEST_DEPTH: "full" takes everything and is the default; "all" and "quick" a
 `tools/test --all` and `tools/test` use. VKRT_TEST_RUN: one of `RUNS`.
 
 * All: a test with a storage runs on lavapipe in one of them and on SwiftShader in another one.
-  Three eighths of these, and of the other tests marked `driver`, run under validation; a half of
-  the latter, none of those, runs on SwiftShader. A profile takes one of these tests in so many as
-  there are profiles.
+  A quarter of these, and a half of the other tests marked `driver`, run under validation; the other
+  half of the latter runs on SwiftShader. A profile takes one of these tests in so many as there are
+  profiles.
 * Quick: of what "all" takes, on the lavapipes a quarter of each test's parameters and one at least,
   elsewhere an eighth of the tests.
 * In both the newer lavapipe takes a part of the other one's tests marked `driver` away from it, all
@@ -105,9 +105,8 @@ def _taken(name: str, of: dict[str, Any]) -> list[Any]:
         return [first]
     if RUN == "profile":
         return [first] if is_of_profile(name) else []
-    if RUN == "validation":
-        return [first] if number_of(name) % 8 in (0, 2, 4) else []
-    return [first] if number_of(name) % 2 == 1 else []
+    share = 4 if order else 2
+    return [first] if (number_of(name) % share == 0) == (RUN == "validation") else []
 
 
 def _quick(names: set[str]) -> set[str]:

@@ -35,6 +35,7 @@ class Host:
     """Instance, device and a queue of family 0. Made by `open_host`.
 
     Attributes:
+        always: names of extensions that are enabled in any case.
         messages: what the validation layer has said.
     """
 
@@ -60,8 +61,9 @@ class Host:
         queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1,
                                            pQueuePriorities=[1.0])
         chain = None
-        wanted = [name for name in {FLOAT_CONTROLS, *features}
-                  if name.startswith("VK_") and name in has]
+        self.always = (FLOAT_CONTROLS,) if FLOAT_CONTROLS in has else ()
+        wanted = [*self.always, *(name for name in features
+                                  if name.startswith("VK_") and name in has)]
         if "timelineSemaphore" in features:
             chain = vk.VkPhysicalDeviceTimelineSemaphoreFeatures(timelineSemaphore=1)
             wanted.append("VK_KHR_timeline_semaphore")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from compiled_programs import CODE_OF, MAX_RANK, CompiledProgram, Failure, check, library, live
-from host_device import FLOAT_CONTROLS
 
 from vkrt.work.handles import address_of
 
@@ -131,7 +130,7 @@ def opened_on(host: Any, path: Path, *features: str, **words: str) -> Iterator[H
     Args:
         words: options of `vkrt_options` that are texts.
     """
-    enabled = [name.encode() for name in (FLOAT_CONTROLS, *features)]
+    enabled = [name.encode() for name in (*host.always, *features)]
     names = (ctypes.c_char_p * len(enabled))(*enabled)
     handles = (address_of(handle, "handle") for handle in host.handles)
     device = HostDevice(ctypes.sizeof(HostDevice), *handles, 0, names, len(enabled))

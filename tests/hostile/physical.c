@@ -201,6 +201,13 @@ static void VKAPI_CALL hostile_GetPhysicalDeviceProperties2(
         adapt_driver(&all->driverID, all->driverName, all->driverInfo);
         break;
       }
+      case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES: {
+        // Asked to keep NaN, llvmpipe computes other bits than unasked, with which they are compared.
+        VkPhysicalDeviceFloatControlsProperties* controls = (void*)each;
+        controls->shaderSignedZeroInfNanPreserveFloat16 = VK_FALSE;
+        controls->shaderSignedZeroInfNanPreserveFloat32 = VK_FALSE;
+        break;
+      }
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES: {
         VkPhysicalDeviceMaintenance3Properties* most = (void*)each;
         most->maxMemoryAllocationSize =

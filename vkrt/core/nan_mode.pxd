@@ -4,7 +4,7 @@
 Without being asked, a driver may compile shaders as if there were none (Vulkan specification, float
 controls): a comparison and a choice become a maximum, which of a NaN and a number gives the number.
 NVIDIA's does. What asks is the execution mode SignedZeroInfNanPreserve of SPIR-V, by width, where
-the device has it.
+the device has it, and its driver is not known to keep them unasked.
 """
 
 from libc.stddef cimport size_t

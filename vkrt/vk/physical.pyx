@@ -5,9 +5,8 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from vkrt.core.error cimport Error
 from vkrt.core.features cimport Feature as CoreFeature
-from vkrt.core.features cimport feature_at, feature_count, feature_named, has_feature
+from vkrt.core.features cimport feature_at, feature_count, feature_named
 from vkrt.core.instance cimport Instance
-from vkrt.core.nan_mode cimport nan_modes_of
 from vkrt.core.physical cimport (
     LEAST_VERSION, MAX_DEVICES, Physical, compute_family, free_physical, read_physical,
     timestamp_bits, usable_devices,
@@ -99,8 +98,8 @@ cdef dict features_of(const Physical* physical):
             usable and physical.subgroup.supportedOperations >> <int>i & 1 != 0)
     found["accelerated_dot_product"] = (
         physical.dot_product.integerDotProduct4x8BitPackedSignedAccelerated != 0)
-    found["keeps_nan"] = nan_modes_of(
-        physical, has_feature(physical.features, b"float_controls")).float32
+    found["can_keep_nan"] = (
+        physical.float_controls.shaderSignedZeroInfNanPreserveFloat32 != 0)
     found["timestamps"] = timestamp_bits(physical, compute_family(physical)) > 0
     return found
 
