@@ -8,7 +8,7 @@ activations are planned anew (`plan_at`). What is compiled for is an open device
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
@@ -75,8 +75,7 @@ def plan_method(graph: Graph, base: WorkList, work: WorkList, device: Any, sourc
         UnsupportedError: weights="map" and nothing can be mapped.
     """
     if work is base and not shared:
-        base, work, memory, mapper = _best(
-            chain((work,), smaller_works(graph, work, options)), device, sources, options)
+        base, work, memory, mapper = _best(graph, work, device, sources, options)
     else:
         # Constants that lie elsewhere, and weights that are there, are those of this work list.
         work, memory, mapper = _planned(work, device, sources, options, shared)
@@ -91,19 +90,19 @@ def work_in_budget(graph: Graph, work: WorkList, device: Any, sources: Sequence[
     Raises:
         InputError: the memory budget is too small, or other options do not fit.
     """
-    best, _, _, mapper = _best(
-        chain((work,), smaller_works(graph, work, options)), device, sources, options)
+    best, _, _, mapper = _best(graph, work, device, sources, options)
     mapper.close()
     return best
 
 
-def _best(works: Iterable[WorkList], device: Any, sources: Sequence[Any], options: LoadOptions
+def _best(graph: Graph, base: WorkList, device: Any, sources: Sequence[Any], options: LoadOptions
           ) -> tuple[WorkList, WorkList, MemoryPlan, Any]:
-    """The best of several work lists under the memory budget, and what `_planned` makes of it."""
+    """The best work list under the memory budget, the one that there is or a smaller one, and what
+    `_planned` makes of it."""
     found: list[tuple[WorkList, WorkList, MemoryPlan, Any]] = []
     refused: list[BudgetTooSmall] = []
     with ExitStack() as imports:
-        for each in works:
+        for each in chain((base,), smaller_works(graph, base, options)):
             try:
                 work, memory, mapper = _planned(each, device, sources, options)
             except BudgetTooSmall as error:

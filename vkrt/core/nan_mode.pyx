@@ -8,7 +8,9 @@ from vkrt.core.error cimport VKRT_ERROR_MEMORY, VKRT_OK, fail
 from vkrt.core.opcodes cimport (
     HEADER_WORDS, OP_CAPABILITY, OP_ENTRY_POINT, OP_EXECUTION_MODE, OP_EXTENSION,
 )
-from vkrt.core.vulkan cimport VK_API_VERSION_1_2
+from vkrt.core.vulkan cimport (
+    VK_API_VERSION_1_2, VK_DRIVER_ID_GOOGLE_SWIFTSHADER, VK_DRIVER_ID_MESA_LLVMPIPE,
+)
 
 cdef extern from * nogil:
     """
@@ -22,11 +24,9 @@ cdef enum:
     # A capability and an execution mode of this name
     PRESERVE_CAPABILITY = 4466
     PRESERVE_MODE = 4461
-    # VkDriverId of Mesa's drivers of devices, and of SwiftShader
+    # VkDriverId of Mesa's drivers for GPUs, of which older headers lack some
     RADV = 3
     ANV = 6
-    SWIFTSHADER = 10
-    LLVMPIPE = 13
     TURNIP = 18
     V3DV = 19
     PANVK = 20
@@ -60,7 +60,8 @@ cdef NanModes nan_modes_of(const Physical* physical, bint extension) noexcept no
 cdef bint keeps_unasked(int driver) noexcept nogil:
     """Whether a driver keeps NaN as it is: SwiftShader does, and Mesa's on llvmpipe, whose compiler
     the others share but for its end. Asked, Mesa's for GPUs make 4 to 11 % more instructions."""
-    return driver in (RADV, ANV, SWIFTSHADER, LLVMPIPE, TURNIP, V3DV, PANVK, NVK, HONEYKRISP)
+    return driver in (VK_DRIVER_ID_GOOGLE_SWIFTSHADER, VK_DRIVER_ID_MESA_LLVMPIPE, RADV, ANV,
+                      TURNIP, V3DV, PANVK, NVK, HONEYKRISP)
 
 
 cdef int ask_for_nan(const uint32_t* words, size_t nbytes, const NanModes* modes, uint32_t** made,

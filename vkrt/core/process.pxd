@@ -27,7 +27,7 @@ cdef extern void unwatch "vkrt_unwatch"(Calls* calls) noexcept nogil
 cdef extern void stop_calls "vkrt_stop_calls"(Calls* calls) noexcept nogil
 # Whether this process (or one before it) was forked from one in which tables were watched.
 cdef extern bint forked_from_user "vkrt_forked_from_user"() noexcept nogil
-# The same of one in which any had been watched before, and none may have been any more.
+# The same of one in which a table had ever been watched.
 cdef extern bint forked_after_use "vkrt_forked_after_use"() noexcept nogil
 
 # Around every use of the instance that the process shares, see `vkrt.core.instance`

@@ -3,11 +3,7 @@
 from libc.stdlib cimport atoi
 from libc.string cimport memset, strncmp
 
-from vkrt.core.vulkan cimport VK_DRIVER_ID_MESA_LLVMPIPE
-
-cdef enum:
-    # VK_DRIVER_ID_GOOGLE_SWIFTSHADER
-    SWIFTSHADER = 10
+from vkrt.core.vulkan cimport VK_DRIVER_ID_GOOGLE_SWIFTSHADER, VK_DRIVER_ID_MESA_LLVMPIPE
 
 
 # A test compares them with the package's profiles (`vkrt/device/drivers`), which say why.
@@ -20,7 +16,7 @@ cdef Workarounds workarounds_of(const Physical* physical) noexcept nogil:
         if (strncmp(physical.driver.driverInfo, b"Mesa ", 5) == 0
                 and atoi(physical.driver.driverInfo + 5) < 25):
             found.loop_limit = 60000
-    elif physical.driver.driverID == SWIFTSHADER:
+    elif physical.driver.driverID == VK_DRIVER_ID_GOOGLE_SWIFTSHADER:
         found.max_texels = 4194304
         found.maps_files = True
     return found
