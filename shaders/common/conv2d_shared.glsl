@@ -61,7 +61,7 @@ void main() {
     top[j] = image_row.y * stride_y - padding_y;
     image[j] = image_row.x * H;
   }
-  sum_up(kernel_y * kernel_x * group_inputs);
+  if (!sum_up(kernel_y * kernel_x * group_inputs)) return;
 
   [[unroll]] for (int n = 0; n < TEXELS; n++) {
     int z = first_channel / 4 + TEXEL(n);

@@ -37,7 +37,7 @@ void main() {
     column[j] = min(first_column + LINE(j), columns - 1);
     if (lies < ACROSS) line[j] = line_at(batch, parts, column[j]);
   }
-  sum_up(texels);
+  if (!sum_up(texels)) return;
 
   int result_texels = (columns + 3) / 4;
   [[unroll]] for (int n = 0; n < TEXELS; n++) {

@@ -82,6 +82,22 @@ def test_a_run_that_no_fence_can_be_put_behind():
     assert printed.split() == ["True", "True"]
 
 
+def test_zeros_of_all_states_are_one_submission():
+    """A language model has dozens of caches, and each submission is waited for."""
+    printed = run_python("""
+        import sys
+        import vkrt
+        from hostile.layer import FOR_GOOD, OUT_OF_HOST_MEMORY, Layer
+
+        with vkrt.load(sys.argv[1]) as program:
+            layer = Layer()
+            layer.fail("vkQueueSubmit", 2, FOR_GOOD, OUT_OF_HOST_MEMORY)
+            program.reset_state()
+            print("vkQueueSubmit" in layer.called(), layer.stop(), len(program.save_state()))
+        """, str(MODELS / "kept_attention.pte"), **environment_of("nvidia"))
+    assert printed.split() == ["True", "0", "4"]
+
+
 def test_a_plan_for_want_of_memory_is_not_kept(tmp_path):
     """An import that fails once is tried again by the next load."""
     printed = run_python("""

@@ -12,7 +12,9 @@ from harness import normal
 from samples.attention import SIZES, attention
 from small_graphs import kernels
 from support import STORAGES, same_bits
+from test_sharing import sharing
 
+from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.lowering.caches import caches_of
@@ -245,12 +247,15 @@ def test_a_head_with_a_number_that_is_none(strange, storage, device):
 @pytest.mark.parametrize(("sizes", "dtype", "causal"), [
     *((sizes, "float32", True) for sizes in SIZES), (SIZES[4], "float16", True),
     (SIZES[2], "float32", False), ((70, 4, 2, 4, 4096, 4026), "float32", True)])
-def test_attention_over_what_is_kept(sizes, dtype, causal, apart, storage, device):
+@pytest.mark.parametrize("shares", [False, True])
+def test_attention_over_what_is_kept(shares, sizes, dtype, causal, apart, storage, device):
     made = Cached(sizes, dtype, apart, causal)
     arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(made.inputs)]
     before = {cache.name: any_cache(cache.sizes, seed) for seed, cache in enumerate(made.caches)}
     count, start = sizes[0], sizes[5]
-    method = method_of(made.graph(), device, storage=storage)
+    own = policy_of(device.info)
+    with overridden(sharing(own) if shares else own):
+        method = method_of(made.graph(), device, storage=storage)
     try:
         method.state.load(before)
         result, = method.execute(arrays)

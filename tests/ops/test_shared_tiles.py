@@ -1,4 +1,4 @@
-"""Products and convolutions whose workgroups share tiles: the choice, and the larger tile.
+"""Products and convolutions whose workgroups share tiles: the choice, the larger tile, slices.
 
 test_sharing.py runs all that differs on a device without a row; few of its samples are large enough
 for the larger tile there.
@@ -23,6 +23,7 @@ from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.method.method import Method
+from vkrt.ops.shared_tiles import slices_for
 from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -30,7 +31,8 @@ from vkrt.work.target import Target
 OPS = ("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default",
        "aten.convolution.default", "et_vk.conv_with_clamp.default", "et_vk.q8ta_conv2d.default",
        "et_vk.q8ta_conv2d_pw.default", "et_vk.conv2d_q8ta_q8csw.default",
-       "et_vk.q8ta_linear.default", "et_vk.linear_q8ta_q8csw.default")
+       "et_vk.q8ta_linear.default", "et_vk.linear_q8ta_q8csw.default",
+       "et_vk.linear_q4gsw.default")
 FEW_LANES = replace(DEFAULT.tuning, lanes=1)
 
 
@@ -97,6 +99,48 @@ def test_variants_of_features():
                 assert f"{op}_shared_32.{storage}.{dtype}" in shapes
             for dtype in ("f32", "f16", *words):
                 assert f"{op}_shared_64.{storage}.{dtype}" in shapes
+    for storage in STORAGES:
+        for dtype in ("f32", "f16"):
+            assert f"linear_q4_shared_32.{storage}.{dtype}" in shapes
+
+
+@pytest.mark.parametrize(("groups", "texels", "part", "changes", "slices"), [
+    (1, 1024, 4, {}, 4),
+    # Lanes: so many that some would be idle, as many as there are, and one group more.
+    (16, 1024, 4, {}, 4), (17, 1024, 4, {}, 2), (32, 1024, 4, {}, 2), (33, 1024, 4, {}, 1),
+    # Texels of the summed dimension: each slice has a part at least.
+    (1, 32, 4, {}, 4), (1, 31, 4, {}, 2), (1, 16, 4, {}, 2), (1, 15, 4, {}, 1),
+    # Invocations of a group, and bytes that they share
+    (1, 1024, 4, {"max_invocations": 255}, 2), (1, 1024, 4, {"max_invocations": 127}, 1),
+    (1, 1024, 16, {}, 2), (1, 1024, 16, {"max_shared": 49152}, 4),
+    (1, 1024, 16, {"max_shared": 16384}, 1), (1, 1024, 8, {"max_shared": 16384}, 2)])
+def test_slices(groups, texels, part, changes, slices):
+    target = replace(Target(tuning=replace(DEFAULT.tuning, lanes=4096), max_invocations=1024,
+                            max_shared=32768), **changes)
+    assert slices_for(target, groups, texels, part) == slices
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
+@pytest.mark.parametrize("texels", [16, 32, 33, 64, 77, 150])
+def test_slices_have_every_texel_once(texels, half, storage, device):
+    """Parts of the last round are those of some slices only."""
+    case = replace(of_product(33, 4 * texels, 40), half=half).case()
+    policy = sharing(policy_of(device.info), ("float16",) if half else ())
+    with overridden(replace(policy, tuning=replace(policy.tuning, lanes=1 << 20))):
+        method = Method(case.graph, [Source.wrap(case.data)], device,
+                        options=LoadOptions(storage=storage))
+        try:
+            sizes = [step.local_size for step in method.work.steps
+                     if "_shared_32" in getattr(step, "shader", "")]
+            check(method.execute(case.inputs), case)
+        finally:
+            method.close()
+    limits = device.info.limits
+    if limits["maxComputeSharedMemorySize"] >= 32768 \
+            and limits["maxComputeWorkGroupInvocations"] >= 256:
+        assert sizes in ([128], [256])
 
 
 @pytest.mark.driver

@@ -108,13 +108,12 @@ cdef int write_state(States* states, const StateTensorRow* state, Once* once, co
     return send(once, states.handles, &state.range, data, nbytes, error)
 
 
-cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
-                     Error* error) noexcept nogil:
+cdef int read_state(States* states, const StateTensorRow* state, Once* once, Reader* reader,
+                    Error* error) noexcept nogil:
+    """Gives one of them the value that the file has."""
     cdef Job job, failed
     cdef int status
     cdef char* value
-    if state.is_zero or state.nbytes == 0:
-        return write_state(states, state, once, NULL, 0, error)
     value = <char*>malloc(<size_t>state.nbytes)
     if value == NULL:
         return fail(error, VKRT_ERROR_MEMORY, b"the value of a state: the host is out of memory")
@@ -126,19 +125,45 @@ cdef int reset_state(States* states, const StateTensorRow* state, Once* once, Re
     return status
 
 
+cdef bint begins_as_zeros(const StateTensorRow* state) noexcept nogil:
+    return state.is_zero or state.nbytes == 0
+
+
+cdef int fill_states(States* states, Once* once, Error* error) noexcept nogil:
+    cdef const StateTensorRow* state = states.records.state_tensor + states.plan.tensors.first
+    cdef const Buffer* buffer
+    cdef uint64_t offset
+    cdef int64_t i
+    cdef bint began = False
+    for i in range(states.plan.tensors.count):
+        if not begins_as_zeros(state + i):
+            continue
+        if host_address(states.handles, &state[i].range) != NULL:
+            if write_state(states, state + i, once, NULL, 0, error):
+                return error.status
+            continue
+        if not began and begin(once, error):
+            return error.status
+        began = True
+        buffer = buffer_of(states.handles, &state[i].range, &offset)
+        fill_buffer(&once.commands, buffer.handle, offset, state[i].range.nbytes, 0)
+    return carry_out(once, error) if began else VKRT_OK
+
+
 cdef int reset_states(States* states, Reader* reader, Error* error) noexcept nogil:
+    cdef const StateTensorRow* state = states.records.state_tensor + states.plan.tensors.first
     cdef Once once
     cdef int64_t i
-    cdef int status = VKRT_OK
+    cdef int status
     if states.plan.tensors.count == 0:
         return VKRT_OK
     states.inconsistent = True
     if open_once(states.handles.device, &once, error):
         return error.status
-    for i in range(states.plan.tensors.first,
-                   states.plan.tensors.first + states.plan.tensors.count):
-        if status == VKRT_OK:
-            status = reset_state(states, states.records.state_tensor + i, &once, reader, error)
+    status = fill_states(states, &once, error)
+    for i in range(states.plan.tensors.count):
+        if status == VKRT_OK and not begins_as_zeros(state + i):
+            status = read_state(states, state + i, &once, reader, error)
     close_once(&once)
     states.inconsistent = status != VKRT_OK
     return status

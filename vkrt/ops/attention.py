@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from vkrt.ops import tiles
+from vkrt.ops.attention_row import attend_rows
 from vkrt.ops.caches import cache_variant, change_cache, read_cache
 from vkrt.ops.dtypes import ONE_FLOAT
 from vkrt.ops.joining import fill
@@ -155,9 +156,14 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
     keys, values = cx.seen_flat(keys), cx.seen_flat(values)
     width = -(-rows // 4)
     block = max(1, min(queries, SCORE_BYTES // (16 * width * heads)))
-    scores = cx.buffer((block, heads, 4 * width), "float32")
     where, numbers = position(cx, start)
     variant = cache_variant(keys.dtype, out.dtype)
+    factor = 1 / math.sqrt(size) if scale is None else float(scale)
+    if attend_rows(cx, [group, kv_heads, size // 4, width, 0, queries, queries, rows, causal,
+                        *numbers], factor, result, [source, keys, values, where], variant,
+                   groups=queries * heads, keys=rows, texels=size // 4):
+        return
+    scores = cx.buffer((block, heads, 4 * width), "float32")
     kernels = (("attention_scores", [source, keys, where]),
                ("attention_values", [scores, values, where]))
     for first in range(0, queries, block):
@@ -165,8 +171,7 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
         params = [group, kv_heads, size // 4, width, first, count, queries, rows, causal, *numbers]
         tile, lanes, feature = _tile(cx, kernels, variant, count * group)
         each = kv_heads * -(-count * group // tile)
-        cx.dispatch("attention_scores", [*params, 1 / math.sqrt(size) if scale is None
-                                         else float(scale), tile],
+        cx.dispatch("attention_scores", [*params, factor, tile],
                     [scores], [source, keys, where], each * round_up(width, lanes),
                     dtype=variant, loops=size // 4, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None

@@ -14,6 +14,7 @@ from vkrt.ops import tiles
 from vkrt.ops.copying import variant
 from vkrt.ops.ending import Ending
 from vkrt.ops.pooling import image_sides, x_first
+from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import Sizes, fail
 from vkrt.work.tensor import Operand, Tensor, short_name
 from vkrt.work.tuning import Tile, Tuning
@@ -170,15 +171,9 @@ def general(cx, conv: Convolution, source: Operand, matrix: Operand, ending: End
     width, rows, texels = result.grid
     reads, dtype = [source, matrix, *ending.vectors], variant(source.dtype, result.dtype)
     if conv.has_whole_texels:
-        product = width * rows, conv.group_channels, conv.groups
-        features = tiles.shared_features(source)
-        side = tiles.shared(
-            cx.target.tuning, source, *product,
-            lambda side: cx.compiled(f"conv2d_shared_{side}", reads, dtype, features) is not None)
-        if side:
-            cx.share(f"conv2d_shared_{side}", conv.params(source, result, group_inputs, ending),
-                     [result], reads, tiles.shared_groups(side, *product),
-                     loops=conv.taps * group_inputs, features=features, dtype=dtype)
+        if multiply_shared(cx, "conv2d", conv.params(source, result, group_inputs, ending), result,
+                           reads, dtype, rows=width * rows, columns=conv.group_channels,
+                           count=conv.groups, texels=conv.taps * group_inputs):
             return
         sizes = width, conv.group_channels, rows, conv.groups
         tile = tiles.choose(cx.target.tuning, *sizes,

@@ -20,6 +20,7 @@ from vkrt.ops.ending import addend, over
 from vkrt.ops.linear_q4_row import TEXEL, Layer, bytes_of, is_whole, words_of
 from vkrt.ops.operator import Indices
 from vkrt.ops.registry import known, op
+from vkrt.ops.shared_tiles import SMALL, multiply_shared
 from vkrt.ops.sizes import at_least, fail, need_rank, need_sizes
 from vkrt.work.tensor import Operand, Tensor, row_major, short_name
 from vkrt.work.tuning import Tile
@@ -108,9 +109,13 @@ def _multiply(cx, source: Operand, layer: Layer, other: Operand | None = None) -
                           other is not None)
     else:
         reads = [source, words_of(packed), *further]
+        params += [layer.texels, layer.group // TEXEL]
+        if multiply_shared(cx, "linear_q4", params, result, reads, short_name(result.dtype),
+                           rows=rows, columns=columns, texels=TEXEL // 4 * layer.texels,
+                           sides=(SMALL,)):
+            return
         tile = _tile_of(cx, reads, short_name(result.dtype), rows, columns)
-        cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}",
-                    [*params, layer.texels, layer.group // TEXEL], [result], reads,
+        cx.dispatch(f"linear_q4_{tile[0]}x{tile[1]}", params, [result], reads,
                     tiles.invocations(tile, rows, columns), feature=tiles.feature_of(tile),
                     loops=5 * layer.texels, work=2 * math.prod(tile))
 

@@ -19,6 +19,7 @@ from vkrt.ops.matmul_apart import PLACES, Apart, apart, rows_in
 from vkrt.ops.matmul_whole import add_product_whole, multiply_whole
 from vkrt.ops.registry import op
 from vkrt.ops.rows import RowRule, Window, Windows, except_along, with_residual
+from vkrt.ops.shared_tiles import multiply_shared
 from vkrt.ops.sizes import fail, need_broadcast, need_matrix, need_rank, need_sizes, unsupported
 from vkrt.ops.strided import Strided, turned
 from vkrt.ops.teams import team_for
@@ -81,14 +82,8 @@ def multiply(cx, result: Operand, source: Operand, matrix: Operand, *, rows: int
         return
     if is_float(source.dtype) and scales is None and (rows > 1 or team is None):
         params += (0,) * PLACES if parts is None else parts.params
-    side = tiles.shared(
-        cx.target.tuning, source, rows, columns, batches,
-        lambda side: cx.compiled(f"matmul_shared_{side}", reads, dtype,
-                                 tiles.shared_features(source)) is not None)
-    if side and scales is None:
-        cx.share(f"matmul_shared_{side}", params, [result], reads,
-                 tiles.shared_groups(side, rows, columns, batches), loops=texels,
-                 features=tiles.shared_features(source), dtype=dtype)
+    if scales is None and multiply_shared(cx, "matmul", params, result, reads, dtype, rows=rows,
+                                          columns=columns, count=batches, texels=texels):
         return
     # Lanes that hand round what they load see weights of 8 bits as words.
     words = None

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from vkrt.work.target import GROUP, SMALL_GROUP, Target
 
-# Rows of fewer texels are done by an invocation each; a member of a team has so many at least.
+# Rows of fewer texels are done by an invocation each; a member of a team has so many at least, but
+# where lanes would be idle.
 SHORT, EACH = 4, 2
 
 
@@ -82,6 +83,7 @@ def team_for(target: Target, rows: int, count: int, side_by_side: bool = False) 
     if side_by_side:
         most = min(GROUP, target.tuning.lanes // rows)
     members = 1
-    while 2 * members <= most and members * EACH < count:
+    while (2 * members <= most
+           and members * (1 if 2 * members * rows <= target.tuning.lanes else EACH) < count):
         members *= 2
     return Team(members, side_by_side) if members > 1 else None

@@ -2,14 +2,15 @@
 
 A larger tile reuses each loaded texel more often, but leaves fewer invocations and wastes more of
 the last tile. How fast each is on full tiles was measured for every driver (`Tuning.tiles`).
-GPUs share what they read in a workgroup, where there is enough for its larger tile (`shared`).
+GPUs share what they read in a workgroup, where there is enough for its larger tile
+(`vkrt.ops.shared_tiles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
-from vkrt.work.target import GROUP, Target
+from vkrt.work.target import Target
 from vkrt.work.tensor import Operand, round_up
 from vkrt.work.tuning import LANES, WIDE_TILES, Tile, Tuning
 
@@ -79,41 +80,6 @@ def choose(tuning: Tuning, width: int, channels: int, rows: int = 1, count: int 
 
     there = [entry for entry in tuning.tiles if allowed is None or entry[0] in allowed]
     return min([entry for entry in there if entry[0] not in refused] or there, key=cost)[0]
-
-
-# Rows and columns of the result that a workgroup of matmul_shared_.. and conv2d_shared_.. makes
-SMALL_SHARED, LARGE_SHARED = 32, 64
-
-
-def shared(tuning: Tuning, source: Operand, width: int, channels: int, count: int = 1,
-           compiles: Callable[[int], bool] = lambda side: True) -> int:
-    """The tile in which workgroups share what they read (shaders/common/shared_tile.glsl), for
-    `count` products of `width` rows with so many columns; 0 where register tiles are better.
-
-    None where the driver profile says so, or where half of the smallest tile would be empty. The
-    larger one, with twice the products for each texel read, where it leaves no lanes idle.
-
-    Args:
-        source: what is multiplied. Of 8-bit numbers the larger tile is there for words of 4 only.
-        compiles: whether the driver does, for a side.
-    """
-    if (not tuning.shares or 2 * min(width, channels) <= SMALL_SHARED
-            or not compiles(SMALL_SHARED)):
-        return 0
-    is_large = (min(width, channels) > SMALL_SHARED and source.dtype != "int8"
-                and shared_groups(LARGE_SHARED, width, channels, count) * GROUP >= tuning.lanes
-                and compiles(LARGE_SHARED))
-    return LARGE_SHARED if is_large else SMALL_SHARED
-
-
-def shared_groups(side: int, width: int, channels: int, count: int = 1) -> int:
-    """Workgroups for `count` products with tiles that have this side."""
-    return invocations((side, side), width, channels, count=count)
-
-
-def shared_features(source: Operand) -> tuple[str, ...]:
-    """What variants of such kernels there are, see `Lowering.share`."""
-    return {"float32": (), "float16": ("float16",)}.get(source.dtype, ("dot",))
 
 
 # Rows are split where fewer than this many would be walked at a time, into parts of at least this

@@ -71,26 +71,29 @@ cdef class StateMemory:
         """
         cdef Once once
         cdef Error error
+        cdef int status
         if not self.plan.tensors:
             return
         self.torn = True
         check_status(open_once(&self.device.core, &once, &error), &error)
         try:
+            with nogil:
+                status = core.fill_states(&self.core, &once, &error)
+            check_status(status, &error)
             for number, state in enumerate(self.plan.tensors):
-                value = b"" if state.is_zero else self._read(reader, state)
-                self._write(number, &once, value)
+                if not state.is_zero and state.nbytes:
+                    self._write(number, &once, self._read(reader, state))
         finally:
             close_once(&once)
         self.torn = False
 
     cdef bytearray _read(self, reader, state):
-        """The value that the file has."""
+        """The value that the file has, of a byte at least."""
         cdef unsigned char[::1] view
         value = bytearray(state.nbytes)
-        if state.nbytes:
-            view = value
-            reader.run([Transfer(state.source, state.offset, len(value), <size_t>&view[0],
-                                 name=state.name)])
+        view = value
+        reader.run([Transfer(state.source, state.offset, len(value), <size_t>&view[0],
+                             name=state.name)])
         return value
 
     cdef int _write(self, int64_t number, Once* once, value) except -1:
@@ -98,7 +101,7 @@ cdef class StateMemory:
         cdef const StateTensorRow* row = (self.rows.records.state_tensor
                                           + self.rows.states.tensors.first + number)
         cdef const unsigned char[::1] view = value
-        cdef const char* data = <const char*>&view[0] if len(value) else NULL
+        cdef const char* data = <const char*>&view[0]
         cdef size_t nbytes = len(value)
         cdef Error error
         cdef int status
