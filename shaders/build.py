@@ -41,6 +41,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 STORAGES = {"texel": "STORAGE_TEXEL", "buffer": "STORAGE_BUFFER",
@@ -228,22 +229,25 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, d
                   bin_file: Path, index_file: Path):
     """Modules are stored once however many variants have them, interfaces once in each file.
 
-    The index is lines of JSON, to be read one by one: the first has the kinds and where the line of
-    each file of shaders begins behind it, and its bytes. Such a line has the file's interfaces, and
-    of its variants the offset and size of the module and the number of the interface.
+    Each module is compressed by itself, as a load reads a dozen of them. The index is lines of
+    JSON, to be read one by one: the first has the kinds and where the line of each file of shaders
+    begins behind it, and its bytes. Such a line has the file's interfaces, and of its variants the
+    offset and bytes of the compressed module and the number of the interface.
     """
     blob = bytearray()
-    offsets: dict[bytes, int] = {}
+    # Offset and bytes of each module
+    stored: dict[bytes, list[int]] = {}
     variants: dict[str, dict[str, list[int]]] = {}
     interfaces: dict[str, dict[str, int]] = {}
     for name, (_, module, described) in results.items():
-        if module not in offsets:
-            offsets[module] = len(blob)
-            blob += module
+        if module not in stored:
+            packed = zlib.compress(module, 9)
+            stored[module] = [len(blob), len(packed)]
+            blob += packed
         file = name.partition(".")[0]
         known = interfaces.setdefault(file, {})
         number = known.setdefault(described, len(known))
-        variants.setdefault(file, {})[name] = [offsets[module], len(module), number]
+        variants.setdefault(file, {})[name] = [*stored[module], number]
     # New files: processes that have opened the former ones keep those.
     for former in (bin_file, index_file):
         former.unlink(missing_ok=True)
@@ -255,7 +259,7 @@ def write_catalog(results: dict[str, tuple[str, bytes, str]], kinds: dict[str, d
         files[file] = [len(lines), len(line)]
         lines += line
     index_file.write_bytes(json_line({"kinds": kinds, "files": files}) + lines)
-    return len(offsets), len(blob)
+    return len(stored), len(blob)
 
 
 def json_line(content) -> bytes:

@@ -106,7 +106,7 @@ class Catalog:
 
     Args:
         index: path of catalog.jsonl, as written by shaders/build.py.
-        modules: path of catalog.bin.
+        modules: path of catalog.bin, where each module is compressed.
     """
 
     def __init__(self, index: str | os.PathLike[str], modules: str | os.PathLike[str]) -> None:
@@ -165,7 +165,7 @@ class Catalog:
         interface = described["interfaces"][number]
         return Shader(
             name=name,
-            read=functools.partial(self._modules.read, offset, nbytes),
+            read=functools.partial(_read_module, self._modules, offset, nbytes),
             bindings=tuple(Binding(**binding) for binding in interface["bindings"]),
             specs=tuple(Spec(**spec) for spec in interface["specs"]),
             push_bytes=interface["push_bytes"],
@@ -220,6 +220,15 @@ class _File:
         # At the interpreter's end `os` may be gone.
         if self._descriptor >= 0:
             close(self._descriptor)
+
+
+def _read_module(modules: _File, offset: int, nbytes: int) -> bytes:
+    import zlib
+
+    try:
+        return zlib.decompress(modules.read(offset, nbytes))
+    except zlib.error as error:
+        raise OSError(f"vkrt's catalog of shaders is damaged at {offset}: {error}") from error
 
 
 @functools.cache
