@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from harness import normal
@@ -85,6 +87,71 @@ def test_linear_layers_with_an_activation_have_the_same_bits(rows, activation, d
     data = (normal(252, seed=1) * 0.3).tobytes()
     same_bits(*(result_of(graph, normal(rows, 20), "texel", device, data, fusions=fusions)
                 for fusions in ("on", "off")))
+
+
+def with_sum(name: str, activation: str = "", factor: float = 1, swapped: bool = False):
+    """A convolution of x, to which exp(-x) is added, and perhaps an activation of the sum. The
+    convolution has as many channels as x."""
+    x, node, weights = convolved(name)
+    other, negative = Tensor(node.outs[0].sizes, "float32"), Tensor(x.sizes, "float32")
+    both = (other, node.outs[0]) if swapped else (node.outs[0], other)
+    nodes = [Node("aten.neg.default", (x,), (negative,)),
+             Node("aten.exp.default", (negative,), (other,)), node,
+             Node("aten.add.Tensor", (*both, factor), (Tensor(other.sizes, "float32"),))]
+    return x, [*nodes, *then(nodes[-1], activation)[1:]] if activation else nodes, weights
+
+
+CONVOLUTIONS |= {
+    "residual": ((2, 12, 5, 7), (12, 12, 1, 1), 1, 0, False, 1),
+    "wide residual": ((1, 40, 9, 9), (40, 40, 1, 1), 1, 0, False, 1),
+    "residual of a line": ((1, 8, 11), (8, 8, 1), 1, 0, False, 1),
+    "residual of tiles": ((1, 8, 9, 11), (8, 8, 3, 3), 1, 1, False, 1),
+    "residual of groups": ((1, 8, 9, 11), (8, 4, 1, 1), 1, 0, False, 2),
+    "residual of a volume": ((1, 8, 3, 4, 5), (8, 8, 1, 1, 1), 1, 0, False, 1),
+}
+
+
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("name", ["residual", "wide residual", "residual of a line"])
+@pytest.mark.parametrize("activation", ["", "relu", "hardswish"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_pointwise_convolutions_add_a_tensor(name, activation, swapped, storage, device):
+    x, nodes, weights = with_sum(name, activation, swapped=swapped)
+    graph = graph_of(x, nodes)
+    assert kernels(graph) == ["unary", "unary"]
+    array = normal(*x.sizes)
+    array.flat[0] = np.nan
+    found, expected = (result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions)
+                       for fusions in ("on", "off"))
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
+    assert np.isnan(found).any() and not np.isnan(found).all()
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("residual of tiles", {}), ("residual of groups", {}), ("residual of a volume", {}),
+    ("residual", {"factor": 2})])
+def test_other_sums_stay(name, options):
+    x, nodes, _ = with_sum(name, **options)
+    assert kernels(graph_of(x, nodes)) == ["unary", "unary", "binary"]
+
+
+def test_sums_of_a_view_of_a_convolution_stay():
+    """Only rows of a layer are rows in a view."""
+    x, node, _ = convolved("residual")
+    sizes = (24, 1, 5, 7)
+    seen, other, out = (Tensor(sizes, "float32") for _ in range(3))
+    nodes = [Node("aten.view_copy.default", (x, [*sizes]), (other,)), node,
+             Node("aten.view_copy.default", (node.outs[0], [*sizes]), (seen,)),
+             Node("aten.add.Tensor", (seen, other, 1), (out,))]
+    assert kernels(graph_of(x, nodes)) == ["binary"]
+
+
+def test_clamped_convolutions_add_nothing():
+    x, nodes, _ = with_sum("residual")
+    nodes[2] = replace(nodes[2], op="et_vk.conv_with_clamp.default",
+                       args=(*nodes[2].args, 0.0, 6.0))
+    assert kernels(graph_of(x, nodes)) == ["unary", "unary", "binary"]
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh"])

@@ -14,7 +14,7 @@ from vkrt.graph.graph import Node
 from vkrt.ops import convolving, matmul, volume, winograd
 from vkrt.ops.convolving import Convolution, Pair, convolved, deconvolved, height_of
 from vkrt.ops.dtypes import ONE_FLOAT
-from vkrt.ops.ending import ENDINGS, Ending, Tail, plain, tail
+from vkrt.ops.ending import ENDINGS, Ending, Tail, addend, over, plain, tail
 from vkrt.ops.registry import op
 from vkrt.ops.rows import Window, Windows, sliding, with_residual
 from vkrt.ops.sizes import Sizes, at_least, fail, need_rank, need_sizes, spread, unsupported
@@ -102,17 +102,25 @@ def _row_windows(node: Node, dim: int) -> Windows | None:
 
 ROWS = sliding(_row_windows, PADDING)
 
+
+def _takes_addend(x: Tensor, weight: Tensor, _bias, stride, padding, _dilation, transposed,
+                  _output_padding, groups) -> bool:
+    """Whether it is a product of pixels with a matrix, whose kernels add a tensor."""
+    return (x.rank < 5 and not transposed and groups == 1 and math.prod(weight.sizes[2:]) == 1
+            and not any(padding) and set(stride) <= {1})
+
 _PARAMETERS = ("input:T weight:T bias:T? stride:[i] padding:[i] dilation:[i] transposed:b "
                "output_padding:[i] groups:i")
 
 
 @op("aten.convolution.default", _PARAMETERS, sizes=_sizes, dtypes=ONE_FLOAT,
-    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS, rows=ROWS)
+    multiply_adds=_multiply_adds, kernels="aten::{}.out", takes_activation=ENDINGS,
+    takes_addend=_takes_addend, rows=ROWS)
 @op("et_vk.conv_with_clamp.default", f"{_PARAMETERS} min:f? max:f?", sizes=_sizes,
     dtypes=ONE_FLOAT, multiply_adds=_multiply_adds, rows=ROWS)
 def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed, _output_padding,
                 groups, *bounds):
-    """clamp(x * weight + bias)."""
+    """clamp(x * weight + bias), or, pointwise, activation(x * weight + bias + residual)."""
     out, limits = node.outs[0], _clamp(*bounds)
     conv = Convolution(x, out, _pair(weight.sizes[2:], x.rank, 1), _pair(stride, x.rank, 1),
                        _pair(padding, x.rank, 0), _pair(dilation, x.rank, 1), groups)
@@ -134,9 +142,10 @@ def convolution(cx, node, x, weight, bias, stride, padding, dilation, transposed
                   cx.matrix(weight, (0, *range(2, len(split)), 1), 2, split))
         convolving.transposed(cx, conv, source, matrix, ending, is_depthwise)
     elif conv.is_pointwise:
-        matrix = cx.matrix(weight, source.order, 1)
-        matmul.multiply(cx, cx.write(out, source.order), source, matrix,
-                        rows=source.grid[0] * source.grid[1], ending=ending)
+        matrix, other = cx.matrix(weight, source.order, 1), addend(cx, source.order)
+        result = cx.write(out, source.order, over=over(other, source, matrix, *ending.vectors))
+        matmul.multiply(cx, result, source, matrix, rows=source.grid[0] * source.grid[1],
+                        ending=ending, addend=other)
     elif conv.is_depthwise:
         convolving.depthwise(cx, conv, source, _depthwise_matrix(cx, weight), ending)
     else:

@@ -79,10 +79,10 @@ def plain(vector: Operand, has_bias: bool, then: Tail | None = None) -> Ending:
     return Ending((vector,), (has_bias, gate, *bounds))
 
 
-def addend(cx) -> Operand | None:
-    """What the current node's kernel adds to its result, row-major."""
+def addend(cx, order: tuple[int, ...] | None = None) -> Operand | None:
+    """What the current node's kernel adds to its result, in the order of that (row-major)."""
     tensor = cx.attribute(RESIDUAL)
-    return None if tensor is None else cx.read(tensor, row_major(tensor.rank))
+    return None if tensor is None else cx.read(tensor, order or row_major(tensor.rank))
 
 
 def over(other: Operand | None, *reads: Operand) -> tuple[Operand, ...]:

@@ -65,7 +65,7 @@ def _dynamic_sizes(x, scale, zero_point, weight, sums, scales, group, bias):
     "self:T input_scale:T input_zero_point:T.int8 weights:T.uint8 weight_sums:T.int32 "
     "weight_scales:T group_size:i bias:T?", sizes=_dynamic_sizes, dtypes=FLOATS_ALIKE,
     multiply_adds=lambda x, _scale, _zero, weight, *others: multiply_adds(x, weight, *others),
-    takes_addend=always, of_row=3)
+    takes_addend=always, in_views=True, of_row=3)
 def _dynamic_linear(cx, node, x, scale, zero_point, *_others):
     """x [.., K], quantized by row, times weight [N, K] in groups, plus bias [N] or None."""
     linear(cx, node, _rounded(cx, x, scale, zero_point), _dynamic)

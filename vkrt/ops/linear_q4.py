@@ -162,7 +162,7 @@ def need_bias(bias, columns, name="bias"):
 
 @op("et_vk.linear_q4gsw.default",
     "self:T weights:T.uint8 weight_scales:T group_size:i bias:T?", sizes=linear_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, of_row=1,
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, in_views=True, of_row=1,
     takes_norm=lambda _x, weight, _scales, group, _bias: is_whole(weight.sizes, group))
 def _linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] in groups, K padded to 8, plus bias [N] or None."""
@@ -183,7 +183,7 @@ def _channel_sizes(x, weight, scales):
 
 
 @op("et_vk.linear_qcs4w.default", "self:T weights:T.uint8 scales:T", sizes=_channel_sizes,
-    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, of_row=1,
+    dtypes=FLOATS_ALIKE, multiply_adds=multiply_adds, takes_addend=always, in_views=True, of_row=1,
     takes_norm=lambda x, weight, _scales: is_whole(weight.sizes, x.sizes[-1]))
 def _channel_linear(cx, node, x, *_others):
     """x [.., K] times weight [N, K] with a scale for each row."""

@@ -138,7 +138,7 @@ def _linear_sizes(x, weight, bias):
 
 @op("aten.linear.default", "self:T weight:T bias:T?", sizes=_linear_sizes, dtypes=ONE_FLOAT,
     multiply_adds=_multiply_adds, kernels="aten::{}.out",
-    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True,
+    takes_activation=(*ENDINGS, *CURVES), takes_addend=lambda *_args: True, in_views=True,
     rows=except_along(lambda node: {node.outs[0].rank - 1}, overwrites=False))
 def linear(cx, node, x, weight, bias):
     """x [.., K] times weight [N, K], plus bias [N] or None."""

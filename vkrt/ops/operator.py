@@ -81,6 +81,8 @@ class Operator:
             quantizes it again, where the program does (`vkrt.ops.attributes.Requantization`).
         takes_addend: gets a node's arguments; whether the kernel adds a tensor of the result's
             sizes to it. None for operators that never do.
+        in_views: whether the result may be made as any view of it that leaves rows rows: a result
+            [.., N] has a row for each of [.., K].
         of_row: how many of the first arguments say which rows a product is of; one kernel does
             several of one row (`vkrt.passes.fuse_rows`). 0 for operators whose kernel does not.
         takes_norm: gets a node's arguments; whether the kernel of one row does the norm of that
@@ -105,6 +107,7 @@ class Operator:
     indices: Callable[..., Iterable[Indices]] | None = None
     takes_requantization: bool = False
     takes_addend: Callable[..., bool] | None = None
+    in_views: bool = False
     of_row: int = 0
     takes_norm: Callable[..., bool] | None = None
     broadcasts: Collection[str] = ()
@@ -239,7 +242,7 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
         elif name == attributes.STRIDED:
             fits = node.op in attributes.VIEWS
         else:
-            fits = name == attributes.VIEW and operator.takes_addend is not None
+            fits = name == attributes.VIEW and operator.in_views
         if not fits:
             raise FormatError(f"{node}: attribute {name} {value!r}, which the operator does not "
                               "take")

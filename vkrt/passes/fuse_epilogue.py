@@ -1,8 +1,9 @@
 """What comes behind a product, a convolution or a sum, done by its kernel before it writes.
 
 An activation that alone reads a result is the epilogue of the node that makes it, and a tensor that
-is added to the result of a linear layer (a residual connection) is the residual of that. The
-numbers are those of separate kernels, but that in half precision nothing is rounded in between.
+is added to the result of a linear layer or of a pointwise convolution (a residual connection) is
+the residual of that. The numbers are those of separate kernels, but that in half precision nothing
+is rounded in between.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
         head = rewrite.uses.only(node.args[0], index)
         chain = rewrite.uses.without_views(head)
         # Rows of a layer are rows in any view that leaves them so.
-        if chain[1:] and declared(graph.nodes[chain[-1]], "takes_addend"):
+        if chain[1:] and declared(graph.nodes[chain[-1]], "in_views"):
             head = chain.pop()
         else:
             chain = []
@@ -45,11 +46,12 @@ def fuse_epilogue(graph: Graph, _target: Target) -> Graph:
 
 
 def fuse_residual(graph: Graph, _target: Target) -> Graph:
-    """What is added to a linear layer's result, or to a view of it, becomes its residual. The layer
-    then stands where the sum stood, behind what is added."""
+    """What is added to a layer's result, or to a view of rows, becomes its residual. The layer then
+    stands where the sum stood, behind what is added, and does what the sum did with its result."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
-        if node.op != SUM or len(node.args) != 3 or node.args[2] != 1 or node.attributes:
+        if (node.op != SUM or len(node.args) != 3 or node.args[2] != 1
+                or not node.attributes.keys() <= {EPILOGUE}):
             continue
         for product, other in (node.args[:2], node.args[1::-1]):
             if (not isinstance(product, Tensor) or not isinstance(other, Tensor)
@@ -59,17 +61,21 @@ def fuse_residual(graph: Graph, _target: Target) -> Graph:
             if not chain or not rewrite.is_free(*chain) or graph.nodes[chain[-1]].attributes:
                 continue
             maker = graph.nodes[chain[-1]]
+            if chain[1:] and not declared(maker, "in_views") or not _does(maker, node):
+                continue
             takes = declared(maker, "takes_addend")
             args = takes and arguments(maker)
             if args and takes(*args.values()):
-                rewrite.replace(index, _ending(maker, node.outs[0], RESIDUAL, other), gone=chain)
+                sum_ = _ending(maker, node.outs[0], RESIDUAL, other)
+                rewrite.replace(index, replace(sum_, attributes={**sum_.attributes,
+                                                                 **node.attributes}), gone=chain)
                 break
     return rewrite.result()
 
 
 FUSE_EPILOGUE = Pass("fuse_epilogue", "activations are done by the kernel of what they read",
                      fuse_epilogue)
-FUSE_RESIDUAL = Pass("fuse_residual", "linear layers add a tensor to their result", fuse_residual,
+FUSE_RESIDUAL = Pass("fuse_residual", "layers add a tensor to their result", fuse_residual,
                      roots=frozenset({SUM}))
 
 
@@ -79,6 +85,12 @@ def _is_activation(node: Node) -> bool:
     if any(isinstance(arg, float) and math.isnan(arg) for arg in node.args):
         return False  # everything is NaN then, which epilogues do not know
     return isinstance(node.args[0], Tensor) and alike(node.args[0], node.outs[0])
+
+
+def _does(maker: Node, node: Node) -> bool:
+    """Whether the kernel of the first node can do what the second one does to its result."""
+    epilogue = node.attributes.get(EPILOGUE)
+    return epilogue is None or epilogue.activation in declared(maker, "takes_activation")
 
 
 def _ending(node: Node, out: Tensor, name: str, value: Any) -> Node:
