@@ -2,8 +2,8 @@
 //! storages: texel buffer texture3d
 //! dtypes: f32 f16 i8:f32 i8:f16
 #extension GL_GOOGLE_include_directive : require
-// Attention (attention.glsl) of one query of one head a workgroup, in one go: what the three kernels for
-// blocks of queries do, with the scores in the memory that the group shares.
+// Attention (attention.glsl) of one query of one head a workgroup, in one go and without a mask: what
+// the three kernels for blocks of queries do, with the scores in the memory that the group shares.
 #extension GL_EXT_control_flow_attributes : require
 #include "tensor.glsl"
 #include "params.glsl"
@@ -14,7 +14,9 @@ FLAT(2, keys)
 FLAT(3, values)
 #define POSITION_BINDING 4
 #include "attention.glsl"
-PARAM_FLOAT(11, scale)
+PARAM_FLOAT(13, scale)
+// Elements of a head.
+PARAM(14, size)
 
 // Of a cache, of a head, of a group (vkrt/ops/attention_row.py): drivers check no index of shared
 // memory, and parameters may come from a damaged file.
@@ -57,18 +59,21 @@ void main() {
   int number = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x);
   int heads = kv_heads * group;
   // A whole group.
-  if (number >= count * heads) return;
+  if (number >= (further + 1) * count * heads) return;
   ivec2 row = divided(number, heads);
-  int head = row.y, kv_head = QUOTIENT(head, group);
-  int last = min(last_key(row.x), MOST_KEYS - 1), width = min(Z, MOST_TEXELS);
+  int head = row.y, s = query_of(number), item = further == 0 ? 0 : QUOTIENT(row.x, count);
+  // Heads of keys before those of the item's first row, and up to its own.
+  int before = item * rows * kv_heads + QUOTIENT(head, group);
+  int last = min(last_key(s), MOST_KEYS - 1), width = min(Z, MOST_TEXELS);
+  int place_of_row = item * queries + first + s;
 
-  POSITION from = AT(head, first + row.x, 0, heads, Z);
+  POSITION from = AT(head, place_of_row, 0, heads, Z);
   for (int z = MEMBER; z < width; z += MEMBERS) asked[z] = LOAD_AS(query, NEXT(from, z), DTYPE_OUT);
   barrier();
   // Minus infinity
   float top = uintBitsToFloat(0xff800000u);
   for (int l = MEMBER; l <= last; l += MEMBERS) {
-    int place = (l * kv_heads + kv_head) * HEAD_TEXELS;
+    int place = (l * kv_heads + before) * HEAD_TEXELS;
     HEAD_OF(keys, place)
     float sum = 0.0;
     // Four are fetched before any is used: memory then answers them together.
@@ -98,7 +103,7 @@ void main() {
     for (int l = share.x; l <= last; l += 4 * each) {
       vec4 v[4];
       [[unroll]] for (int i = 0; i < 4; i++) {
-        int place = (min(l + i * each, last) * kv_heads + kv_head) * HEAD_TEXELS;
+        int place = (min(l + i * each, last) * kv_heads + before) * HEAD_TEXELS;
         HEAD_OF(values, place)
         v[i] = ELEMENTS(values, place, share.y);
       }
@@ -111,5 +116,5 @@ void main() {
   if (MEMBER >= width) return;
   vec4 v = vec4(0);
   for (int part = 0; part < each; part++) v += parts[(part * width + MEMBER) % MOST_MEMBERS];
-  STORE(result, AT(head, first + row.x, MEMBER, heads, Z), v / sum);
+  STORE(result, AT(head, place_of_row, MEMBER, heads, Z), MASKED(v / sum, MEMBER, size));
 }

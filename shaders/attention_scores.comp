@@ -12,9 +12,22 @@ IN_AS(1, query, DTYPE_OUT)
 FLAT(2, keys)
 #define POSITION_BINDING 3
 #include "attention.glsl"
-PARAM_FLOAT(11, scale)
-CASE(12, tile)
+PARAM_FLOAT(13, scale)
+CASE(14, tile)
+// [item, head, query, key], of which the first three may be 1: their strides in texels.
+FLAT_AS(4, mask, f32)
+PARAM(15, mask_item)
+PARAM(16, mask_head)
+PARAM(17, mask_query)
 #include "attention_tile.glsl"
+
+// Scores with texel t of the mask.
+vec4 masked(vec4 v, int t) {
+  if (mask_kind == ADDED) return v + LOAD_FLAT_AS(mask, t, f32);
+  if (mask_kind == CHOOSES)
+    return mix(v, vec4(uintBitsToFloat(0xff800000u)), equal(LOAD_FLAT_AS(mask, t, f32), vec4(0)));
+  return v;
+}
 
 void main() {
   int i = numbered();
@@ -24,15 +37,16 @@ void main() {
   // For all lanes alike
   if (4 * mine.texel > last) return;
   int texel = mine.texel + i % LANES, heads = kv_heads * group;
+  ivec2 owner = item_head(mine.head);
 
   POSITION from[LINES(MOST_ROWS)];
   [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
     ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
-    from[j] = AT(mine.head * group + row.y, first + row.x, 0, heads, Z);
+    from[j] = AT(owner.y * group + row.y, owner.x * queries + first + row.x, 0, heads, Z);
   }
   int line[4];
   [[unroll]] for (int c = 0; c < 4; c++)
-    line[c] = (min(4 * texel + c, rows - 1) * kv_heads + mine.head) * HEAD_TEXELS;
+    line[c] = ((owner.x * rows + min(4 * texel + c, rows - 1)) * kv_heads + owner.y) * HEAD_TEXELS;
 #ifdef CACHE_IN_8_BITS
   ivec4 zero_points;
   vec4 scales;
@@ -63,6 +77,8 @@ void main() {
   if (LANES > 1 && 4 * texel > last) return;
 #define PUT(row, v) \
   ivec2 place = DIVIDED(row, group); \
-  scores[(place.x * heads + mine.head * group + place.y) * width + texel] = scale * v;
+  int head = owner.y * group + place.y; \
+  scores[((owner.x * count + place.x) * heads + head) * width + texel] = masked( \
+      scale * v, owner.x * mask_item + head * mask_head + (first + place.x) * mask_query + texel);
   PUT_ROWS(mine, sum, PUT)
 }

@@ -16,8 +16,8 @@ ALIASED FLAT_AS(1, scores, f32)
 void main() {
   int i = invocation();
   int heads = kv_heads * group;
-  if (i >= count * heads) return;
-  int line = i * width, last = last_key(divided(i, heads).x);
+  if (i >= (further + 1) * count * heads) return;
+  int line = i * width, last = last_key(query_of(i));
   float top = LOAD_FLAT_AS(scores, line, f32).x;
   for (int t = 0; 4 * t <= last; t++) {
     vec4 v = seen(LOAD_FLAT_AS(scores, line + t, f32), t, last, top);
@@ -27,7 +27,7 @@ void main() {
   for (int t = 0; 4 * t <= last; t++)
     sum += dot(seen(exp(LOAD_FLAT_AS(scores, line + t, f32) - top), t, last, 0.0), vec4(1));
   for (int t = 0; 4 * t <= last_key(count - 1); t++) {
-    vec4 v = 4 * t <= last
+    vec4 v = 4 * t <= last && !sees_nothing(top)
         ? seen(exp(LOAD_FLAT_AS(scores, line + t, f32) - top), t, last, 0.0) / sum : vec4(0);
     weights[line + t] = v;
   }

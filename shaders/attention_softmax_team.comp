@@ -12,7 +12,7 @@ ALIASED FLAT_AS(1, scores, f32)
 #define POSITION_BINDING 2
 #include "attention.glsl"
 #include "seen.glsl"
-#define TEAM 11
+#define TEAM 13
 #include "team.glsl"
 #include "team_extremes.glsl"
 
@@ -22,9 +22,9 @@ vec4 team_largest(vec4 v) { JOIN(v, subgroup_largest, LARGER) }
 void main() {
   find_team();
   int heads = kv_heads * group;
-  bool is_there = team < count * heads;
+  bool is_there = team < (further + 1) * count * heads;
   int i = is_there ? team : 0;
-  int line = i * width, last = last_key(divided(i, heads).x);
+  int line = i * width, last = last_key(query_of(i));
   int used = is_there ? last / 4 + 1 : 0, all = is_there ? last_key(count - 1) / 4 + 1 : 0;
   float top = is_there ? LOAD_FLAT_AS(scores, line, f32).x : 0.0;
   vec4 tops = vec4(top);
@@ -36,6 +36,6 @@ void main() {
     sums += seen(exp(LOAD_FLAT_AS(scores, line + t, f32) - top), t, last, 0.0);
   float sum = dot(team_sum(sums), vec4(1));
   SHARED(t, 0, all)
-    weights[line + t] = t < used
+    weights[line + t] = t < used && !sees_nothing(top)
         ? seen(exp(LOAD_FLAT_AS(scores, line + t, f32) - top), t, last, 0.0) / sum : vec4(0);
 }

@@ -12,7 +12,8 @@ FLAT_AS(1, scores, f32)
 FLAT(2, values)
 #define POSITION_BINDING 3
 #include "attention.glsl"
-CASE(11, tile)
+CASE(13, tile)
+PARAM(14, size)
 #include "attention_tile.glsl"
 
 void main() {
@@ -22,13 +23,15 @@ void main() {
   // Scores of keys that a row does not see are zero as far as the block's last query looks.
   int last = last_key(QUOTIENT(mine.end - 1, group));
   int z = mine.texel + i % LANES, heads = kv_heads * group;
+  ivec2 owner = item_head(mine.head);
 
   int line[LINES(MOST_ROWS)];
   [[unroll]] for (int j = 0; j < LINES(MOST_ROWS); j++) {
     ivec2 row = DIVIDED(min(mine.row + LINE(j), mine.end - 1), group);
-    line[j] = (row.x * heads + mine.head * group + row.y) * width;
+    line[j] = ((owner.x * count + row.x) * heads + owner.y * group + row.y) * width;
   }
-  int column = mine.head * HEAD_TEXELS + (LANES > 1 ? min(z, Z - 1) : z);
+  int head = (owner.x * rows * kv_heads + owner.y) * HEAD_TEXELS;
+  int column = head + (LANES > 1 ? min(z, Z - 1) : z);
   vec4 sum[MOST_ROWS];
   EACH_ROW(m) sum[m] = vec4(0);
   for (int t = 0; 4 * t <= last; t++) {
@@ -36,8 +39,8 @@ void main() {
     [[unroll]] for (int c = 0; c < 4; c++) {
       int place = min(4 * t + c, last) * kv_heads * HEAD_TEXELS;
 #ifdef CACHE_IN_8_BITS
-      Quantization head = quantization_of(LOAD_FLAT(values, place + mine.head * HEAD_TEXELS));
-      v[c] = head.scale * vec4(LOAD_FLAT(values, place + 1 + column) - head.zero_point);
+      Quantization by = quantization_of(LOAD_FLAT(values, place + head));
+      v[c] = by.scale * vec4(LOAD_FLAT(values, place + 1 + column) - by.zero_point);
 #else
       v[c] = LOAD_FLAT(values, place + column);
 #endif
@@ -52,6 +55,7 @@ void main() {
   if (LANES > 1 && z >= Z) return;
 #define PUT(row, v) \
   ivec2 place = DIVIDED(row, group); \
-  STORE(result, AT(mine.head * group + place.y, first + place.x, z, heads, Z), v);
+  STORE(result, AT(owner.y * group + place.y, owner.x * queries + first + place.x, z, heads, Z), \
+        MASKED(v, z, size));
   PUT_ROWS(mine, sum, PUT)
 }

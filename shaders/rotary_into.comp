@@ -30,6 +30,14 @@ PARAM(FURTHER + 4, rows)
 TEXEL_IN(9, place, i32)
 PARAM(FURTHER + 5, place_element)
 PARAM(FURTHER + 6, place_base)
+// Items of the batch beyond the first.
+CASE(FURTHER + 7, further)
+
+// Where texel i of the keys, or of the values, goes.
+int place_of(int i) {
+  int row = NUMBER_AT_MOST(place, place_element, place_base, rows - positions);
+  return cache_place(i, row, positions, rows, slab, further);
+}
 
 #define SOURCE queries
 #define TURN turned_queries
@@ -62,19 +70,18 @@ void main() {
   }
   int key = i - X * Y * Z;
   if (key >= count) return;
-  int first = NUMBER_AT_MOST(place, place_element, place_base, rows - positions) * slab;
 #ifdef CACHE_IN_8_BITS
   int value = key - key_X * key_Y;
   if (value < 0) {
 #define KEY(z) turned_keys(key * Z + z)
-    WRITE_HEAD(key_cache, first + key * HEAD_TEXELS, KEY)
+    WRITE_HEAD(key_cache, place_of(key * HEAD_TEXELS), KEY)
   } else {
 #define VALUE(z) LOAD_TEXELS(values, AT_LINEAR(value * Z + z, key_X, key_Y, Z))
-    WRITE_HEAD(value_cache, first + value * HEAD_TEXELS, VALUE)
+    WRITE_HEAD(value_cache, place_of(value * HEAD_TEXELS), VALUE)
   }
 #else
-  key_cache[first + key] = PASTE(pack_, DTYPE)(turned_keys(key));
+  key_cache[place_of(key)] = PASTE(pack_, DTYPE)(turned_keys(key));
   vec4 v = LOAD_TEXELS(values, AT_LINEAR(key, key_X, key_Y, Z));
-  value_cache[first + key] = PASTE(pack_, DTYPE)(v);
+  value_cache[place_of(key)] = PASTE(pack_, DTYPE)(v);
 #endif
 }

@@ -5,7 +5,6 @@
 // Rows of one cache: see rows_into.glsl. A cache of 8 bits has an invocation for each head (cache.glsl).
 #define POSITION_BINDING 2
 #include "rows_into.glsl"
-#include "cache.glsl"
 
 SSBO_OUT(0, cache, DTYPE_OUT)
 IN(1, source)

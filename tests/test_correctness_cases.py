@@ -38,6 +38,7 @@ NAMES = {
     "bools": "8-bit features of the device are not checked",
     "shared_outputs": "fewer outputs in the delegate than the call has",
     "shared_decided": "what the message about outputs that are one value tells to write",
+    "experts": "topk, argsort and index_add between the delegates",
     "unread_input": "fewer inputs in the delegate than the call has",
     "group_norm": "groups of channels that share texels",
     "bfloat16": "floats of 16 bits that numpy does not have",
@@ -71,6 +72,13 @@ def test_all_that_is_missing_is_named_at_once(device):
     assert "needs 2 things" in text
     for words in ("aten::_fft_r2c.out of complex64 x1", "aten::abs.out of complex64 x1"):
         assert words in text
+
+
+def test_rows_that_the_data_count_are_named(device):
+    """Also where a delegate gets them of which it only needs the sizes."""
+    with pytest.raises(vkrt.UnsupportedError, match=(
+            r"needs 1 thing .*aten::nonzero.out \(the size of its result depends on the.* x4")):
+        vkrt.load(CASES / "counted_by_data.pte", device)
 
 
 def test_outputs_that_are_one_value_name_what_is_in_doubt(device):

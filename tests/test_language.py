@@ -31,7 +31,8 @@ def steps_of(path):
     """(inputs, logits) of runs one after another."""
     with np.load(path.with_suffix(".npz")) as archive:
         count = sum(name.endswith("_out0") for name in archive.files)
-        return [([archive[f"step{k}_in{i}"] for i in range(2)], archive[f"step{k}_out0"])
+        inputs = sum(name.startswith("step0_in") for name in archive.files)
+        return [([archive[f"step{k}_in{i}"] for i in range(inputs)], archive[f"step{k}_out0"])
                 for k in range(count)]
 
 

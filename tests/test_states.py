@@ -281,19 +281,21 @@ def test_two_writes_without_a_prepack_are_refused():
 def kept_steps(name):
     with np.load(MODELS / f"{name}.npz") as archive:
         outputs = sum(key.startswith("step0_out") for key in archive.files)
-        return [([archive[f"step{k}_in{i}"] for i in range(2)],
+        inputs = sum(key.startswith("step0_in") for key in archive.files)
+        return [([archive[f"step{k}_in{i}"] for i in range(inputs)],
                  [archive[f"step{k}_out{i}"] for i in range(outputs)]) for k in range(3)]
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("name", "caches"), [("kept", 1), ("kept_attention", 4)])
-def test_caches_of_the_program(name, caches, storage, device, exact_sizes):
+@pytest.mark.parametrize(("name", "caches", "numel"), [
+    ("kept", 1, 96), ("kept_attention", 4, 96), ("kept_batch", 2, 192), ("kept_ring", 2, 192)])
+def test_caches_of_the_program(name, caches, numel, storage, device, exact_sizes):
     """They begin with zeros, keep their values, and are apart in a further state."""
     steps = kept_steps(name)
     with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
-        _, alignment, _ = requirements_of(device)(Storage(0, "activation", 4 * 96, "float32"))
-        assert program.memory.state == (caches - 1) * round_up(4 * 96, alignment) + 4 * 96
+        _, alignment, _ = requirements_of(device)(Storage(0, "activation", 4 * numel, "float32"))
+        assert program.memory.state == (caches - 1) * round_up(4 * numel, alignment) + 4 * numel
         for _ in range(2):
             for number, (inputs, expected) in enumerate(steps):
                 if number == 1:
@@ -306,12 +308,14 @@ def test_caches_of_the_program(name, caches, storage, device, exact_sizes):
         assert not any(array.any() for array in program.save_state().values())
 
 
-def test_kernels_of_caches_run_on_the_device():
-    description = Description(MODELS / "kept_attention.pte")
+@pytest.mark.parametrize(("name", "caches"), [
+    ("kept_attention", 4), ("kept_batch", 2), ("kept_ring", 2)])
+def test_kernels_of_caches_run_on_the_device(name, caches):
+    description = Description(MODELS / f"{name}.pte")
     graph = description.graph("forward")
     description.close()
     assert not any(node.is_host for node in graph.nodes)
-    assert len(graph.states) == 4
+    assert len(graph.states) == caches
     # The position is left to kernels.
     assert not graph.reads
 

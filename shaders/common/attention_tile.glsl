@@ -35,13 +35,13 @@
   }
 #endif
 
-// The head of the cache, the tile's first row and the one behind its last; its first texel.
+// The head of the cache (see item_head), the tile's first row and the one behind its last; its first texel.
 struct Tile { int head, row, end, texel; };
 
 // Of LANES invocations each; `texels` is how many texels there are, which may be compiled in.
 bool is_there(int i, int texels) {
   int tiles = (count * group + tile - 1) / tile;
-  return i < LANES * kv_heads * tiles * ((texels + LANES - 1) / LANES);
+  return i < LANES * (further + 1) * kv_heads * tiles * ((texels + LANES - 1) / LANES);
 }
 Tile tile_at(int i, int texels, bool is_constant) {
   int tiles = (count * group + tile - 1) / tile;

@@ -53,9 +53,18 @@ uint further_texel(vec4 v, uint first) {
       magnitudes = max(magnitudes, floatBitsToUint(v) & 0x7fffffffu); \
     } \
     uint head = first_texel(low, high, magnitudes); \
-    cache[place] = head; \
-    for (int z = 0; z < Z; z++) cache[(place) + 1 + z] = further_texel(TEXEL(z), head); \
+    int begin = place; \
+    cache[begin] = head; \
+    for (int z = 0; z < Z; z++) cache[begin + 1 + z] = further_texel(TEXEL(z), head); \
   }
 #else
 #define HEAD_TEXELS Z
 #endif
+
+// Where texel i of new rows goes in a cache, of which a row is `slab` texels.
+//   row            where the first of `count` new rows goes, of the `rows` of each item of a batch
+//   further        items of the batch beyond the first
+int cache_place(int i, int row, int count, int rows, int slab, int further) {
+  int place = row * slab + i;
+  return further == 0 ? place : place + divided(i, count * slab).x * (rows - count) * slab;
+}

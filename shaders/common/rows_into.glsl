@@ -13,6 +13,11 @@ PARAM(4, rows)
 PARAM(5, count)
 #define POSITION_PARAM 6
 #include "position.glsl"
+// Items of the batch beyond the first.
+CASE(8, further)
+#include "cache.glsl"
 
 // Where texel i of a tensor goes.
-int place_of(int i) { return position_at_most(rows - count) * slab + i; }
+int place_of(int i) {
+  return cache_place(i, position_at_most(rows - count), count, rows, slab, further);
+}

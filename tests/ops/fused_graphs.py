@@ -129,7 +129,8 @@ def quantized(x: Tensor, *others: Tensor, summed: bool = False, group: int = 32,
 
 
 def attention(op: str, count: int, start: int, dtype: str = "float32", turned: int = HEADS[2],
-              lifted: bool = False, sizes: tuple[int, ...] = HEADS
+              lifted: bool = False, sizes: tuple[int, ...] = HEADS, batch: int = 1,
+              masked: bool = False
               ) -> tuple[list[Tensor], list[Node], Constants]:
     """Inputs (queries, keys, values and caches), and the nodes that turn and attend.
 
@@ -138,22 +139,25 @@ def attention(op: str, count: int, start: int, dtype: str = "float32", turned: i
         start: the place of the first of them.
         turned: elements of a head that are turned.
         lifted: the tables have three dimensions, and heads come before positions.
+        masked: with a mask, and not causal.
     """
     heads, kv_heads, size, rows = sizes
     constants = Constants()
-    order = (lambda h: (1, h, count, size)) if lifted else (lambda h: (1, count, h, size))
+    order = (lambda h: (batch, h, count, size)) if lifted else (
+        lambda h: (batch, count, h, size))
     q, k = (Tensor(order(h), dtype) for h in (heads, kv_heads))
-    caches = [Tensor((1, rows, kv_heads, size), dtype) for _ in range(2)]
-    value = Tensor((1, count, kv_heads, size), dtype)
+    caches = [Tensor((batch, rows, kv_heads, size), dtype) for _ in range(2)]
+    value = Tensor((batch, count, kv_heads, size), dtype)
     angles = normal(rows if op == HALVES else count, turned if op == HALVES else turned // 2)
     tables = [constants.add(wave(angles[None, :count] if lifted else angles).astype(dtype))
               for wave in (np.cos, np.sin)]
+    mask = constants.add(normal(batch, 1, count, rows, seed=2).astype(dtype)) if masked else None
     args = (q, k, *tables, *((0 if lifted else start,) if op == HALVES else ()))
     both = tuple(Tensor(x.sizes, dtype) for x in (q, k))
     outs = tuple(Tensor(x.sizes, dtype) for x in (both[0], *caches))
     nodes = [Node(op, args, both),
              Node("sdpa_with_kv_cache.default",
-                  (*both, value, *caches, start, count, None, 0.0, True, None), outs)]
+                  (*both, value, *caches, start, count, mask, 0.0, not masked, None), outs)]
     return [q, k, value, *caches], nodes, constants
 
 

@@ -29,6 +29,8 @@ SIZES = [
     # Keys: one less than a group, as many, one more; the most
     (1, 2, 2, 8, 80, 62), (1, 2, 2, 8, 80, 63), (1, 2, 2, 8, 80, 64),
     (1, 2, 1, 8, MOST_KEYS, MOST_KEYS - 1),
+    # Heads of no whole texels
+    (2, 4, 2, 6, 40, 30),
     # Several queries, each of which sees one key more
     (5, 6, 2, 16, 140, 126)]
 
@@ -64,7 +66,8 @@ def test_one_dispatch_or_three():
 @pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
 @pytest.mark.parametrize("sizes", SIZES, ids=["x".join(map(str, sizes)) for sizes in SIZES])
 def test_results(sizes, half, storage, device):
-    samples = [_cached(sizes), _cached(sizes, late=sizes[5] > 2), _cached(sizes, causal=False)]
+    samples = [_cached(sizes), _cached(sizes, late=sizes[5] > 2), _cached(sizes, causal=False),
+               _cached(sizes, batch=3)]
     for sample in samples:
         case = Variant(sample, half, "plain").case()
         with overridden(sharing(policy_of(device.info))):

@@ -9,12 +9,13 @@ import pytest
 from fused_graphs import HALVES, PAIRS
 from fused_graphs import attention as rotary_attention
 from harness import normal
-from samples.attention import SIZES, attention
+from samples.attention import SIZES, any_mask, attention
 from small_graphs import kernels
 from support import STORAGES, same_bits
 from test_sharing import sharing
 
 from vkrt.device.policy import overridden, policy_of
+from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.lowering.caches import caches_of
@@ -53,15 +54,16 @@ def state_of(before: Tensor, after: Tensor, zeros: bool = True) -> State:
 class Cached:
     """A graph of attention over two caches, which are states."""
 
-    def __init__(self, sizes, dtype: str = "float32", apart: bool = False, causal: bool = True):
+    def __init__(self, sizes, dtype: str = "float32", apart: bool = False, causal: bool = True,
+                 batch: int = 1, mask: Tensor | None = None):
         count, heads, kv_heads, size, rows, start = sizes
-        self.query = Tensor((1, count, heads, size), dtype)
-        self.new = [Tensor((1, count, kv_heads, size), dtype) for _ in range(2)]
-        self.caches = [Tensor((1, rows, kv_heads, size), dtype, name=name)
+        self.query = Tensor((batch, count, heads, size), dtype)
+        self.new = [Tensor((batch, count, kv_heads, size), dtype) for _ in range(2)]
+        self.caches = [Tensor((batch, rows, kv_heads, size), dtype, name=name)
                        for name in ("keys", "values")]
         self.changed = [replace(cache) for cache in self.caches]
         self.out = Tensor(self.query.sizes, dtype)
-        rest = (None, 0.0, causal, None)
+        rest = (mask, 0.0, causal, None)
         if apart:
             self.nodes = [Node("update_cache.default", (new, cache, start),
                                (Tensor((1,), dtype), changed)) for new, cache, changed
@@ -72,7 +74,7 @@ class Cached:
             self.nodes = [Node("sdpa_with_kv_cache.default",
                                (self.query, *self.new, *self.caches, start, count, *rest),
                                (self.out, *self.changed))]
-        self.inputs = [self.query, *self.new]
+        self.inputs = [self.query, *self.new, *([] if mask is None else [mask])]
         self.states = list(map(state_of, self.caches, self.changed))
         self.outputs = [self.out]
 
@@ -177,6 +179,15 @@ def test_what_is_too_large_for_views_is_read_as_a_buffer(apart, cache):
         assert read == {variant}
 
 
+@pytest.mark.parametrize(("mask", "causal", "error"), [
+    ((5, 9), True, "attn_mask.*is_causal"), ((5, 8), False, "attn_mask.*9 columns.*5, 8"),
+    ((5, 1), False, "attn_mask.*9 columns"), ((3, 1, 5, 9), False, "attn_mask.*broadcast")])
+def test_masks_that_do_not_fit(mask, causal, error):
+    made = Cached(SIZES[2], apart=True, causal=causal, batch=2, mask=Tensor(mask, "float32"))
+    with pytest.raises((FormatError, UnsupportedError), match=error):
+        lower(made.graph(), Target())
+
+
 # What is written
 
 
@@ -186,17 +197,19 @@ ROWS = {
     "one": np.eye(8)[3], "minus one": -np.eye(8)[5], "large and small": np.logspace(-30, 30, 8)}
 
 
-def written(rows: np.ndarray, device, storage: str) -> np.ndarray:
-    """What rows [1, S, heads, D] are in a cache of as many."""
+def written(rows: np.ndarray, device, storage: str, places: list | None = None) -> np.ndarray:
+    """What rows [batch, S, heads, D] are in a cache of as many, in their order or at places."""
     value, cache = Tensor(rows.shape, str(rows.dtype)), Tensor(rows.shape, str(rows.dtype),
                                                               name="cache")
     other, changed = Tensor((1,), value.dtype), replace(cache)
-    graph = Graph("m", [value], [other], [
-        Node("update_cache.default", (value, cache, 0), (other, changed))],
+    indices = [] if places is None else [Tensor(rows.shape[:2], "int32")]
+    op = "update_cache.default" if places is None else "llama.update_cache_with_indices.default"
+    graph = Graph("m", [value, *indices], [other], [
+        Node(op, (value, cache, 0, *indices), (other, changed))],
         states=[state_of(cache, changed)]).finish()
     method = method_of(graph, device, storage=storage)
     try:
-        method.execute([rows])
+        method.execute([rows, *([] if places is None else [np.array(places, np.int32)])])
         return method.state.save()["cache"]
     finally:
         method.close()
@@ -227,6 +240,17 @@ def test_rows_are_within_half_of_a_scale(storage, device):
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
+def test_rows_go_to_places_of_their_own(storage, device):
+    rows = normal(2, 4, 3, 20)
+    kept = written(rows, device, storage)
+    found = written(rows, device, storage, [[2, 0, 3, 1], [1, 1, 0, 3]])
+    np.testing.assert_array_equal(found[0], kept[0, [1, 3, 0, 2]])
+    np.testing.assert_array_equal(found[1, [1, 0, 3]], kept[1, 1:])
+    assert not found[1, 2].any()
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("strange", [np.inf, -np.inf, np.nan])
 def test_a_head_with_a_number_that_is_none(strange, storage, device):
     rows = normal(1, 3, 2, 8)
@@ -244,13 +268,19 @@ def test_a_head_with_a_number_that_is_none(strange, storage, device):
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("apart", [False, True])
-@pytest.mark.parametrize(("sizes", "dtype", "causal"), [
-    *((sizes, "float32", True) for sizes in SIZES), (SIZES[4], "float16", True),
-    (SIZES[2], "float32", False), ((70, 4, 2, 4, 4096, 4026), "float32", True)])
+@pytest.mark.parametrize(("sizes", "dtype", "sees", "batch"), [
+    *((sizes, "float32", "causal", 1) for sizes in SIZES), (SIZES[4], "float16", "causal", 1),
+    (SIZES[2], "float32", "all", 1), ((70, 4, 2, 4, 4096, 4026), "float32", "causal", 1),
+    (SIZES[4], "float32", "causal", 3), (SIZES[1], "float16", "all", 2),
+    (SIZES[2], "float32", "masked", 1), (SIZES[4], "float32", "masked", 2)])
 @pytest.mark.parametrize("shares", [False, True])
-def test_attention_over_what_is_kept(shares, sizes, dtype, causal, apart, storage, device):
-    made = Cached(sizes, dtype, apart, causal)
-    arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(made.inputs)]
+def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, storage, device):
+    masks = [any_mask(batch, 1, sizes[0], sizes[4])] if sees == "masked" else []
+    causal = sees == "causal"
+    made = Cached(sizes, dtype, apart, causal, batch,
+                  Tensor(masks[0].shape, "float32") if masks else None)
+    arrays = [normal(*x.sizes, seed=seed).astype(dtype)
+              for seed, x in enumerate(made.inputs[:3])]
     before = {cache.name: any_cache(cache.sizes, seed) for seed, cache in enumerate(made.caches)}
     count, start = sizes[0], sizes[5]
     own = policy_of(device.info)
@@ -258,7 +288,7 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, causal, apart, storag
         method = method_of(made.graph(), device, storage=storage)
     try:
         method.state.load(before)
-        result, = method.execute(arrays)
+        result, = method.execute([*arrays, *masks])
         after = method.state.save()
     finally:
         method.close()
@@ -268,17 +298,18 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, causal, apart, storag
         after_others[:, start:start + count] = before[name][:, start:start + count]
         np.testing.assert_array_equal(after_others, before[name])
     expected = attention(arrays[0].astype(np.float32), floats_of(after["keys"])[0],
-                         floats_of(after["values"])[0], start, None, 0.0, causal, None)
+                         floats_of(after["values"])[0], start, masks[0] if masks else None, 0.0,
+                         causal, None)
     bound = 5e-6 if dtype == "float32" else 1e-3
     assert np.linalg.norm(result - expected) <= bound * np.linalg.norm(expected)
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("op", "count", "start", "turned"), [
-    (PAIRS, 1, 4, 12), (PAIRS, 5, 0, 12), (HALVES, 1, 8, 12), (HALVES, 3, 6, 8)])
-def test_keys_are_turned_on_their_way(op, count, start, turned, storage, device):
-    inputs, nodes, constants = rotary_attention(op, count, start, "float32", turned)
+@pytest.mark.parametrize(("op", "count", "start", "turned", "batch"), [
+    (PAIRS, 1, 4, 12, 1), (PAIRS, 5, 0, 12, 2), (HALVES, 1, 8, 12, 1), (HALVES, 3, 6, 8, 3)])
+def test_keys_are_turned_on_their_way(op, count, start, turned, batch, storage, device):
+    inputs, nodes, constants = rotary_attention(op, count, start, "float32", turned, batch=batch)
     out, *changed = nodes[-1].outs
     for number, cache in enumerate(inputs[3:]):
         cache.name = f"cache {number}"
@@ -295,6 +326,24 @@ def test_keys_are_turned_on_their_way(op, count, start, turned, storage, device)
             method.close()
     same_bits(*found)
     assert all(array.any() for array in found[0])
+
+
+@driver
+@pytest.mark.parametrize("storage", STORAGES)
+def test_heads_of_other_sizes_are_kept_as_floats(storage, device):
+    made = Cached((3, 4, 2, 6, 9, 4), batch=2)
+    arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]
+    method = method_of(made.graph(), device, storage=storage)
+    try:
+        result, = method.execute(arrays)
+        after = method.state.save()
+    finally:
+        method.close()
+    for name, rows in zip(("keys", "values"), arrays[1:], strict=True):
+        np.testing.assert_array_equal(after[name][:, 4:7], rows)
+        assert not after[name][:, :4].any() and not after[name][:, 7:].any()
+    expected = attention(arrays[0], after["keys"], after["values"], 4, None, 0.0, True, None)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
 @driver

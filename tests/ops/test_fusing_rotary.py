@@ -18,11 +18,15 @@ NAMES = ("rotary", "rotary_two", "rotary_into", "rows_into_two", "rows_into")
 
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize(("op", "count", "start", "dtype", "turned"), [
-    (PAIRS, 1, 4, "float32", 12), (PAIRS, 5, 0, "float16", 12), (HALVES, 1, 8, "float32", 12),
-    (HALVES, 3, 6, "float32", 8), (HALVES, 2, 1, "float16", 12), (HALVES, 1, 2, "float32", 6)])
-def test_one_kernel_turns_keys_and_writes_them(op, count, start, dtype, turned, storage, device):
-    inputs, nodes, constants = attention(op, count, start, dtype, turned)
+@pytest.mark.parametrize(("op", "count", "start", "dtype", "turned", "batch", "masked"), [
+    (PAIRS, 1, 4, "float32", 12, 1, False), (PAIRS, 5, 0, "float16", 12, 1, False),
+    (HALVES, 1, 8, "float32", 12, 1, False), (HALVES, 3, 6, "float32", 8, 1, False),
+    (HALVES, 2, 1, "float16", 12, 1, True), (HALVES, 1, 2, "float32", 6, 3, False),
+    (PAIRS, 2, 3, "float32", 12, 2, True), (HALVES, 3, 5, "float16", 12, 2, True)])
+def test_one_kernel_turns_keys_and_writes_them(op, count, start, dtype, turned, batch, masked,
+                                               storage, device):
+    inputs, nodes, constants = attention(op, count, start, dtype, turned, batch=batch,
+                                         masked=masked)
     graph = attention_graph(inputs, nodes)
     assert kernels(graph, NAMES) == ["rotary_into"]
     arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(inputs)]
@@ -35,9 +39,9 @@ def test_one_kernel_turns_keys_and_writes_them(op, count, start, dtype, turned, 
         finally:
             method.close()
     same_bits(*results)
-    rows = results[0][1][0, start:start + count]
-    assert np.isfinite(rows).all() and not np.array_equal(rows, arrays[1][0])
-    np.testing.assert_array_equal(results[0][2][0, start:start + count], arrays[2][0])
+    rows = results[0][1][:, start:start + count]
+    assert np.isfinite(rows).all() and not np.array_equal(rows, arrays[1])
+    np.testing.assert_array_equal(results[0][2][:, start:start + count], arrays[2])
 
 
 @pytest.mark.parametrize("place", [0, 1])

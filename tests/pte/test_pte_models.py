@@ -14,7 +14,7 @@ from vkrt.pte import VkTensor, read_external
 
 MODELS = model_files()
 # Programs that are kernels alone
-NO_DELEGATES = {"kept_attention", "numbers-dyn", "quantized_kernels", "views"}
+NO_DELEGATES = {"kept_attention", "kept_ring", "numbers-dyn", "quantized_kernels", "views"}
 
 
 @pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])

@@ -176,6 +176,45 @@ def shared_outputs(m, x, y):
     return a, mask, rows, a.clone(), F.dropout(a, 0.5, False), mask.clone(), rows.clone(), y.clone()
 
 
+class Experts(nn.Module):
+    """Two of five experts for each token, in the ways in which models write that: the weights of
+    the chosen ones gathered, all experts with weights that are one_hot's, tokens sorted by expert
+    and index_add."""
+
+    def __init__(self, count=5, size=12, wide=20):
+        super().__init__()
+        self.count = count
+        self.gate = nn.Linear(size, count, bias=False)
+        self.up = nn.Parameter(0.3 * torch.randn(count, size, wide))
+        self.down = nn.Parameter(0.3 * torch.randn(count, wide, size))
+
+    def forward(self, x):
+        share, chosen = torch.topk(torch.softmax(self.gate(x), -1), 2, -1)
+        share = share / share.sum(-1, keepdim=True)
+        inner = F.silu(torch.einsum("td,tkdh->tkh", x, self.up[chosen]))
+        gathered = (torch.einsum("tkh,tkhd->tkd", inner, self.down[chosen]) * share[..., None])
+
+        of_expert = (F.one_hot(chosen, self.count).to(x.dtype) * share[..., None]).sum(1)
+        dense = sum((F.silu(x @ self.up[k]) @ self.down[k]) * of_expert[:, k:k + 1]
+                    for k in range(self.count))
+
+        order = torch.argsort(chosen.flatten(), stable=True)
+        token, expert = order // 2, chosen.flatten()[order]
+        inner = F.silu(torch.bmm(x[token][:, None], self.up[expert]))
+        made = torch.bmm(inner, self.down[expert])[:, 0] * share.flatten()[order][:, None]
+        return gathered.sum(1), dense, torch.zeros_like(x).index_add(0, token, made)
+
+
+def counted_by_data(m, x):
+    """Rows that the data choose, as layers with experts have them: how many is not known before."""
+    result = torch.zeros_like(x)
+    for bound in range(4):
+        rows, columns = torch.where(x > bound)
+        torch._check(rows.shape[0] <= x.numel())
+        result.index_add_(0, rows, torch.sigmoid(x[rows]) * x[rows, columns, None])
+    return result * 2.0
+
+
 def unread_input(m, x, y):
     """All of a copy of x is overwritten before anything reads it."""
     z = x.clone()
@@ -261,6 +300,8 @@ PROGRAMS = {
     # What that program's message tells one to write
     "shared_decided": lambda: (
         Module(lambda m, x: (lambda y: (y, y + 0, y * 2.0))(torch.relu(x))), (floats(3, 5),)),
+    "experts": lambda: (Experts(), (floats(7, 12),)),
+    "counted_by_data": lambda: (Module(counted_by_data), (floats(5, 6),)),
     "unread_input": lambda: (Module(unread_input), (floats(3, 5), floats(5, 3))),
     "accumulator": lambda: (Accumulator(), (floats(1, 6),)),
     "int16": lambda: (

@@ -249,6 +249,8 @@ class Builder:
         inputs, out_ids = split_arguments(name, args, self.values, self.made)
         if not out_ids or name in REFUSED:
             self.unsupported[f"{name} ({REFUSED.get(name, 'in place')})"] += 1
+            # What reads them is looked at too, as if they were written.
+            self.made.update(out_ids)
             return
         self.find_views(inputs)
         resolved = tuple(self._resolve(i) for i in inputs)

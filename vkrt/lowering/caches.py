@@ -15,8 +15,8 @@ Readers = defaultdict[Tensor, list[Node]]
 
 
 def caches_of(graph: Graph) -> frozenset[State]:
-    """The states that are caches [1, rows, heads, D] of floats, that begin with zeros, and of which
-    nodes do nothing but to write rows and to attend over them.
+    """The states that are caches [batch, rows, heads, D] of floats, that begin with zeros, and of
+    which nodes do nothing but to write rows and to attend over them.
 
     A node's kernel takes keys and values in one precision: if only one of them is such a state, it
     is none either.
@@ -39,7 +39,7 @@ def caches_of(graph: Graph) -> frozenset[State]:
 def _values(graph: Graph, state: State, readers: Readers) -> list[Tensor]:
     """What a cache is from its first value in a run to its last; empty for other states."""
     cache = state.before
-    if (not is_float(cache.dtype) or cache.rank != 4 or cache.sizes[0] != 1 or cache.sizes[3] % 4
+    if (not is_float(cache.dtype) or cache.rank != 4 or cache.sizes[3] % 4
             or not state.initial.zeros):
         return []
     values = [cache]

@@ -1,9 +1,9 @@
 """Attention with a cache of keys and values.
 
-The cache is [1, rows, heads, D], row-major, a buffer in every storage, of floats or in 8 bits
+The cache is [batch, rows, heads, D], row-major, a buffer in every storage, of floats or in 8 bits
 (`vkrt.ops.caches`): only the new rows are written, in place. Attention goes over the rows that are
-there (shaders/common/attention.glsl), in blocks of queries, so that scores take about `SCORE_BYTES`
-at any length of the context.
+there, or with a mask over all rows (shaders/common/attention.glsl), in blocks of queries, so that
+scores take about `SCORE_BYTES` at any length of the context.
 """
 
 from __future__ import annotations
@@ -13,67 +13,73 @@ from collections.abc import Sequence
 
 from vkrt.ops import tiles
 from vkrt.ops.attention_row import attend_rows
+from vkrt.ops.broadcast import convert, is_float
 from vkrt.ops.caches import cache_variant, change_cache, read_cache
-from vkrt.ops.dtypes import ONE_FLOAT
+from vkrt.ops.dtypes import FLOATS_ALIKE, ONE_FLOAT, floats_and_mask
 from vkrt.ops.joining import fill
-from vkrt.ops.operator import LateRule
-from vkrt.ops.positions import need_position, position, write_rows
+from vkrt.ops.operator import Indices, LateRule
+from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
 from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
-from vkrt.ops.sizes import fail, need_rank, need_sizes, unsupported
+from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
+from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 from vkrt.work.tuning import LANES
 
 # Bytes of the scores of a block of queries, unless a single query needs more.
 SCORE_BYTES = 1 << 20
 
+# The largest position that an operator that does not look at it takes.
+ANY_START = (1 << 31) - 1
+
 # Rows of a tile where each invocation loads all that it needs; one is better for fewer than three.
 SMALL_TILE = 4
 
 
 def _need_cache(cache, rows, name):
-    """Refuses a cache that does not take rows [1, S, heads, D]."""
+    """Refuses a cache that does not take rows [batch, S, heads, D]."""
     need_rank(rows, 4, "value" if name == "cache" else name.removesuffix("_cache"))
     need_rank(cache, 4, name)
-    if cache[0] != 1 or rows[0] != 1:
-        unsupported(name, f"a batch of {cache[0]}; vkrt takes 1")
     need_sizes((*cache[:1], *cache[2:]), (*rows[:1], *rows[2:]), name)
-    if cache[3] % 4:
-        unsupported(name, f"{cache[3]} elements a head; vkrt takes multiples of 4")
     if rows[1] > cache[1]:
         fail(name, f"expected at least {rows[1]} rows, got {cache[1]}")
 
 
-def _attention_sizes(query, keys, values, start, mask, scale):
+def _attention_sizes(query, keys, values, start, mask, causal, scale):
     need_rank(query, 4, "query")
     _need_cache(keys, query[:2] + keys[2:], "key_cache")
     need_sizes(values, keys, "value_cache")
-    if query[0] != 1 or query[3] != keys[3] or not keys[2] or query[2] % keys[2]:
-        fail("query", f"expected sizes [1, S, a multiple of {keys[2]}, {keys[3]}] for a cache "
-             f"{list(keys)}, got {list(query)}")
+    if query[0] != keys[0] or query[3] != keys[3] or not keys[2] or query[2] % keys[2]:
+        fail("query", f"expected sizes [{keys[0]}, S, a multiple of {keys[2]}, {keys[3]}] for a "
+             f"cache {list(keys)}, got {list(query)}")
     need_position(start, keys[1] - query[1], "start_pos")
     if mask is not None:
-        unsupported("attn_mask", "a mask; vkrt takes attention that is causal or sees everything")
+        if causal:
+            unsupported("attn_mask", "a mask with is_causal=True; one of the two can be asked for")
+        if mask[-1:] != keys[1:2]:
+            fail("attn_mask", f"expected {keys[1]} columns, one for each row of the cache, got "
+                 f"sizes {list(mask)}")
+        need_broadcast(mask, (query[0], query[2], query[1], keys[1]), "attn_mask")
     if scale is not None and not math.isfinite(scale):
         unsupported("scale", f"{scale}")
     return (query,)
 
 
-def _cached_sizes(query, key, value, key_cache, value_cache, start, _length, mask, dropout, _causal,
+def _cached_sizes(query, key, value, key_cache, value_cache, start, _length, mask, dropout, causal,
                   scale):
     need_sizes(key, value, "key")
     _need_cache(key_cache, key, "key_cache")
     if query[1:2] != key[1:2]:
         fail("query", f"expected {key[1]} rows, got sizes {list(query)}")
     _need_no_dropout(dropout)
-    return (*_attention_sizes(query, key_cache, value_cache, start, mask, scale), key_cache,
-            value_cache)
+    return (*_attention_sizes(query, key_cache, value_cache, start, mask, causal, scale),
+            key_cache, value_cache)
 
 
-def _custom_sizes(query, keys, values, start, mask, dropout, _causal, scale):
+def _custom_sizes(query, keys, values, start, mask, dropout, causal, scale):
     _need_no_dropout(dropout)
-    return _attention_sizes(query, keys, values, start, mask, scale)
+    return _attention_sizes(query, keys, values, start, mask, causal, scale)
 
 
 def _need_no_dropout(dropout):
@@ -94,15 +100,15 @@ def _rows_left(rows: Tensor, cache: Tensor) -> int:
 
 @op("sdpa_with_kv_cache.default", "query:T key:T value:T key_cache:T! value_cache:T! start_pos:i "
     "seq_len:i attn_mask:T? dropout_p:f is_causal:b scale:f?", sizes=_cached_sizes,
-    dtypes=ONE_FLOAT, kernels="llama::sdpa_with_kv_cache.out",
+    dtypes=floats_and_mask(7), kernels="llama::sdpa_with_kv_cache.out",
     late=LateRule(("start_pos",), lambda query, _k, _v, cache, *_others: _rows_left(query, cache)))
-def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, _mask,
+def _sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length, mask,
                         _dropout, causal, scale):
     out, *changed = node.outs
     keys, values = (change_cache(cx, before, after) for before, after in
                     zip((key_cache, value_cache), changed, strict=True))
     write_rows(cx, (keys, values), (key, value), start)
-    _attend(cx, out, query, keys, values, start, causal, scale)
+    _attend(cx, out, query, keys, values, start, mask, causal, scale)
 
 
 def _rotary_sizes(query, key, *others):
@@ -112,9 +118,9 @@ def _rotary_sizes(query, key, *others):
 
 @op("vkrt.rotary_sdpa_with_kv_cache.default", "query:T key:T value:T key_cache:T! value_cache:T! "
     "start_pos:i seq_len:i attn_mask:T? dropout_p:f is_causal:b scale:f? freqs_cos:T freqs_sin:T "
-    "how:s first_row:i", sizes=_rotary_sizes, dtypes=ONE_FLOAT)
+    "how:s first_row:i", sizes=_rotary_sizes, dtypes=floats_and_mask(7))
 def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cache, start, _length,
-                               _mask, _dropout, causal, scale, cosines, sines, how, first_row):
+                               mask, _dropout, causal, scale, cosines, sines, how, first_row):
     """The same of queries and keys that are turned before (`vkrt.passes.fuse_rotary`)."""
     out, *changed = node.outs
     keys, values = (change_cache(cx, before, after) for before, after in
@@ -122,7 +128,7 @@ def _rotary_sdpa_with_kv_cache(cx, node, query, key, value, key_cache, value_cac
     turned = Tensor(query.sizes, query.dtype)
     turn_into(cx, turned, query, key, (cosines, sines), how, first_row, (keys, values), value,
               start)
-    _attend(cx, out, turned, keys, values, start, causal, scale)
+    _attend(cx, out, turned, keys, values, start, mask, causal, scale)
 
 
 @op("update_cache.default", "value:T cache:T! start_pos:i", sizes=_update_sizes, dtypes=ONE_FLOAT,
@@ -135,18 +141,38 @@ def _update_cache(cx, node, value, cache, start):
         fill(cx, stands_for, 0)
 
 
+def _places_sizes(value, cache, _start, places):
+    _need_cache(cache, value, "cache")
+    need_sizes(places, value[:2], "indices")
+    return (1,), cache
+
+
+@op("llama.update_cache_with_indices.default", "value:T cache:T! start_pos:i indices:T.int32",
+    sizes=_places_sizes, dtypes=FLOATS_ALIKE, kernels="llama::update_cache_with_indices.out",
+    convert="own", late=LateRule(("start_pos",), lambda *_args: ANY_START),
+    indices=lambda _value, cache, _start, places: [Indices(places, cache.sizes[1])])
+def _update_cache_with_indices(cx, node, value, cache, _start, places):
+    """Each row of each item of the batch goes to a place of its own, as into a ring."""
+    stands_for, changed = node.outs
+    write_rows_at(cx, change_cache(cx, cache, changed), value, places)
+    if cx.used(stands_for):
+        fill(cx, stands_for, 0)
+
+
 @op("llama.custom_sdpa.default", "query:T key:T value:T start_pos:i attn_mask:T? dropout_p:f "
-    "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=ONE_FLOAT, kernels="llama::custom_sdpa.out",
+    "is_causal:b scale:f?", sizes=_custom_sizes, dtypes=floats_and_mask(4),
+    kernels="llama::custom_sdpa.out",
     late=LateRule(("start_pos",), lambda query, cache, *_others: _rows_left(query, cache)))
-def _custom_sdpa(cx, node, query, keys, values, start, _mask, _dropout, causal, scale):
-    _attend(cx, node.outs[0], query, read_cache(cx, keys), read_cache(cx, values), start, causal,
-            scale)
+def _custom_sdpa(cx, node, query, keys, values, start, mask, _dropout, causal, scale):
+    _attend(cx, node.outs[0], query, read_cache(cx, keys), read_cache(cx, values), start, mask,
+            causal, scale)
 
 
 def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, start: int,
-            causal: bool, scale: float | None) -> None:
-    """Dispatches attention of queries [1, S, H, D] over the rows of a cache up to their own."""
-    _, queries, heads, size = query.sizes
+            mask: Tensor | None, causal: bool, scale: float | None) -> None:
+    """Dispatches attention of queries [batch, S, H, D] over the rows of a cache up to their own, or
+    over all rows if there is a mask."""
+    batch, queries, heads, size = query.sizes
     rows, kv_heads = keys.sizes[1:3]
     group = heads // kv_heads
     result = cx.write(out)
@@ -154,38 +180,76 @@ def _attend(cx, out: Tensor, query: Tensor, keys: Operand, values: Operand, star
         return
     source = cx.read(query, row_major(4))
     keys, values = cx.seen_flat(keys), cx.seen_flat(values)
-    width = -(-rows // 4)
-    block = max(1, min(queries, SCORE_BYTES // (16 * width * heads)))
+    texels, width = source.grid[2], -(-rows // 4)
+    block = max(1, min(queries, SCORE_BYTES // (16 * width * heads * batch)))
     where, numbers = position(cx, start)
+    masks, mask_kind, strides = _masking(cx, mask, width)
     variant = cache_variant(keys.dtype, out.dtype)
     factor = 1 / math.sqrt(size) if scale is None else float(scale)
-    if attend_rows(cx, [group, kv_heads, size // 4, width, 0, queries, queries, rows, causal,
-                        *numbers], factor, result, [source, keys, values, where], variant,
-                   groups=queries * heads, keys=rows, texels=size // 4):
+    at_once = [group, kv_heads, texels, width, 0, queries, queries, rows, causal, *numbers,
+                   batch - 1, mask_kind, factor, size]
+    if mask is None and attend_rows(
+            cx, at_once, result, [source, keys, values, where], variant,
+            groups=batch * queries * heads, keys=rows, texels=texels):
         return
-    scores = cx.buffer((block, heads, 4 * width), "float32")
-    kernels = (("attention_scores", [source, keys, where]),
+    scores = cx.buffer((batch * block, heads, 4 * width), "float32")
+    kernels = (("attention_scores", [source, keys, where, masks]),
                ("attention_values", [scores, values, where]))
     for first in range(0, queries, block):
         count = min(block, queries - first)
-        params = [group, kv_heads, size // 4, width, first, count, queries, rows, causal, *numbers]
+        params = [group, kv_heads, texels, width, first, count, queries, rows, causal, *numbers,
+                  batch - 1, mask_kind]
         tile, lanes, feature = _tile(cx, kernels, variant, count * group)
-        each = kv_heads * -(-count * group // tile)
-        cx.dispatch("attention_scores", [*params, factor, tile],
-                    [scores], [source, keys, where], each * round_up(width, lanes),
-                    dtype=variant, loops=size // 4, work=4 * tile, feature=feature)
+        each = batch * kv_heads * -(-count * group // tile)
+        lines = batch * count * heads
+        cx.dispatch("attention_scores", [*params, factor, tile, *strides],
+                    [scores], [source, keys, where, masks], each * round_up(width, lanes),
+                    dtype=variant, loops=texels, work=4 * tile, feature=feature)
         storage = "buffer" if cx.storage == "texture3d" else None
-        team = team_for(cx.target, count * heads, width)
+        team = team_for(cx.target, lines, width)
         if team is None:
-            cx.dispatch("attention_softmax", params, [scores], [scores, where], count * heads,
+            cx.dispatch("attention_softmax", params, [scores], [scores, where], lines,
                         storage=storage, loops=3 * width)
         else:
             cx.share("attention_softmax_team", [*params, *team.params], [scores], [scores, where],
-                     team.groups(count * heads), storage=storage, features=team.features,
+                     team.groups(lines), storage=storage, features=team.features,
                      loops=4 * team.loops(width))
-        cx.dispatch("attention_values", [*params, tile], [result], [scores, values, where],
-                    each * round_up(size // 4, lanes), dtype=variant, loops=width,
-                    work=4 * tile, feature=feature)
+        cx.dispatch("attention_values", [*params, tile, size], [result],
+                    [scores, values, where], each * round_up(texels, lanes), dtype=variant,
+                    loops=width, work=4 * tile, feature=feature)
+
+
+def _masking(cx, mask: Tensor | None, width: int) -> tuple[Operand, int, list[int]]:
+    """The operand of a mask [batch, heads, S, rows], of which all but the last may be 1 or left
+    out; its kind in shaders/common/attention.glsl, 0 for none; the strides of the first three in
+    texels.
+
+    Args:
+        width: texels of a row.
+    """
+    if mask is None:
+        return cx.vector(None, "float32"), 0, [0, 0, 0]
+    sizes = (1,) * (4 - mask.rank) + mask.sizes
+    _, heads, queries, _ = sizes
+    strides = (heads * queries * width, queries * width, width)
+    return (cx.seen_flat(_as_floats(cx, mask)),
+            kind("attention_scores", "ADDED" if is_float(mask.dtype) else "CHOOSES"),
+            [stride if size > 1 else 0 for stride, size in zip(strides, sizes)])
+
+
+def _as_floats(cx, mask: Tensor) -> Operand:
+    """A mask as float32 in a buffer, once for all nodes that read it; True is 1."""
+    if mask.dtype == "float32":
+        return cx.flat(mask)
+    if cx.is_constant(mask) and is_float(mask.dtype):
+        return cx.flat(cx.constant_as(mask, dtype="float32"))
+
+    def make() -> Operand:
+        floats = Tensor(mask.sizes, "float32", name=mask.name)
+        cx.place(floats, convert(cx, cx.read(mask, row_major(mask.rank)), "float32"))
+        return cx.flat(floats)
+
+    return cx.derived((mask, "float32"), make)
 
 
 def _tile(cx, kernels: Sequence[tuple[str, list[Operand]]], dtype: str,

@@ -40,12 +40,14 @@ def members_for(target: Target, groups: int, keys: int, texels: int) -> int:
     return members
 
 
-def attend_rows(cx, params: Sequence, scale: float, result: Operand, reads: list[Operand],
-                variant: str, *, groups: int, keys: int, texels: int) -> bool:
-    """Dispatches attention of `groups` queries of heads; False where it cannot, or should not.
+def attend_rows(cx, params: Sequence, result: Operand, reads: list[Operand], variant: str, *,
+                groups: int, keys: int, texels: int) -> bool:
+    """Dispatches attention of `groups` queries of heads without a mask; False where it cannot, or
+    should not.
 
     Args:
-        params: those of attention.glsl, of one block of all queries.
+        params: those of attention.glsl, of one block of all queries, the scale, and the elements of
+            a head.
         reads: the queries, the keys, the values, and where the position is.
         variant: the dtypes of the cache and of the result.
     """
@@ -53,7 +55,7 @@ def attend_rows(cx, params: Sequence, scale: float, result: Operand, reads: list
     if not members or cx.compiled("attention_row", reads, variant) is None:
         return False
     each = max(members // max(texels, 1), 1)
-    cx.share("attention_row", [*params, scale], [result], reads, groups, size=members,
+    cx.share("attention_row", params, [result], reads, groups, size=members,
              dtype=variant,
              loops=-(-keys // members) * (texels + 2) + -(-keys // each) + each
              + 2 * members.bit_length())

@@ -1,9 +1,9 @@
-"""Caches of keys and values, [1, rows, heads, D], as floats or in 8 bits.
+"""Caches of keys and values, [batch, rows, heads, D], as floats or in 8 bits.
 
 In 8 bits a head of a row takes 4 + D bytes: a scale and a zero point, and the elements by these
-(shaders/common/cache.glsl). The operand of such a cache is int8 [1, rows, heads, 4 + D], while its
-tensor stays what the program says. So the rules of attention look at operands, and only states that
-nothing else reads or writes are kept so (`vkrt.lowering.caches`).
+(shaders/common/cache.glsl). The operand of such a cache is int8 [batch, rows, heads, 4 + D], while
+its tensor stays what the program says. So the rules of attention look at operands, and only states
+that nothing else reads or writes are kept so (`vkrt.lowering.caches`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ CACHES: dict[str, dict[int, int | None]] = {
     "sdpa_with_kv_cache.default": {3: 1, 4: 2},
     "vkrt.rotary_sdpa_with_kv_cache.default": {3: 1, 4: 2},
     "update_cache.default": {1: 1},
+    "llama.update_cache_with_indices.default": {1: 1},
     "llama.custom_sdpa.default": {1: None, 2: None},
 }
 
@@ -24,7 +25,7 @@ HEAD_BYTES = 4
 
 
 def in_8_bits(cache: Tensor) -> Tensor:
-    """What a cache [1, rows, heads, D] is in 8 bits: bytes [1, rows, heads, 4 + D]."""
+    """What a cache [.., D] is in 8 bits: bytes [.., 4 + D]."""
     *outer, size = cache.sizes
     return Tensor((*outer, HEAD_BYTES + size), "int8", name=cache.name)
 
@@ -50,12 +51,13 @@ def change_cache(cx, before: Tensor, after: Tensor) -> Operand:
 
 def row_texels(cache: Operand) -> int:
     """Texels of a row of a cache."""
-    return cache.texels // cache.sizes[1] if cache.sizes[1] else 0
+    items, rows = cache.sizes[:2]
+    return cache.texels // (items * rows) if items and rows else 0
 
 
 def writers(source: Operand, cache: Operand) -> tuple[int, int]:
-    """How many invocations write rows [1, S, heads, D] to a cache, and how often each goes round
-    its loops: in 8 bits there is one for each head, otherwise one for each texel."""
+    """How many invocations write rows [batch, S, heads, D] to a cache, and how often each goes
+    round its loops: in 8 bits there is one for each head, otherwise one for each texel."""
     columns, others, depth = source.grid
     return (columns * others, 2 * depth) if is_in_8_bits(cache) else (source.texels, 0)
 

@@ -128,6 +128,17 @@ def ONE_FLOAT(args):
     return frozenset(dtypes)
 
 
+def floats_and_mask(place: int) -> DtypeRule:
+    """The same of all tensors but a mask, the argument in this place, which may also be of bool or
+    float32."""
+    def allowed(args: Sequence[Any]) -> Allowed:
+        mask = args[place] if len(args) > place else None
+        if isinstance(mask, Tensor) and mask.dtype not in FLOATS | TRUTH:
+            raise _refuse({mask.dtype})
+        return ONE_FLOAT.allowed([*args[:place], *args[place + 1:]])
+    return DtypeRule(allowed)
+
+
 @_rule("one")
 def FLOATS_ALIKE(args):
     """The floats among the tensors have one dtype, which the result has: others are weights."""

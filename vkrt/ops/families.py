@@ -7,8 +7,8 @@ OPERATORS = {
     "arg_reduction": (
         "aten.argmax.default aten.argmin.default aten.max.dim aten.min.dim "),
     "attention": (
-        "llama.custom_sdpa.default sdpa_with_kv_cache.default update_cache.default "
-        "vkrt.rotary_sdpa_with_kv_cache.default "),
+        "llama.custom_sdpa.default llama.update_cache_with_indices.default "
+        "sdpa_with_kv_cache.default update_cache.default vkrt.rotary_sdpa_with_kv_cache.default "),
     "attention_plain": (
         "et_vk.sdpa.default "),
     "choosing": (
@@ -177,7 +177,8 @@ KERNELS = {
     "arg_reduction": (
         "aten::argmax.out aten::argmin.out aten::max.dim_max aten::min.dim_min "),
     "attention": (
-        "llama::custom_sdpa.out llama::sdpa_with_kv_cache.out llama::update_cache.out "),
+        "llama::custom_sdpa.out llama::sdpa_with_kv_cache.out llama::update_cache.out "
+        "llama::update_cache_with_indices.out "),
     "choosing": (
         "quantized_decomposed::choose_qparams.Tensor_out "
         "quantized_decomposed::choose_qparams_per_token_asymmetric.out "),

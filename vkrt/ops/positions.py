@@ -49,8 +49,8 @@ def slice_at(cx, tensor: Tensor, out: Tensor, dim: int, start: int) -> None:
 
 
 def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: int) -> None:
-    """Replaces rows (indices of dimension 1) of caches [1, rows, ..] from `start` on by those of
-    tensors [1, count, ..]: one cache, or two of the same sizes, of floats or in 8 bits."""
+    """Replaces rows (indices of dimension 1) of caches [batch, rows, ..] from `start` on by those
+    of tensors [batch, count, ..]: one cache, or two of the same sizes, of floats or in 8 bits."""
     sources = [cx.read(tensor, row_major(tensor.rank)) for tensor in tensors]
     where, numbers = position(cx, start)
     storages = {operand.storage.id for operand in (*caches, *sources)}
@@ -61,9 +61,20 @@ def write_rows(cx, caches: Sequence[Operand], tensors: Sequence[Tensor], start: 
         # What one of them writes another may read, and in 8 bits there is no kernel of two: one
         # after the other.
         together, shader = [([c], [s]) for c, s in zip(caches, sources, strict=True)], "rows_into"
-    slab, rows, count = row_texels(caches[0]), caches[0].sizes[1], tensors[0].sizes[1]
+    items, rows = caches[0].sizes[:2]
     invocations, loops = writers(sources[0], caches[0])
     for writes, reads in together:
-        cx.dispatch(shader, [*sources[0].grid, slab, rows, count, *numbers], writes,
-                    [*reads, where], invocations, loops=loops,
-                    dtype=cache_variant(tensors[0].dtype, caches[0].dtype))
+        cx.dispatch(shader, [*sources[0].grid, row_texels(caches[0]), rows, tensors[0].sizes[1],
+                             *numbers, items - 1], writes, [*reads, where], invocations,
+                    loops=loops, dtype=cache_variant(tensors[0].dtype, caches[0].dtype))
+
+
+def write_rows_at(cx, cache: Operand, tensor: Tensor, places: Tensor) -> None:
+    """Replaces rows of a cache [batch, rows, ..] by those of a tensor [batch, count, ..], each at
+    the place that integers [batch, count] say."""
+    source = cx.read(tensor, row_major(tensor.rank))
+    count = tensor.sizes[1]
+    invocations, loops = writers(source, cache)
+    cx.dispatch("rows_at", [*source.grid, row_texels(cache), cache.sizes[1], count], [cache],
+                [source, cx.flat(places)], invocations, loops=loops + count,
+                dtype=cache_variant(tensor.dtype, cache.dtype))

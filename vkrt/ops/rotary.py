@@ -72,11 +72,11 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
 
     Args:
         out: the turned queries.
-        q, k: [1, S, heads, D].
+        q, k: [batch, S, heads, D].
         angles: tables of cosines and of sines, of two dimensions.
         how: "PAIRS" or "HALVES".
         first_row: of the tables, for the first position.
-        caches: [1, rows, heads, D], of the keys and of the values, of floats or in 8 bits.
+        caches: [batch, rows, heads, D], of the keys and of the values, of floats or in 8 bits.
         start: the row of the caches where the first goes.
     """
     cosines, sines = angles
@@ -94,7 +94,7 @@ def turn_into(cx, out: Tensor, q: Tensor, k: Tensor, angles: tuple[Tensor, Tenso
     where, params = _params(cx, q, result, how, tables, turned, first_row, False)
     place, numbers = position(cx, start)
     params += [*sources[1].grid[:2], k.sizes[2], row_texels(caches[0]), caches[0].sizes[1],
-               *numbers]
+               *numbers, caches[0].sizes[0] - 1]
     invocations, loops = writers(sources[1], caches[0])
     cx.dispatch("rotary_into", params, [result, *caches], [*sources, *tables, where, place],
                 result.texels + 2 * invocations, loops=4 + 4 * loops,

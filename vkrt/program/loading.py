@@ -60,10 +60,10 @@ def load(source: Any, device: Any = None, *, storage: str = "auto", weights: str
         cache: whether caches of keys and values are kept as the program has them, or in 8 bits with
             a scale for each head of a row ("float", "int8"): 4 + D bytes for a head of D elements,
             of which each is off by at most 1/510 of what they span, 0 included. It is for buffers
-            [1, rows, heads, D] that begin with zeros, and that nothing but the operators
-            `sdpa_with_kv_cache`, `update_cache` and `custom_sdpa` uses. Other buffers stay as they
-            are; `vkrt info --cache int8` says how many are in 8 bits. Saved states have the bytes
-            that are kept, see `Program.save_state`.
+            [batch, rows, heads, D] that begin with zeros, and that nothing but the operators
+            `sdpa_with_kv_cache`, `update_cache`, `update_cache_with_indices`, `custom_sdpa` uses.
+            Other buffers stay as they are; `vkrt info --cache int8` says how many are in 8 bits.
+            Saved states have the bytes that are kept, see `Program.save_state`.
         fusions: whether kernels do what follows them too, such as activations: "on", "off", or
             names of passes to leave out, each with "no-" in front and commas between, such as
             "no-fuse_padding" (`vkrt info --passes` lists them). In fp32, and for quantized

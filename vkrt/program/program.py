@@ -331,10 +331,10 @@ class Program(DeviceBound):
     def save_state(self, method: str = "forward") -> dict[str, np.ndarray]:
         """The values of the buffers that a method changes in place, as arrays by name.
 
-        A cache in 8 bits (`cache="int8"` of `load`) is saved as it is kept, int8 [1, rows, heads,
-        4 + D]: loaded again it is the same bits. An element is (q - zero point) * scale. The first
-        4 numbers of a head are the bytes of the scale, a float32, but that the lowest is the zero
-        point and stands for 8 bits that are 0; the others are the q.
+        A cache in 8 bits (`cache="int8"` of `load`) is saved as it is kept, int8 [batch, rows,
+        heads, 4 + D]: loaded again it is the same bits. An element is (q - zero point) * scale. The
+        first 4 numbers of a head are the bytes of the scale, a float32, but that the lowest is the
+        zero point and stands for 8 bits that are 0; the others are the q.
         """
         return self.load_method(method).state.save()
 
