@@ -22,17 +22,14 @@
 PARAM(16, inner)
 PLACES(17, source)
 PLACES(21, matrix)
-// That of the result is 0.
-PARAM(25, result_outer)
-PARAM(26, result_inner)
-PARAM(27, result_next)
+PLACES(25, result)
 // Elements that are summed.
-PARAM(28, depth)
-CASE(29, lies)
+PARAM(29, depth)
+CASE(30, lies)
 
 #define IN_BATCH(name, batch) ((batch).x * name##_outer + (batch).y * name##_inner)
 #define PLACE(name, batch, k) (name##_first + IN_BATCH(name, batch) + (k) * name##_next)
-#define RESULT_PLACE(batch, row, z) (IN_BATCH(result, batch) + (row) * result_next + (z))
+#define RESULT_PLACE(batch, row, z) (PLACE(result, batch, row) + (z))
 // Texel z of row k of a matrix that lies across: zeros beyond the last one.
 vec4 across(ivec2 batch, int k, int z) {
   vec4 v = LOAD_WEIGHT(matrix, PLACE(matrix, batch, lies == ACROSS ? k : min(k, depth - 1)) + z);

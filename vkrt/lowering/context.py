@@ -324,12 +324,16 @@ class Lowering(Storing):
 
     def strided(self, tensor: Tensor) -> Strided | None:
         """Where the elements of a tensor that nodes computed are in a buffer; None where they are
-        in an image, or as the host has them."""
+        in an image, or where the host has them in another way than kernels."""
         if tensor in self._parts:
             return self._parts[tensor]
         operand = self._operands.get(tensor)
-        if operand is None or operand.raw or operand.storage.is_image or not tensor.numel:
+        if operand is None or operand.storage.is_image or not tensor.numel:
             return None
+        if operand.raw:
+            if operand.dtype != tensor.dtype or not operand.lies_as(row_major(tensor.rank)):
+                return None
+            operand = operand.as_rows()
         return Strided.of(operand)
 
     def leave(self, tensor: Tensor, out: Tensor,

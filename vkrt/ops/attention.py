@@ -21,14 +21,12 @@ from vkrt.ops.operator import Indices, LateRule
 from vkrt.ops.positions import need_position, position, write_rows, write_rows_at
 from vkrt.ops.registry import op
 from vkrt.ops.rotary import turn_into, turned_sizes
+from vkrt.ops.score_blocks import SCORE_BYTES
 from vkrt.ops.sizes import fail, need_broadcast, need_rank, need_sizes, unsupported
 from vkrt.ops.teams import team_for
 from vkrt.shader import kind
 from vkrt.work.tensor import Operand, Tensor, round_up, row_major
 from vkrt.work.tuning import LANES
-
-# Bytes of the scores of a block of queries, unless a single query needs more.
-SCORE_BYTES = 1 << 20
 
 # The largest position that an operator that does not look at it takes.
 ANY_START = (1 << 31) - 1

@@ -41,8 +41,12 @@ STRIDED = "strided"
 CONVOLUTIONS = frozenset({"aten.convolution.default", "et_vk.conv_with_clamp.default"})
 # Operators that take a border of what their padding is
 BORDERED = CONVOLUTIONS | {"aten.max_pool2d.default", "aten.max_pool2d_with_indices.default"}
-# Operators that take a factor and a permutation, and read strided views
+# Operators that take a factor
 PRODUCTS = frozenset({"aten.bmm.default", "aten.mm.default"})
+# Attention as two products
+ATTENTION = "vkrt.attention.default"
+# Operators that take a permutation, and read strided views
+STRIDED_READERS = PRODUCTS | {ATTENTION}
 # Operators whose results are elements of their first argument
 VIEWS = RESHAPES | TURNS | {"aten.expand_copy.default", "aten.select_copy.int",
                             "aten.slice_copy.Tensor", "aten.split_with_sizes_copy.default"}

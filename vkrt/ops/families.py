@@ -10,7 +10,7 @@ OPERATORS = {
         "llama.custom_sdpa.default llama.update_cache_with_indices.default "
         "sdpa_with_kv_cache.default update_cache.default vkrt.rotary_sdpa_with_kv_cache.default "),
     "attention_plain": (
-        "et_vk.sdpa.default "),
+        "et_vk.sdpa.default vkrt.attention.default "),
     "choosing": (
         "quantized_decomposed.choose_qparams.tensor "
         "quantized_decomposed.choose_qparams_per_token_asymmetric.default "

@@ -7,6 +7,7 @@ torch's [N, K] of linear as it is, a [K, N] of mm transposed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from vkrt.graph.graph import Node
 from vkrt.ops import copying, tiles
@@ -196,9 +197,14 @@ def _product(cx, out: Tensor, a: Tensor, b: Tensor, **extra) -> None:
     result = cx.write(out) if views is None else cx.temporary(sizes, out.dtype)
     multiply(cx, result, source, matrix, rows=rows, batches=batches, **extra)
     if views is not None:
-        where = turned(Strided.of(result), views)
-        assert where is not None  # as of `rows_in`
-        cx.place(out, where.copied(cx, row_major(out.rank)))
+        place_turned(cx, out, result, views)
+
+
+def place_turned(cx, out: Tensor, result: Operand, views: Sequence[Node]) -> None:
+    """Makes a tensor what views behind a product make of its result."""
+    where = turned(Strided.of(result), views)
+    assert where is not None  # as of `rows_in`
+    cx.place(out, where.copied(cx, row_major(out.rank)))
 
 
 def _row_windows(node: Node, dim: int) -> Windows | None:

@@ -9,7 +9,7 @@ lies row by row copied the other way round.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vkrt.graph.graph import Node
@@ -20,7 +20,7 @@ from vkrt.work.tensor import NOWHERE, Operand, Tensor, row_major
 APART, ACROSS, ACROSS_RAGGED = 1, 2, 3
 
 # How many parameters places.glsl has
-PLACES = 14
+PLACES = 15
 
 
 @dataclass(frozen=True)
@@ -50,25 +50,54 @@ def apart(cx, a: Tensor, b: Tensor, result: Dims | None = None) -> Apart | None:
     """
     if cx.storage == "texture3d" or a.sizes[-2] < 2 or cx.is_constant(a) or cx.is_constant(b):
         return None
-    source, matrix = _strided(cx, a, (0, 1)), _strided(cx, b, (1, 0))
-    is_across = not _has_rows(matrix, -1)
-    if not _has_rows(source, -2) or (is_across and not _has_rows(matrix, -2)):
-        return None
+    source, matrix = first_factor(cx, a), second_factor(cx, b)
+    is_across = not has_lines(matrix)
     if result is None and not is_across and all(map(_is_whole, (source, matrix))):
         return None
-    found = [source.dims, matrix.dims, *([] if result is None else [result])]
-    batches = _batches([dims[:-2] for dims in found])
+    whole = Operand(NOWHERE, (*a.sizes[:-1], b.sizes[-1]), a.dtype, row_major(a.rank))
+    return placed(source, matrix, Strided.of(whole) if result is None else Strided(whole, result),
+                  is_across)
+
+
+def first_factor(cx, tensor: Tensor) -> Strided:
+    """Where a tensor [.., M, K] lies that kernels read row by row: itself, or else a copy."""
+    found = cx.strided(tensor)
+    if found is not None and _has_rows(found, -2):
+        return found
+    return Strided.of(cx.read(tensor, row_major(tensor.rank)))
+
+
+def second_factor(cx, tensor: Tensor) -> Strided:
+    """The same of a tensor [.., K, N] that kernels read along either of these dimensions."""
+    found = cx.strided(tensor)
+    if found is not None and (_has_rows(found, -2) or has_lines(found)):
+        return found
+    rank = tensor.rank
+    return Strided.of(cx.read(tensor, (*range(rank - 2), rank - 1, rank - 2)))
+
+
+def has_lines(matrix: Strided) -> bool:
+    """Whether the lines of a second factor lie along the dimension that is summed."""
+    return _has_rows(matrix, -1)
+
+
+def placed(source: Strided, matrix: Strided, result: Strided, is_across: bool) -> Apart | None:
+    """How a kernel reads two factors, or parts of them, and where it puts their product; None where
+    it does not.
+
+    Args:
+        result: of rows of whole texels.
+    """
+    batches = _batches([where.dims[:-2] for where in (source, matrix, result)])
     if batches is None:
         return None
-    inner, (of_source, of_matrix, *of_result) = batches
-    rows, depth = a.sizes[-2:]
-    width = -(-b.sizes[-1] // 4)
+    inner, (of_source, of_matrix, of_result) = batches
+    depth = source.sizes[-1]
     lies = APART if not is_across else ACROSS_RAGGED if depth % 4 else ACROSS
     params = (inner, source.base // 4, *of_source, _step(source.dims[-2]),
               matrix.base // 4, *of_matrix, _step(matrix.dims[-2 if is_across else -1]),
-              *(of_result[0] if of_result else (inner * rows * width, rows * width)),
-              _step(result[-2]) if result is not None else width, depth, lies)
-    return Apart(source.source, matrix.source, -(-depth // 4), b.sizes[-1], params)
+              result.base // 4, *of_result, _step(result.dims[-2]), depth, lies)
+    return Apart(source.source, matrix.source, -(-depth // 4), matrix.sizes[-1], params)
 
 
 def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
@@ -82,7 +111,8 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
         return None
     # The distance of a factor in the product, and in the tensor, which has them one in another
     pairs, stride = [], 1
-    for size, own in reversed(joined(factor for dim in found.dims for factor in dim)):
+    bounds = [factors[0][1] for factors in whole.dims if factors]
+    for size, own in reversed([*_divided((f for dim in found.dims for f in dim), bounds)]):
         pairs.append((own, size, stride))
         stride *= size
     pairs.sort(reverse=True)
@@ -98,17 +128,14 @@ def rows_in(sizes: Sequence[int], views: Sequence[Node]) -> Dims | None:
     return tuple(dims)
 
 
-def _strided(cx, tensor: Tensor, last: tuple[int, int]) -> Strided:
-    """Where a tensor lies, a copy of it if it lies in no way that kernels can do with.
-
-    Args:
-        last: the order of the two last dimensions in the copy.
-    """
-    found = cx.strided(tensor)
-    if found is not None and (_has_rows(found, -2) or (last == (1, 0) and _has_rows(found, -1))):
-        return found
-    rank = tensor.rank
-    return Strided.of(cx.read(tensor, (*row_major(rank - 2), *(rank - 2 + d for d in last))))
+def _divided(factors: Iterable[Factor], bounds: Sequence[int]) -> Iterator[Factor]:
+    """Factors, those that go on behind one of these distances (the largest first) in parts."""
+    for size, stride in factors:
+        for bound in bounds:
+            if stride < bound < size * stride and not bound % stride and not size * stride % bound:
+                yield size * stride // bound, bound
+                size = bound // stride
+        yield size, stride
 
 
 def _has_rows(where: Strided, dim: int) -> bool:

@@ -231,8 +231,10 @@ def _check_attributes(operator: Operator, node: Node, args: Sequence[Any]) -> No
             fits = operator.takes_requantization
         elif name == attributes.BORDER:
             fits = node.op in attributes.BORDERED
-        elif name in (attributes.FACTOR, attributes.PERMUTATION):
+        elif name == attributes.FACTOR:
             fits = node.op in attributes.PRODUCTS
+        elif name == attributes.PERMUTATION:
+            fits = node.op in attributes.STRIDED_READERS
         elif name in (attributes.GATE, attributes.HORIZONTAL):
             fits = operator.of_row > 0 and all(layer.op == node.op for layer in layers_in(node))
         elif name == attributes.CHOICE:

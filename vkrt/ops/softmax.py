@@ -56,6 +56,11 @@ def softmax(cx, out: Tensor, x: Tensor, dim: int, kind: int = PLAIN) -> None:
     result = cx.write(out, source.order, over=(source,))
     if x.rank == 0:
         source = source.with_view((1,), (0,))
+    softmax_into(cx, result, source, dim, kind)
+
+
+def softmax_into(cx, result: Operand, source: Operand, dim: int, kind: int = PLAIN) -> None:
+    """The same of operands in one order; they may be the same one."""
     place = source.order.index(dim)
     across = dim == source.order[-1]
     z = source.grid[2]

@@ -70,13 +70,13 @@ class Strided:
     def part(self, dim: int, start: int, count: int, step: int = 1) -> Strided | None:
         """The indices start, start + step, .. of a dimension; None where they are not at regular
         distances."""
-        factors = self.dims[dim]
-        if len(factors) > 1:
-            return self if (start, count) == (0, self.sizes[dim]) else None
-        stride = factors[0][1] if factors else 0
+        found = _part(self.dims[dim], start, count, step)
+        if found is None:
+            return None
+        factors, base = found
         dims = [*self.dims]
-        dims[dim] = joined([(count, stride * step)])
-        return replace(self, dims=tuple(dims), base=self.base + start * stride)
+        dims[dim] = factors
+        return replace(self, dims=tuple(dims), base=self.base + base)
 
     def without(self, dim: int) -> Strided:
         """The same elements without a dimension of size 1."""
@@ -85,11 +85,15 @@ class Strided:
     def copied(self, cx, order: Sequence[int]) -> Operand:
         """A copy of the elements, in an order of the dimensions in memory."""
         result = cx.temporary(self.sizes, self.source.dtype, order)
-        factors = [factor for d in order for factor in self.dims[d] or ((1, 1),)]
+        self.copy_into(cx, result)
+        return result
+
+    def copy_into(self, cx, result: Operand) -> None:
+        """Copies the elements to an operand of the same sizes."""
+        factors = [factor for d in result.order for factor in self.dims[d] or ((1, 1),)]
         emit(cx, result, self.source, Walk(tuple(size for size, _ in factors) or (1,),
                                            tuple(stride for _, stride in factors) or (1,),
                                            self.base))
-        return result
 
     def can_be_copied(self) -> bool:
         """Whether one walk goes over it, in any order of its dimensions."""
@@ -132,6 +136,24 @@ def permutation_of(node: Node) -> tuple[int, ...]:
         order[a], order[b] = order[b], order[a]
         return tuple(order)
     return tuple(d % len(order) for d in node.args[1])
+
+
+def _part(factors: tuple[Factor, ...], start: int, count: int, step: int
+          ) -> tuple[tuple[Factor, ...], int] | None:
+    """The indices start, start + step, .. of a dimension with these factors: their factors, and
+    the distance of the first; None where they are not at regular distances."""
+    if not factors:
+        return (), 0
+    *others, (size, stride) = factors
+    if start // size == (start + max(count - 1, 0) * step) // size:
+        outer = _part(tuple(others), start // size, 1, 1)
+        inner, base = (count, stride * step), start % size * stride
+    elif step == 1 and start % size == count % size == 0:
+        outer = _part(tuple(others), start // size, count // size, 1)
+        inner, base = (size, stride), 0
+    else:
+        return None
+    return None if outer is None else (joined((*outer[0], inner)), outer[1] + base)
 
 
 def joined(factors: Iterable[Factor]) -> tuple[Factor, ...]:

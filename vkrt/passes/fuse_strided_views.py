@@ -12,7 +12,16 @@ import math
 from dataclasses import replace
 
 from vkrt.graph.graph import Graph, Node
-from vkrt.ops.attributes import FACTOR, PERMUTATION, PRODUCTS, STRIDED, VIEWS, Permutation
+from vkrt.ops.attributes import (
+    ATTENTION,
+    FACTOR,
+    PERMUTATION,
+    PRODUCTS,
+    STRIDED,
+    STRIDED_READERS,
+    VIEWS,
+    Permutation,
+)
 from vkrt.ops.dtypes import FLOATS
 from vkrt.ops.matmul_apart import rows_in
 from vkrt.ops.strided import RESHAPES, TURNS
@@ -26,7 +35,7 @@ def fuse_permutation(graph: Graph, _target: Target) -> Graph:
     """Views behind a product after which its rows lie elsewhere become part of the product."""
     rewrite = Rewrite(graph)
     for index, node in enumerate(graph.nodes):
-        if not _is_product(node):
+        if node.op != ATTENTION and not _is_product(node):
             continue
         places, views = _views_behind(rewrite, node)
         while any(view.op in TURNS for view in views):
@@ -72,11 +81,11 @@ def mark_strided_views(graph: Graph, _target: Target) -> Graph:
 
 
 FUSE_PERMUTATION = Pass("fuse_permutation", "products put their rows where views behind them do",
-                        fuse_permutation, roots=PRODUCTS)
+                        fuse_permutation, roots=STRIDED_READERS)
 FUSE_FACTOR = Pass("fuse_factor", "products multiply by the factors of what they read", fuse_factor,
                    roots=PRODUCTS)
 MARK_STRIDED_VIEWS = Pass("mark_strided_views", "views that products read where they lie",
-                          mark_strided_views, roots=PRODUCTS)
+                          mark_strided_views, roots=STRIDED_READERS)
 
 
 def _is_product(node: Node) -> bool:
@@ -125,4 +134,5 @@ def _has_factor(node: Node) -> bool:
 
 def _is_for_products(graph: Graph, uses: Uses, marked: set[int], tensor: Tensor) -> bool:
     return not uses.is_result(tensor) and all(
-        reader in marked or graph.nodes[reader].op in PRODUCTS for reader in uses.readers[tensor])
+        reader in marked or graph.nodes[reader].op in STRIDED_READERS
+        for reader in uses.readers[tensor])

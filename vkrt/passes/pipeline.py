@@ -7,6 +7,7 @@ from collections.abc import Callable
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph
 from vkrt.passes.divide_weights import DIVIDE_WEIGHTS
+from vkrt.passes.fuse_attention import FUSE_ATTENTION
 from vkrt.passes.fuse_epilogue import FUSE_EPILOGUE, FUSE_RESIDUAL
 from vkrt.passes.fuse_padding import FUSE_PADDING
 from vkrt.passes.fuse_requantization import FUSE_REQUANTIZATION
@@ -23,7 +24,7 @@ from vkrt.work.target import Target
 
 PASSES = (SIMPLIFY, FUSE_SOFTMAX, FUSE_EPILOGUE, FUSE_SILU, FUSE_REQUANTIZATION,
           DIVIDE_WEIGHTS, FUSE_PADDING, FUSE_RESIDUAL, FUSE_ROTARY, SHARE_CHOICES, FUSE_FACTOR,
-          DIVIDE_ROWS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
+          FUSE_ATTENTION, DIVIDE_ROWS, FUSE_PERMUTATION, MARK_STRIDED_VIEWS, FUSE_ROWS)
 
 
 def run_passes(graph: Graph, target: Target,

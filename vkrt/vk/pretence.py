@@ -58,9 +58,3 @@ def pretend(**changes: Any) -> Iterator[None]:
         yield
     finally:
         current = before
-
-
-def treat_as_discrete(wanted: bool) -> None:
-    """Devices opened from now on count as having memory of their own, whatever they have."""
-    global current
-    current = replace(current, discrete=wanted)

@@ -173,6 +173,9 @@ SAMPLES = [
     _plain((1, 2, 6, 40, 64, 64), mask=(1, 2, 6, 40), scale=0.3),
     _plain((1, 2, 3, 5, 4, 4), scale=0.0), _plain((2, 2, 3, 5, 6, 6), constants=(1, 2), name="c"),
     _plain((1, 2, 0, 5, 4, 4)),
+    # More scores than fit into one block: of groups of heads, and of rows of a head
+    _plain((1, 3, 130, 1600, 8, 8), name="heads"),
+    _plain((1, 2, 150, 2050, 12, 8), mask=(150, 2050), name="rows"),
     *(_custom(sizes, causal, constants) for sizes in SIZES[1:3] for causal in (True, False)
       for constants in ((), (1, 2))),
     *_batches(),

@@ -1,0 +1,200 @@
+"""Attention that exporters took apart: one node where its scores have many bytes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from harness import normal
+from small_graphs import Constants, rewritten
+from support import STORAGES, execute
+from test_fusing_softmax import guarded
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.lowering.lowering import lower
+from vkrt.ops import score_blocks
+from vkrt.plan.scratch import alive
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+ATTENTION = "vkrt.attention.default"
+# Batch, heads, rows and elements of a head
+SIZES = 1, 3, 11, 8
+# How the scores are scaled
+SCALES = "both", "product", "quotient", "none"
+
+
+@pytest.fixture
+def few_bytes(monkeypatch):
+    """Scores of small graphs have many bytes."""
+    monkeypatch.setattr(score_blocks, "SCORE_BYTES", 500)
+    monkeypatch.setattr(score_blocks, "ROWS", 0)
+
+
+def attention(sizes=SIZES, mask: tuple[int, ...] | None = None, scale: str = "both",
+              turned: bool = True, change: str = "", dtype: str = "float32") -> Graph:
+    """Attention in pieces, as exporters and models write it.
+
+    Args:
+        mask: its sizes; the softmax is guarded then.
+        scale: one of `SCALES`.
+        turned: whether queries, keys and values come, and results go, with heads behind rows.
+        change: what is different from attention.
+    """
+    batch, heads, rows, size = sizes
+    nodes: list[Node] = []
+
+    def then(name: str, sizes, *args) -> Tensor:
+        out = Tensor(tuple(sizes), dtype)
+        nodes.append(Node(f"aten.{name}", args, (out,)))
+        return out
+
+    def flat(x: Tensor) -> Tensor:
+        x = then("expand_copy.default", x.sizes, x, list(x.sizes), False)
+        sizes = [batch * heads, *x.sizes[2:]]
+        return then("view_copy.default", sizes, x, sizes)
+
+    four = (batch, rows, heads, size) if turned else (batch, heads, rows, size)
+    inputs = [Tensor(four, dtype, name=name) for name in "qkv"]
+    q, k, v = inputs
+    if turned:
+        q, k, v = (then("permute_copy.default", sizes, x, [0, 2, 1, 3]) for x in inputs)
+    number = size ** -0.25
+    if scale == "both":
+        q = then("mul.Scalar", q.sizes, q, number)
+    k = then("permute_copy.default", (batch, heads, size, rows), k, [0, 1, 3, 2])
+    if scale == "both":
+        k = then("mul.Scalar", k.sizes, k, number)
+    scores = then("bmm.default", (batch * heads, rows, rows), flat(q), flat(k))
+    whole = batch, heads, rows, rows
+    scores = then("view_copy.default", whole, scores, list(whole))
+    if scale in ("product", "quotient") and change != "late scale":
+        by = ("mul.Scalar", number) if scale == "product" else ("div.Scalar", 1 / number)
+        scores = then(by[0], whole, scores, by[1])
+    more: list[Tensor] = []
+    for _ in range(2 if change == "masks" else 1):
+        if mask is not None:
+            inputs.append(Tensor(mask, dtype, name="mask"))
+            added = (inputs[-1], scores) if change == "mask first" else (scores, inputs[-1])
+            scores = then("add.Tensor", whole, *added, 2 if change == "alpha" else 1)
+    if change == "late scale":
+        scores = then("mul.Scalar", whole, scores, number)
+    if change == "scores":
+        more = [scores]
+    dim = -2 if change == "dim" else -1
+    if mask is None:
+        weights = then("_softmax.default", whole, scores, dim, False)
+    else:
+        nodes += guarded(scores, dim)
+        (weights,) = nodes[-1].outs
+    if change == "weights":
+        weights = then("mul.Scalar", whole, weights, 1.25)
+    result = then("bmm.default", (batch * heads, rows, size), flat(weights), flat(v))
+    result = then("view_copy.default", (batch, heads, rows, size), result,
+                  [batch, heads, rows, size])
+    if turned:
+        result = then("permute_copy.default", four, result, [0, 2, 1, 3])
+    return Graph("attention", inputs, [result, *more], nodes).finish()
+
+
+def run(graph: Graph, storage: str, device, data: bytes = b"", **options) -> np.ndarray:
+    """What the graph gives for some numbers; of a mask some are -inf, and a whole row is."""
+    arrays = [normal(*x.sizes, seed=seed).astype(x.dtype) for seed, x in enumerate(graph.inputs)]
+    for array, x in zip(arrays, graph.inputs, strict=True):
+        if x.name == "mask":
+            array[array > 0.5] = -np.inf
+            array[..., :1, :] = -np.inf
+    return execute(graph, data, arrays, device, storage=storage, **options)[0]
+
+
+def fused(graph: Graph, **target) -> Node | None:
+    """The attention that passes make."""
+    return next((node for node in rewritten(graph, **target).nodes if node.op == ATTENTION), None)
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.driver
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("mask", [None, (11, 11), (1, 1, 11, 11), (1, 3, 11, 1)])
+def test_attention_is_one_node(mask, scale, storage, device):
+    """With the numbers of its pieces."""
+    graph = attention(mask=mask, scale=scale)
+    node = fused(graph)
+    assert node is not None
+    assert math.isclose(node.args[4], {"both": 8 ** -0.5, "none": 1}.get(scale, 8 ** -0.25))
+    apart = run(graph, storage, device, fusions="no-fuse_attention")
+    np.testing.assert_allclose(run(graph, storage, device), apart, rtol=1e-5, atol=1e-6)
+    if mask is not None and mask[-1] == 11:
+        assert not apart[:, 0].any()
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.driver
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("sizes", [(2, 3, 11, 8), (1, 2, 13, 6), (3, 2, 20, 4), (1, 1, 33, 16)])
+@pytest.mark.parametrize("turned", [True, False])
+def test_heads_and_rows_of_all_sizes(sizes, turned, dtype, device):
+    graph = attention(sizes, turned=turned, dtype=dtype, mask=(sizes[0], 1, 1, sizes[2]))
+    assert fused(graph) is not None
+    apart = run(graph, "texel", device, fusions="no-fuse_attention")
+    error = 5e-3 if dtype == "float16" else 1e-5
+    np.testing.assert_allclose(run(graph, "texel", device), apart, rtol=error, atol=error)
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.parametrize("change", ["", "mask first", "scores", "masks", "alpha", "late scale",
+                                    "dim", "weights"])
+def test_near_misses_stay(change):
+    graph = attention(mask=(11, 11), scale="product", change=change)
+    assert (fused(graph) is not None) == (change in ("", "mask first"))
+
+
+def test_few_scores_stay_whole():
+    graph = attention()
+    assert fused(graph) is None
+    assert fused(attention((1, 3, 400, 8))) is not None
+    assert fused(attention((1, 3, 400, 8)), storage="texture3d") is None
+
+
+@pytest.mark.usefixtures("few_bytes")
+@pytest.mark.parametrize("between", [False, True])
+def test_weights_are_read_in_their_order(between):
+    """A mask that is a constant stays where it is read before the weights of another node."""
+    constants = Constants()
+    graph = attention(mask=(11, 11))
+    mask = graph.inputs.pop()
+    added = constants.add(normal(11, 11))
+    nodes = [Node(node.op, tuple(added if arg is mask else arg for arg in node.args), node.outs)
+             for node in graph.nodes]
+    if between:
+        place = next(index for index, node in enumerate(nodes) if node.name == "add") + 1
+        number = constants.add(normal(8))
+        out = Tensor((1, 11, 3, 8), "float32")
+        nodes.insert(place, Node("aten.mul.Tensor", (graph.inputs[2], number, ), (out,)))
+        graph.outputs.append(out)
+    graph = Graph("attention", graph.inputs, graph.outputs, nodes).finish()
+    assert (fused(graph) is None) == between
+
+
+@pytest.mark.parametrize("turned", [True, False])
+def test_long_attention_takes_little_memory(turned):
+    """Queries, keys, values and the result, which takes the place of the queries."""
+    heads, rows, size = 8, 1024, 64
+    graph = attention((1, heads, rows, size), turned=turned)
+    work = lower(graph, Target())
+    assert max(alive(work)) <= 3 * 4 * heads * rows * size + (1 << 20) + 4096
+    # What lies where the host has written is copied for it to read.
+    assert {step.shader.partition(".")[0].partition("_")[0] for step in work.steps[:-1]} == {
+        "matmul", "softmax"}
+
+
+@pytest.mark.usefixtures("few_bytes")
+def test_other_sizes_are_lowered_alike():
+    first, second = (attention((1, 2, rows, 8)) for rows in (4, 20))
+    assert fused(first) is None and fused(second) is not None
+    base = lower(first, Target())
+    again, anew = lower(second, Target(), base), lower(second, Target())
+    assert [(step.shader, step.params) for step in again.steps] == [
+        (step.shader, step.params) for step in anew.steps]

@@ -1,0 +1,134 @@
+"""Attention that exporters took apart, where its scores have many bytes.
+
+    scores = bmm(q, k)                        out = attention(q, k, v, mask, scale, ..)
+    weights = softmax(scores * scale + mask)
+    out = bmm(weights, v)
+
+Views may stand between, also copies, and the factor and the mask may be missing. As one node
+attention is done in blocks (`vkrt.ops.attention_blocks`), and its scores are never there as a
+whole. Where they have few bytes, the nodes stay, and so do their kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vkrt.graph.graph import Graph, Node
+from vkrt.ops.attributes import ATTENTION, FACTOR
+from vkrt.ops.broadcast import is_float
+from vkrt.ops.score_blocks import blocks_for
+from vkrt.ops.strided import RESHAPES
+from vkrt.passes.fuse_rows import reads_weights_alone
+from vkrt.passes.fuse_softmax import SAFE_SOFTMAX, SOFTMAX
+from vkrt.passes.rewrite import Pass, Rewrite
+from vkrt.work.target import Target
+from vkrt.work.tensor import Tensor
+
+PRODUCT, SUM = "aten.bmm.default", "aten.add.Tensor"
+SCALINGS = ("aten.mul.Scalar", "aten.div.Scalar")
+COPIES = RESHAPES | {"aten.expand_copy.default"}
+
+
+def fuse_attention(graph: Graph, target: Target) -> Graph:
+    """Two products with a softmax between become one node in the place of the second one."""
+    rewrite = Rewrite(graph)
+    for index, node in enumerate(graph.nodes):
+        if node.op != PRODUCT or node.attributes or len(node.args) != 2:
+            continue
+        found = _scores_before(rewrite, index, 0) or _scores_before(rewrite, index, 1)
+        if (found is None or not rewrite.is_free(index, *found.done)
+                or not _has_many_scores(found, node, target) or not _keeps_order(found, index)):
+            continue
+        args = (*found.product.args, node.args[1], found.mask,
+                found.scale * found.product.attributes.get(FACTOR, 1.0), list(found.heads),
+                found.softmax.op == SAFE_SOFTMAX)
+        rewrite.replace(index, replace(node, op=ATTENTION, args=args, formulas=None),
+                        gone=found.done)
+    return rewrite.result()
+
+
+FUSE_ATTENTION = Pass("fuse_attention", "attention of long inputs, whose scores are made in blocks",
+                      fuse_attention, roots=frozenset({SOFTMAX, SAFE_SOFTMAX}))
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """How weights of attention are made.
+
+    Attributes:
+        product: the first one.
+        heads: the sizes of the scores, but for the last two, where the mask is added.
+        done: the nodes from the product to the softmax, and behind that, by index.
+    """
+
+    graph: Graph
+    product: Node
+    softmax: Node
+    mask: Tensor | None
+    scale: float
+    heads: tuple[int, ...]
+    done: tuple[int, ...]
+
+
+def _has_many_scores(found: _Scores, last: Node, target: Target) -> bool:
+    (scores,), values = found.product.outs, last.args[1]
+    return (scores.rank == 3 and isinstance(values, Tensor) and values.rank == 3
+            and blocks_for(target, scores.dtype, scores.sizes, values.sizes[2]) is not None)
+
+
+def _keeps_order(found: _Scores, last: int) -> bool:
+    """Whether weights are read in the order in which they were."""
+    nodes = found.graph.nodes
+    return (all(tensor.constant is None for index in found.done
+                for tensor in nodes[index].tensors())
+            or reads_weights_alone(found.graph, found.done, last))
+
+
+def _scores_before(rewrite: Rewrite, last: int, place: int) -> _Scores | None:
+    """What the first factor of a product is made of; None where that is no attention.
+
+    Args:
+        place: of the scores in a sum with a mask.
+    """
+    graph, softmax, mask, scale = rewrite.graph, None, None, 1.0
+    heads: tuple[int, ...] | None = None
+    value, done = graph.nodes[last].args[0], [last]
+    while (index := rewrite.uses.only(value, done[-1])) is not None:
+        node = graph.nodes[index]
+        done.append(index)
+        if node.guard != graph.nodes[last].guard or not node.args:
+            return None
+        value, *others = node.args
+        if node.op == PRODUCT and softmax is not None:
+            if not node.attributes.keys() <= {FACTOR}:
+                return None
+            return _Scores(graph, node, softmax, mask, scale, heads or node.outs[0].sizes[:-2],
+                           tuple(done[1:]))
+        if node.op == SUM and softmax is not None and mask is None and scale == 1:
+            value, mask = node.args[place], node.args[1 - place]
+            heads = tuple(node.outs[0].sizes[:-2])
+            if others[1:] not in ([], [1]) or not isinstance(mask, Tensor):
+                return None
+        elif node.op in SCALINGS and softmax is not None:
+            number = others[0]
+            if not isinstance(number, (int, float)) or not math.isfinite(number) or not number:
+                return None
+            scale = scale * number if node.op == SCALINGS[0] else scale / number
+        elif node.op in (SOFTMAX, SAFE_SOFTMAX) and softmax is None:
+            softmax = node
+            if others[0] not in (-1, node.outs[0].rank - 1):
+                return None
+        elif node.op not in COPIES:
+            return None
+        if node.attributes or not _has_rows_of(value, node.outs[0]):
+            return None
+    return None
+
+
+def _has_rows_of(source: Any, out: Tensor) -> bool:
+    """Whether a tensor has the rows of another one, also under other sizes."""
+    return (isinstance(source, Tensor) and is_float(out.dtype) and source.dtype == out.dtype
+            and source.numel == out.numel and source.rank > 1
+            and source.sizes[-2:] == out.sizes[-2:])
