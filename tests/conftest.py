@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
+import sys
+from contextlib import ExitStack
 
 import pytest
 from closing import (  # noqa: F401  hooks of pytest
@@ -18,7 +21,7 @@ from dealing import dealt
 from host_device import LAYER_BUGS
 from hostile_device import environment_of
 from properties import header_of, load_profile
-from support import ready_device, sorting_on_host
+from support import path_of, ready_device, sorting_on_host
 
 # Rows of the user's own, by which kernels are chosen, are not there.
 os.environ["XDG_CONFIG_HOME"] = os.path.join(os.path.dirname(__file__), "no-configuration")
@@ -62,6 +65,68 @@ def device():
     """The device that VK_DRIVER_FILES selects; one for the whole run."""
     with ready_device() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def discrete():
+    """A device that counts as having memory of its own; one for the whole run."""
+    from vkrt.vk.pretence import pretend
+
+    with ExitStack() as stack:
+        with pretend(discrete=True):
+            opened = stack.enter_context(ready_device())
+        assert not opened.unified
+        yield opened
+
+
+@pytest.fixture
+def load(device):
+    """Loads a program as `vkrt.load` does, or by its name in tests/models; on `device`, unless
+    another one is given. It is closed at the end of the test."""
+    import vkrt
+
+    with ExitStack() as stack:
+        def load(program, device=device, **options):
+            return stack.enter_context(vkrt.load(path_of(program), device, **options))
+
+        yield load
+
+
+@pytest.fixture
+def compiled_of(tmp_path):
+    """Compiles a program, by its path or its name in tests/models; gives the path of the result."""
+    import vkrt
+
+    def compiled_of(program, **options):
+        source = path_of(program)
+        out = tmp_path / f"{source.stem}.vkx"
+        vkrt.compile(source, out, **options)
+        return out
+
+    return compiled_of
+
+
+@pytest.fixture
+def run_vkrt(capsys, monkeypatch):
+    """Runs the `vkrt` command in this process, on a text as standard input; gives its exit code,
+    its output and its errors."""
+    from vkrt.cli.main import main
+
+    def run_vkrt(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run_vkrt
+
+
+@pytest.fixture
+def hasty():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture

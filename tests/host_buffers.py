@@ -1,13 +1,13 @@
 """A device that a host has made, and buffers of the host for arrays."""
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 
 import numpy as np
 from host_device import open_host
+from support import MODELS
 
+import vkrt
 from vkrt import DeviceBuffer
 from vkrt.vk.device import Device
 
@@ -20,6 +20,14 @@ def host_and_device(**options):
     with open_host(TIMELINE) as host, \
             Device.adopt(*host.handles, 0, features=[TIMELINE], **options) as device:
         yield host, device
+
+
+@contextmanager
+def hosted(name, **options):
+    """A host, and a program of tests/models on its device."""
+    with host_and_device() as (host, device), \
+            vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
+        yield host, program
 
 
 def arrays_of(program, seed=0):
@@ -41,20 +49,23 @@ class HostBuffers:
         # Of outputs, the last texel belongs to the buffer.
         self.sizes = [math.ceil(array.nbytes / room) * room for array in arrays]
         self.hosts = [host.buffer(offset + size + 256) for size in self.sizes]
-        for buffer in self.hosts:
-            buffer.bytes[:] = GUARD
+        self.clear()
         self.buffers = [DeviceBuffer(buffer.handle, size, offset, array.shape)
                         for buffer, size, array in zip(self.hosts, self.sizes, arrays)]
+
+    def clear(self):
+        for buffer in self.hosts:
+            buffer.bytes[:] = GUARD
 
     def fill(self):
         for buffer, array in zip(self.hosts, self.arrays):
             buffer.bytes[self.offset:self.offset + array.nbytes] = array.view(np.uint8).ravel()
+        return self
 
     def check(self):
         """They hold the arrays, and nothing beside was written."""
         for buffer, size, array in zip(self.hosts, self.sizes, self.arrays):
-            end = self.offset + array.nbytes
-            held = buffer.bytes[self.offset:end].view(array.dtype)
-            assert np.array_equal(held.reshape(array.shape), array)
+            held = buffer.bytes[self.offset:self.offset + array.nbytes]
+            assert held.tobytes() == array.tobytes()
             assert (buffer.bytes[:self.offset] == GUARD).all()
             assert (buffer.bytes[self.offset + size:] == GUARD).all()

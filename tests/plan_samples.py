@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import random
 
+from support import graph_of_file
+
+from vkrt.executable.records import ExecutionPlan
+from vkrt.lowering.lowering import lower
 from vkrt.plan.arena import Request
+from vkrt.plan.commands import execution_plan
+from vkrt.plan.kernels import Specialization
 from vkrt.plan.memory_plan import MemoryPlan
+from vkrt.plan.plan import plan
 from vkrt.work.records import Dispatch, HostCall, Prepack
+from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Operand, Storage, StorageList
 from vkrt.work.work_list import WorkList
 
@@ -241,3 +249,9 @@ def simulate(plan: MemoryPlan) -> list[tuple[str, int]]:
     note("before execute")
     note("end of execute")
     return events
+
+
+def execution_of(name: str, **target) -> ExecutionPlan:
+    """The commands of a run of a program."""
+    work = lower(graph_of_file(name), Target(**target))
+    return execution_plan(work, plan(work), Specialization())

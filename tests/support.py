@@ -1,5 +1,5 @@
-"""Where test programs are, what they run on, how far results are off, and what reaches beyond its
-memory."""
+"""Where test programs are, what they run on, how far results are off, what fails when a test wants
+it, and what reaches beyond its memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,52 @@ def need_model(name: str) -> Path:
     if path is None:
         pytest.skip(NOT_HERE + name)
     return path
+
+
+def path_of(program: str | Path) -> Path:
+    """A program's path, by itself or by its name in tests/models."""
+    return MODELS / f"{program}.pte" if isinstance(program, str) else program
+
+
+def write_arrays(path: Path, arrays: Sequence[Any]) -> Path:
+    """A file with the bytes of arrays, one behind the other."""
+    path.write_bytes(b"".join(np.asarray(array).tobytes() for array in arrays))
+    return path
+
+
+def numbered(arrays: Mapping[str, np.ndarray], prefix: str) -> list[np.ndarray]:
+    """The arrays of an archive that are called `prefix` and 0, 1, .."""
+    count = sum(key.startswith(prefix) and key[len(prefix):].isdigit() for key in arrays)
+    return [arrays[f"{prefix}{number}"] for number in range(count)]
+
+
+def reference_of(program: str | Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Inputs and outputs of eager PyTorch that lie beside a program, by its path or its name."""
+    (inputs, outputs), = calls_of(program, "")
+    return inputs, outputs
+
+
+def calls_of(program: str | Path, kind: str = "call"
+             ) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
+    """Inputs and outputs of several calls that lie beside a program.
+
+    Args:
+        kind: "call", each of which stands for itself, "step", which follow one another, or "" for
+            the only one.
+    """
+    with np.load(path_of(program).with_suffix(".npz")) as archive:
+        count = len({key.split("_")[0] for key in archive if key.startswith(kind)}) if kind else 1
+        names = [f"{kind}{number}_" for number in range(count)] if kind else [""]
+        return [(numbered(archive, f"{name}in"), numbered(archive, f"{name}out"))
+                for name in names]
+
+
+def graph_of_file(program: str | Path, method: str = "forward") -> Any:
+    """The graph of a method of a program, by the program's path or name."""
+    from vkrt.compiler.description import Description
+
+    with closing(Description(path_of(program))) as description:
+        return description.graph(method)
 
 
 def relative_l2(result: np.ndarray, expected: np.ndarray) -> float:
@@ -89,6 +136,59 @@ def ready_device() -> Iterator[Any]:
         yield device
 
 
+@contextmanager
+def open_method(graph: Any, data: bytes, device: Any, **options: Any) -> Iterator[Any]:
+    """The method of a graph whose constants are in `data`, loaded with these options."""
+    import vkrt
+    from vkrt.memory.source import Source
+
+    with closing(vkrt.Method(graph, [Source.wrap(bytes(data))], device,
+                             options=vkrt.LoadOptions(**options))) as method:
+        yield method
+
+
+def execute(graph: Any, data: bytes, inputs: Sequence[np.ndarray], device: Any,
+            **options: Any) -> list[np.ndarray]:
+    """The results of a graph whose constants are in `data`."""
+    with open_method(graph, data, device, **options) as method:
+        return method.execute(inputs)
+
+
+@contextmanager
+def failing(fail_after: Callable[[int], None], number: int) -> Iterator[None]:
+    """Within, an allocation or a read fails: the one of this number.
+
+    Args:
+        fail_after: `fail_allocation_after` or `fail_read_after`.
+    """
+    fail_after(number)
+    try:
+        yield
+    finally:
+        fail_after(-1)
+
+
+def in_threads(*calls: Callable[[], Any], seconds: float = 300) -> None:
+    """Makes calls at the same time, each in a thread of its own, which have to end within so many
+    seconds; raises what one of them does."""
+    errors: list[BaseException] = []
+
+    def run(call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(seconds)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
 def need_one_memory(device: Any) -> None:
     """A skip on a device with memory of its own: a discrete GPU."""
     if not device.unified:
@@ -122,12 +222,22 @@ def sorting_on_host() -> Iterator[None]:
         registry._KERNELS.update(before)
 
 
-def run_python(code: str, *arguments: str, **environment: str) -> str:
-    """What a new interpreter prints that finds the tests' modules; its failure fails the test."""
+def python(*words: Any, cwd: Path | None = None, stdin: Any = None,
+           **environment: str) -> subprocess.CompletedProcess[str]:
+    """A new interpreter that finds the tests' modules, at its end.
+
+    Args:
+        words: what follows on its command line.
+    """
     path = os.pathsep.join((str(MODELS.parent), os.environ.get("PYTHONPATH", "")))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *arguments], text=True,
+    return subprocess.run([sys.executable, *map(str, words)], text=True, capture_output=True,
                           env={**os.environ, "PYTHONPATH": path, **environment}, timeout=300,
-                          capture_output=True)
+                          cwd=cwd, stdin=stdin)
+
+
+def run_python(code: str, *arguments: Any, **environment: str) -> str:
+    """What code prints in such an interpreter; its failure fails the test."""
+    done = python("-c", textwrap.dedent(code), *arguments, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

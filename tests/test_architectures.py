@@ -1,7 +1,5 @@
 """The table of architectures: what tools/measure/architectures.py makes of its records."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

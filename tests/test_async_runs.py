@@ -1,16 +1,13 @@
 """Runs that are not waited for."""
 
-from __future__ import annotations
-
 import asyncio
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from host_buffers import arrays_of, host_and_device
-from support import MODELS, same_bits
+from host_buffers import arrays_of, host_and_device, hosted
+from support import MODELS, calls_of, same_bits
 
 import vkrt
 from vkrt import Semaphore
@@ -24,47 +21,47 @@ BRANCHES = MODELS / "branches.pte"
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}])
-def test_the_next_call_leaves_the_results_of_the_run_before(options, device):
-    with vkrt.load(SUPERRES, device, **options) as program:
-        inputs = [arrays_of(program, seed) for seed in range(4)]
-        expected = [program.run(*each) for each in inputs]
-        runs = [program.run_async(*each) for each in inputs]
-        for run, wanted in zip(reversed(runs), reversed(expected)):
-            assert np.array_equal(run.result()[0], wanted[0])
-        assert all(run.done() for run in runs)
+def test_the_next_call_leaves_the_results_of_the_run_before(options, load):
+    program = load(SUPERRES, **options)
+    inputs = [arrays_of(program, seed) for seed in range(4)]
+    expected = [program.run(*each) for each in inputs]
+    runs = [program.run_async(*each) for each in inputs]
+    for run, wanted in zip(reversed(runs), reversed(expected)):
+        assert np.array_equal(run.result()[0], wanted[0])
+    assert all(run.done() for run in runs)
 
 
-def test_closing_waits_and_keeps_the_results(device):
-    with vkrt.load(SUPERRES, device) as program:
+def test_closing_waits_and_keeps_the_results(load):
+    with load("superres_small") as program:
         inputs = arrays_of(program)
         expected = program.run(*inputs)
         run = program.run_async(*inputs)
     assert np.array_equal(run.result(0)[0], expected[0])
 
 
-def test_programs_side_by_side_and_in_coroutines(device):
-    with vkrt.load(SUPERRES, device) as one, vkrt.load(MODELS / "mlp.pte", device) as other:
-        inputs = arrays_of(one), arrays_of(other)
-        expected = one.run(*inputs[0]), other.run(*inputs[1])
+def test_programs_side_by_side_and_in_coroutines(load):
+    one = load(SUPERRES)
+    other = load("mlp")
+    inputs = arrays_of(one), arrays_of(other)
+    expected = one.run(*inputs[0]), other.run(*inputs[1])
 
-        async def both():
-            first, second = one.run_async(*inputs[0]), other.run_async(*inputs[1])
-            return await asyncio.gather(wait(first), wait(second))
+    async def both():
+        first, second = one.run_async(*inputs[0]), other.run_async(*inputs[1])
+        return await asyncio.gather(wait(first), wait(second))
 
-        async def wait(run):
-            return await run
+    async def wait(run): return await run
 
-        for found, wanted in zip(asyncio.run(both()), expected):
-            assert np.array_equal(found[0], wanted[0])
+    for found, wanted in zip(asyncio.run(both()), expected):
+        assert np.array_equal(found[0], wanted[0])
 
 
-def test_states_follow_the_runs(device):
-    with np.load(MODELS / "buffers.npz") as archive:
-        steps = [(archive[f"step{k}_in0"], archive[f"step{k}_out0"]) for k in range(4)]
-    with vkrt.load(MODELS / "buffers.pte", device) as program, program.new_state() as other:
+def test_states_follow_the_runs(load):
+    program = load("buffers")
+    with program.new_state() as other:
         runs = []
-        for x, expected in steps:
-            runs += [(program.run_async(x, state=state), expected) for state in (None, other)]
+        for inputs, expected in calls_of("buffers", "step"):
+            runs += [(program.run_async(*inputs, state=state), expected[0])
+                     for state in (None, other)]
         saved = program.save_state()
         for run, expected in runs:
             np.testing.assert_allclose(run.result()[0], expected, rtol=1e-5, atol=1e-6)
@@ -72,49 +69,40 @@ def test_states_follow_the_runs(device):
             assert np.array_equal(value, saved[name])
 
 
-@pytest.fixture
-def hasty():
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
-def test_runs_follow_the_calls_where_the_host_has_a_part(device, hasty):
+def test_runs_follow_the_calls_where_the_host_has_a_part(load, hasty):
     """A thread that is begun last does not come last."""
     random = np.random.default_rng(4)
-    with vkrt.load(MODELS / "buffers.pte", device, weights="stream", fusions="off") as program:
-        assert program.memory.streamed > 0
-        inputs = random.standard_normal((12, 1, 6)).astype(np.float32)
-        expected = [program.run(x) for x in inputs]
-        for _ in range(40):
-            program.reset_state()
-            runs = [program.run_async(x) if number % 3 else program.run(x)
-                    for number, x in enumerate(inputs)]
-            for run, wanted in zip(runs, expected, strict=True):
-                same_bits(run if isinstance(run, list) else run.result(60), wanted)
+    program = load("buffers", weights="stream", fusions="off")
+    assert program.memory.streamed > 0
+    inputs = random.standard_normal((12, 1, 6)).astype(np.float32)
+    expected = [program.run(x) for x in inputs]
+    for _ in range(40):
+        program.reset_state()
+        runs = [program.run_async(x) if number % 3 else program.run(x)
+                for number, x in enumerate(inputs)]
+        for run, wanted in zip(runs, expected, strict=True):
+            same_bits(run if isinstance(run, list) else run.result(60), wanted)
 
 
-def test_a_thread_that_cannot_be_started(device, monkeypatch):
+def test_a_thread_that_cannot_be_started(load, monkeypatch):
     """Nothing has run, and nobody waits for it."""
     def fails(thread):
         raise RuntimeError("no more threads")
 
-    with vkrt.load(MODELS / "buffers.pte", device, weights="stream", fusions="off") as program:
-        x = np.ones((1, 6), np.float32)
-        expected = program.run(x)
-        program.reset_state()
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", fails)
-            with pytest.raises(RuntimeError, match="no more threads"):
-                program.run_async(x)
-        same_bits(program.run(x), expected)
+    program = load("buffers", weights="stream", fusions="off")
+    x = np.ones((1, 6), np.float32)
+    expected = program.run(x)
+    program.reset_state()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fails)
+        with pytest.raises(RuntimeError, match="no more threads"):
+            program.run_async(x)
+    same_bits(program.run(x), expected)
 
 
 def test_a_run_of_a_thread_is_cancelled():
     """While the next call waits for it, which then runs."""
-    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+    with hosted("branches") as (host, program):
         inputs = arrays_of(program)
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
@@ -133,7 +121,7 @@ def test_a_run_of_a_thread_is_cancelled():
 
 
 def test_a_run_is_cancelled():
-    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+    with hosted("superres_small") as (host, program):
         inputs = arrays_of(program)
         expected = program.run(*inputs)
         line = host.semaphore(timeline=True)
@@ -157,12 +145,12 @@ def test_a_run_is_cancelled():
         assert np.array_equal(run.result(60)[0], expected[0])
 
 
-def test_a_state_that_is_torn_refuses_further_runs(device):
-    with vkrt.load(MODELS / "buffers.pte", device) as program:
-        method = program.load_method("forward")
-        method._loaded.state.torn = True
-        with pytest.raises(StateError):
-            program.run_async(np.zeros((1, 6), np.float32))
+def test_a_state_that_is_torn_refuses_further_runs(load):
+    program = load("buffers")
+    method = program.load_method("forward")
+    method._loaded.state.torn = True
+    with pytest.raises(StateError):
+        program.run_async(np.zeros((1, 6), np.float32))
 
 
 def test_an_error_that_is_kept_holds_nothing_of_the_device(on_host, monkeypatch):

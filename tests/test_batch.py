@@ -1,15 +1,11 @@
 """tools/hosts/batch.py: many files, with and without Ray."""
 
-from __future__ import annotations
-
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, python
 
 import vkrt
 
@@ -19,8 +15,7 @@ pytestmark = pytest.mark.driver
 
 
 def batch(*words, code=0):
-    done = subprocess.run([sys.executable, BATCH, *map(str, words)], text=True,
-                          capture_output=True, timeout=300)
+    done = python(BATCH, *words)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 

@@ -1,7 +1,5 @@
 """Benchmarks: what is measured is there, and what is missing is said."""
 
-from __future__ import annotations
-
 import json
 import types
 

@@ -1,15 +1,14 @@
 """The smallest memory budget: an error names the one that works, and one byte less does not."""
 
-from __future__ import annotations
+from contextlib import closing
 
 import numpy as np
 import pytest
-from support import MODELS, inputs_of, ready_device, same_bits
+from support import MODELS, inputs_of, same_bits
 
 import vkrt
 from vkrt.compiler.description import Description
 from vkrt.runtime.open_device import OpenDevice
-from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 
@@ -24,24 +23,16 @@ OPTIONS += [{"stream_lookahead": 0}, {"weights": "stream", "stream_lookahead": 2
 @pytest.fixture(scope="module", params=["own", "shared"])
 def treated(request, device):
     """Devices with memory of their own, and as they are."""
-    treat_as_discrete(request.param == "own")
-    try:
-        with ready_device() as opened:
-            yield opened
-    finally:
-        treat_as_discrete(False)
+    return request.getfixturevalue("discrete") if request.param == "own" else device
 
 
 @pytest.mark.parametrize("name, storage", PROGRAMS)
 def test_the_smallest_budget_is_the_smallest(name, storage, treated):
-    description = Description(MODELS / f"{name}.pte")
-
     def peak(budget, **options):
         options = vkrt.LoadOptions(storage=storage, memory_budget=budget, **options)
-        return description.compile("forward", OpenDevice(treated),
-                                   options).memory.peak_bytes
+        return description.compile("forward", OpenDevice(treated), options).memory.peak_bytes
 
-    try:
+    with closing(Description(MODELS / f"{name}.pte")) as description:
         for options in OPTIONS:
             smallest = peak("smallest", **options)
             assert peak(smallest, **options) <= smallest
@@ -49,8 +40,6 @@ def test_the_smallest_budget_is_the_smallest(name, storage, treated):
                 peak(smallest - 1, **options)
             assert (f"memory_budget={smallest - 1:,}: expected at least {smallest:,} bytes"
                     in str(error.value)), options
-    finally:
-        description.close()
 
 
 @pytest.mark.parametrize("name", ["conv_mix", "conv-dyn", "unet_small"])

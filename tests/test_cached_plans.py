@@ -1,7 +1,5 @@
 """Cached plans: the same program in fewer steps, and a file that does not fit is none."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The `vkrt` command: output, JSON, exit codes, no tracebacks for mistakes."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -24,66 +22,60 @@ MLP = str(MODELS / "mlp.pte")
 UPSCALER = str(MODELS / "superres_small.pte")
 
 
-def run(capsys, *arguments):
-    code = cli.main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def test_devices(capsys):
-    code, out, _ = run(capsys, "devices")
+def test_devices(run_vkrt):
+    code, out, _ = run_vkrt("devices")
     assert code == 0 and "Vulkan" in out
-    code, out, _ = run(capsys, "devices", "--json")
+    code, out, _ = run_vkrt("devices", "--json")
     assert json.loads(out)[0]["heaps"]
 
 
-def test_info(capsys):
-    code, out, _ = run(capsys, "info", MLP)
+def test_info(run_vkrt):
+    code, out, _ = run_vkrt("info", MLP)
     assert code == 0
     for words in ("method forward", "float32[3,30]", "aten.linear.default", "predicted peak"):
         assert words in out
-    code, out, _ = run(capsys, "info", MLP, "--json")
+    code, out, _ = run_vkrt("info", MLP, "--json")
     data = json.loads(out)["methods"]["forward"]
     assert data["peak"] >= data["weights"] + data["activations"] > 0
     # Equal kinds of layers share one.
     assert 0 < data["pipelines"] < data["dispatches"]
     assert "compile_ms" not in data
-    _, out, _ = run(capsys, "info", MLP, "--json", "--compile")
+    _, out, _ = run_vkrt("info", MLP, "--json", "--compile")
     compiled = json.loads(out)["methods"]["forward"]
     assert compiled["pipelines"] == data["pipelines"]
     assert compiled["compile_cpu_ms"] > 0
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
-def test_info_predicts_what_a_load_takes(capsys, storage):
+def test_info_predicts_what_a_load_takes(run_vkrt, storage):
     model = str(MODELS / "conv_mix.pte")
-    _, out, _ = run(capsys, "info", model, "--json", "--storage", storage)
+    _, out, _ = run_vkrt("info", model, "--json", "--storage", storage)
     predicted = json.loads(out)["methods"]["forward"]["peak"]
-    _, out, _ = run(capsys, "run", model, "--json", "--storage", storage)
+    _, out, _ = run_vkrt("run", model, "--json", "--storage", storage)
     assert json.loads(out)["memory"]["measured_peak"] == predicted
 
 
-def test_info_names_the_smallest_budget(capsys):
+def test_info_names_the_smallest_budget(run_vkrt):
     """What it says is what a load takes, and one byte less is refused with the same number. Without
     a number nothing is done in strips, which may take less."""
     model = str(MODELS / "conv_mix.pte")
     arguments = (model, "--json", "--weights", "stream")
-    _, out, _ = run(capsys, "info", *arguments, "--memory-budget")
+    _, out, _ = run_vkrt("info", *arguments, "--memory-budget")
     data = json.loads(out)["methods"]["forward"]
     smallest = data["smallest_budget"]
     assert data["peak"] >= smallest and data["streamed"] > 0
-    _, out, _ = run(capsys, "run", *arguments, "--memory-budget", str(smallest))
+    _, out, _ = run_vkrt("run", *arguments, "--memory-budget", smallest)
     memory = json.loads(out)["memory"]
     assert memory["measured_peak"] == smallest and memory["streamed"] == data["streamed"]
-    code, _, err = run(capsys, "run", *arguments, "--memory-budget", str(smallest - 1))
+    code, _, err = run_vkrt("run", *arguments, "--memory-budget", smallest - 1)
     assert code == 2 and f"{smallest:,}" in err
-    code, out, _ = run(capsys, "info", model, "--memory-budget")
+    code, out, _ = run_vkrt("info", model, "--memory-budget")
     assert code == 0 and "smallest budget" in out
 
 
-def test_what_makes_the_peak_of_memory(capsys):
+def test_what_makes_the_peak_of_memory(run_vkrt):
     path = str(MODELS / "unet_small.pte")
-    code, out, _ = run(capsys, "info", path, "--memory", "--json")
+    code, out, _ = run_vkrt("info", path, "--memory", "--json")
     data = json.loads(out)["methods"]["forward"]
     peak = data["at_the_peak"]
     assert code == 0 and peak["at"] == "node 10 (aten.cat.default)"
@@ -93,28 +85,28 @@ def test_what_makes_the_peak_of_memory(capsys):
         with vkrt.load(path, prefer=prefer) as program:
             assert program.memory.planned_peak == figures["peak"]
     assert data["preferences"]["memory"]["peak"] < data["peak"]
-    _, out, _ = run(capsys, "info", path, "--memory")
+    _, out, _ = run_vkrt("info", path, "--memory")
     assert "of node 9 (aten.upsample_nearest2d.vec), until node 10" in out
-    _, out, _ = run(capsys, "info", str(MODELS / "llama_static.pte"), "--memory")
+    _, out, _ = run_vkrt("info", MODELS / "llama_static.pte", "--memory")
     assert "of a state, until node" in out and 'prefer="speed": peak' in out
 
 
-def test_ways_are_explained(capsys, device):
+def test_ways_are_explained(run_vkrt, device):
     need_one_memory(device)
-    _, out, _ = run(capsys, "run", MLP, "--explain-weights")
+    _, out, _ = run_vkrt("run", MLP, "--explain-weights")
     assert "the kernels read it in another order or padding" in out
 
 
-def test_info_of_a_kernel_between_delegates(capsys):
-    code, out, _ = run(capsys, "info", str(MODELS / "toy.pte"))
+def test_info_of_a_kernel_between_delegates(run_vkrt):
+    code, out, _ = run_vkrt("info", MODELS / "toy.pte")
     assert code == 0
     assert "2 delegates" in out and "aten::mean.out" in out
 
 
-def test_run_with_files(capsys, tmp_path):
+def test_run_with_files(run_vkrt, tmp_path):
     target = tmp_path / "y.npz"
-    code, out, _ = run(capsys, "run", MLP, "--input", str(MODELS / "mlp.npz"), "--output",
-                       str(target), "--memory")
+    code, out, _ = run_vkrt("run", MLP, "--input", MODELS / "mlp.npz", "--output", target,
+                            "--memory")
     assert code == 0
     assert "planned peak" in out and "end of execute" in out
     with np.load(MODELS / "mlp.npz") as expected, np.load(target) as result:
@@ -122,13 +114,13 @@ def test_run_with_files(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mlp", "buffers"])
-def test_run_repeated(name, capsys):
+def test_run_repeated(name, run_vkrt):
     """The same bits every time, as every run begins with the same states."""
-    code, out, _ = run(capsys, "run", str(MODELS / f"{name}.pte"), "--repeat", "3", "--check-bits")
+    code, out, _ = run_vkrt("run", MODELS / f"{name}.pte", "--repeat", "3", "--check-bits")
     assert code == 0 and "WRONG" not in out
 
 
-def test_run_with_bits_that_change(capsys, monkeypatch):
+def test_run_with_bits_that_change(capsys, run_vkrt, monkeypatch):
     """They fail where they are compared, with the first output and run."""
     runs = []
 
@@ -144,26 +136,25 @@ def test_run_with_bits_that_change(capsys, monkeypatch):
     for more, count, code in ((["3", "--check-bits"], 3, 0), (["6"], 6, 0),
                               (["6", "--check-bits"], 4, 1)):
         runs.clear()
-        found, out, _ = run(capsys, "run", MLP, "--repeat", *more)
+        found, out, _ = run_vkrt("run", MLP, "--repeat", *more)
         assert (found, len(runs)) == (code, count)
         assert ("WRONG    output 0: run 4 of 6 has other bits than the first" in out) == bool(code)
     with pytest.raises(SystemExit):
-        run(capsys, "run", MLP, "--repeat", "0")
+        run_vkrt("run", MLP, "--repeat", "0")
     assert "--repeat" in capsys.readouterr().err
 
 
-def test_run_with_a_picture(capsys, tmp_path):
+def test_run_with_a_picture(run_vkrt, tmp_path):
     image = pytest.importorskip("PIL.Image")
     picture, target = tmp_path / "in.png", tmp_path / "out.png"
     image.new("RGB", (50, 40), (255, 0, 0)).save(picture)
-    code, _, err = run(capsys, "run", str(MODELS / "superres_small.pte"), "--input", str(picture),
-                       "--output", str(target))
+    code, _, err = run_vkrt("run", UPSCALER, "--input", picture, "--output", target)
     assert code == 0, err
     assert image.open(target).size == (44, 36)
 
 
-def test_run_json(capsys):
-    code, out, _ = run(capsys, "run", MLP, "--json")
+def test_run_json(run_vkrt):
+    code, out, _ = run_vkrt("run", MLP, "--json")
     assert code == 0
     assert json.loads(out)["memory"]["weights"] > 0
 
@@ -176,8 +167,8 @@ def test_run_json(capsys):
     (("run", MLP, "--input", MLP), 2),
     (("run", MLP, "--output", "result.xyz"), 2),
 ])
-def test_mistakes_are_one_line(capsys, arguments, code):
-    got, _, err = run(capsys, *arguments)
+def test_mistakes_are_one_line(run_vkrt, arguments, code):
+    got, _, err = run_vkrt(*arguments)
     assert got == code
     assert err.startswith("vkrt: ") and err.count("\n") == 1
 
@@ -188,7 +179,7 @@ DYNAMIC = str(MODELS / "conv-dyn.pte")
 @pytest.mark.parametrize("name, option", [
     ("keep.npz", "--output"), ("keep.npy", "--output"), ("keep.png", "--output"),
     ("keep.pte", "--trace"), ("keep.json", "--trace"), ("keep.jpg", "--pipeline-cache")])
-def test_users_files_are_not_written_over(capsys, tmp_path, name, option):
+def test_users_files_are_not_written_over(run_vkrt, tmp_path, name, option):
     """Only what is marked as the command's own gives way, and an empty file."""
     path = tmp_path / name
     archive, like = io.BytesIO(), io.BytesIO()
@@ -203,53 +194,52 @@ def test_users_files_are_not_written_over(capsys, tmp_path, name, option):
     model = UPSCALER if name.endswith(".png") else MLP
     for content in filter(None, (b"a user's own", archive.getvalue(), like.getvalue())):
         path.write_bytes(content)
-        code, out, err = run(capsys, "run", model, option, str(path))
+        code, out, err = run_vkrt("run", model, option, path)
         assert code == 2 and not out and name in err and "remove this one" in err
         assert path.read_bytes() == content
     path.write_bytes(b"")
     for times in range(2):
-        code = run(capsys, "run", model, option, str(path))[0]
+        code = run_vkrt("run", model, option, path)[0]
         # Arrays have no place for a mark.
         assert code == (cli.EXIT_USAGE if times and name.endswith(".npy") else 0)
         assert path.stat().st_size > 0
 
 
-def test_a_device_is_written_to_as_it_is(capsys):
-    assert run(capsys, "run", MLP, "--trace", os.devnull)[0] == 0
+def test_a_device_is_written_to_as_it_is(run_vkrt):
+    assert run_vkrt("run", MLP, "--trace", os.devnull)[0] == 0
     assert Path(os.devnull).is_char_device()
 
 
-def test_info_of_dynamic_shapes(capsys):
-    code, out, _ = run(capsys, "info", DYNAMIC)
+def test_info_of_dynamic_shapes(run_vkrt):
+    code, out, _ = run_vkrt("info", DYNAMIC)
     assert code == 0
     for words in ("float32[1,3,<=30,<=40]", "float32[1,1,<=60,<=80]", "at the largest sizes"):
         assert words in out
-    data = json.loads(run(capsys, "info", DYNAMIC, "--json")[1])["methods"]["forward"]
+    data = json.loads(run_vkrt("info", DYNAMIC, "--json")[1])["methods"]["forward"]
     assert data["dynamic"] is True
 
 
-def test_run_smaller_inputs(capsys, tmp_path):
+def test_run_smaller_inputs(run_vkrt, tmp_path):
     path, output = tmp_path / "x.npy", tmp_path / "y.npz"
     np.save(path, np.ones((1, 3, 16, 22), np.float32))
-    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path), "--output", str(output),
-                       "--memory")
+    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path, "--output", output, "--memory")
     assert code == 0 and "float32[1, 1, 32, 44]" in out and "[1,3,16,22]" in out
     with np.load(output) as archive:
         assert archive["out0"].shape == (1, 1, 32, 44) and archive["out1"].shape == (1, 5)
     np.save(path, np.ones((1, 3, 16, 44), np.float32))
-    code, _, err = run(capsys, "run", DYNAMIC, "--input", str(path))
+    code, _, err = run_vkrt("run", DYNAMIC, "--input", path)
     assert code == cli.EXIT_USAGE and "dimension 3 has to be 1 to 40, not 44" in err
 
 
-def test_pictures_keep_dynamic_sizes(capsys, tmp_path):
+def test_pictures_keep_dynamic_sizes(run_vkrt, tmp_path):
     """A picture becomes smaller only where it is larger than a bound, and keeps its ratio."""
     image = pytest.importorskip("PIL.Image")
     path = tmp_path / "picture.png"
     image.new("RGB", (50, 18), (90, 20, 200)).save(path)
-    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
+    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path)
     assert code == 0 and "float32[1, 1, 28, 80]" in out
     image.new("RGB", (30, 18), (90, 20, 200)).save(path)
-    code, out, _ = run(capsys, "run", DYNAMIC, "--input", str(path))
+    code, out, _ = run_vkrt("run", DYNAMIC, "--input", path)
     assert code == 0 and "float32[1, 1, 36, 60]" in out
 
 
@@ -272,32 +262,32 @@ def fused(tmp_path):
     return str(path)
 
 
-def test_info_of_what_cannot_run_is_a_failure(capsys, fused):
-    code, out, err = run(capsys, "info", fused)
+def test_info_of_what_cannot_run_is_a_failure(run_vkrt, fused):
+    code, out, err = run_vkrt("info", fused)
     assert code == cli.EXIT_UNSUPPORTED and not err
     assert ("unsupported: method 'forward' needs 1 thing that vkrt does not have: "
             "et_vk.rms_norm_backward.default x1 "
             "(an RMS norm: x * rsqrt(mean(x * x) + eps) * weight)") in out
     assert "1 delegate with 1 operator, 0 kernels outside" in out
-    code, out, _ = run(capsys, "info", fused, "--json")
+    code, out, _ = run_vkrt("info", fused, "--json")
     assert code == cli.EXIT_UNSUPPORTED
     assert "rms_norm" in json.loads(out)["methods"]["forward"]["unsupported"]
-    code, _, err = run(capsys, "run", fused)
+    code, _, err = run_vkrt("run", fused)
     assert code == cli.EXIT_UNSUPPORTED and "an RMS norm" in err
 
 
-def test_methods_that_only_return_numbers_are_a_line_each(capsys, fused):
-    _, out, _ = run(capsys, "info", fused)
+def test_methods_that_only_return_numbers_are_a_line_each(run_vkrt, fused):
+    _, out, _ = run_vkrt("info", fused)
     assert out.endswith("\nmethod get_max_seq_len returns 128\nmethod get_more returns 2, 0.5\n")
-    methods = json.loads(run(capsys, "info", fused, "--json")[1])["methods"]
+    methods = json.loads(run_vkrt("info", fused, "--json")[1])["methods"]
     assert methods["get_max_seq_len"] == {"values": [128]}
     assert methods["get_more"] == {"values": [2, 0.5]}
 
 
-def test_info_says_what_runs_on_the_host(capsys, on_host):
+def test_info_says_what_runs_on_the_host(run_vkrt, on_host):
     model = str(MODELS / "places.pte")
-    _, out, _ = run(capsys, "info", model)
-    data = json.loads(run(capsys, "info", model, "--json")[1])["methods"]["forward"]
+    _, out, _ = run_vkrt("info", model)
+    data = json.loads(run_vkrt("info", model, "--json")[1])["methods"]["forward"]
     assert data["kernels_on_host"] == {"aten::cumsum.out": 1, "aten::sort.values": 1}
     lines = [line.split(" x ")[1] for line in out.splitlines() if line.endswith(" on the host")
              and " x " in line]
@@ -307,7 +297,7 @@ def test_info_says_what_runs_on_the_host(capsys, on_host):
     # The sorted tensor is one of the outputs, and float32[1,3,6,7]: read, and two results written.
     assert data["host_reads"] >= 504 and data["host_writes"] >= 2 * 504
     assert len(data["kernels"]) > 2
-    assert "on the host" not in run(capsys, "info", str(MODELS / "toy.pte"))[1]
+    assert "on the host" not in run_vkrt("info", MODELS / "toy.pte")[1]
 
 
 def piped(arguments, **streams):

@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 import sys
-import wave
+import textwrap
 import zipfile
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, python, run_python
 
 import vkrt
 from vkrt.cli import archives, pictures, sounds
@@ -23,12 +23,6 @@ from vkrt.method.arguments import TensorInfo
 MLP = str(MODELS / "mlp.pte")
 UPSCALER = str(MODELS / "superres_small.pte")
 ROOT = MODELS.parent.parent
-
-
-def run(capsys, *arguments):
-    code = cli.main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 # Other kinds of files
@@ -71,12 +65,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_files_are_recognised(capsys, tmp_path, kind):
+def test_other_files_are_recognised(run_vkrt, tmp_path, kind):
     """By the command, and by Python with the same words."""
     content, words = KINDS[kind]
     path = tmp_path / "net.pte"
     path.write_bytes(content)
-    code, _, error = run(capsys, "info", str(path))
+    code, _, error = run_vkrt("info", path)
     assert code == cli.EXIT_FAILED and error.count("\n") == 1
     assert error.startswith(f"vkrt: {path} is ") and words in error
     with pytest.raises(vkrt.FormatError) as caught:
@@ -84,18 +78,18 @@ def test_other_files_are_recognised(capsys, tmp_path, kind):
     assert f"vkrt: {caught.value}\n" == error
 
 
-def test_other_files_are_recognised_as_data(capsys, tmp_path):
+def test_other_files_are_recognised_as_data(run_vkrt, tmp_path):
     path = tmp_path / "data.ptd"
     for content, words in ((KINDS["git lfs"][0], "git lfs pull"),
                            ((MODELS / "mlp.pte").read_bytes(), "is a program (.pte)")):
         path.write_bytes(content)
-        code, _, error = run(capsys, "info", MLP, "--data-path", str(path))
+        code, _, error = run_vkrt("info", MLP, "--data-path", path)
         assert code == cli.EXIT_FAILED and f"vkrt: {path} is " in error and words in error
 
 
-def test_a_folder_says_what_it_has(capsys, tmp_path):
+def test_a_folder_says_what_it_has(run_vkrt, tmp_path):
     (tmp_path / "net.pte").touch()
-    code, _, error = run(capsys, "info", str(tmp_path))
+    code, _, error = run_vkrt("info", tmp_path)
     assert code == cli.EXIT_FAILED
     assert error == f"vkrt: {tmp_path} is a folder: name a .pte file that it has (net.pte)\n"
 
@@ -113,23 +107,23 @@ def test_programs_are_no_other_kind(tmp_path):
 
 @pytest.mark.driver
 @pytest.mark.parametrize("command", ["info", "run"])
-def test_errors_name_the_file(capsys, tmp_path, command):
+def test_errors_name_the_file(run_vkrt, tmp_path, command):
     """Also where it is the content of a delegate that is damaged, or an input that does not fit."""
     data = bytearray((MODELS / "mlp.pte").read_bytes())
     at = data.index(b"aten.linear.default")
     data[at:at + 11] = b"aten.lineal"
     path = tmp_path / "odd.pte"
     path.write_bytes(data)
-    code, _, error = run(capsys, command, str(path))
+    code, _, error = run_vkrt(command, path)
     if command == "run":  # what is missing is a result of `info`, below the name of the method
         assert code == cli.EXIT_UNSUPPORTED and error.startswith(f"vkrt: {path}: ")
         toy = str(MODELS / "toy.npz")
-        code, _, error = run(capsys, command, MLP, "--input", toy)
+        code, _, error = run_vkrt(command, MLP, "--input", toy)
         assert code == cli.EXIT_USAGE and error.startswith(f"vkrt: {toy}: input 0")
     at = data.index(b"VK00")
     data[at:at + 4] = b"XXXX"
     path.write_bytes(data)
-    code, _, error = run(capsys, command, str(path))
+    code, _, error = run_vkrt(command, path)
     assert code == cli.EXIT_FAILED and error.startswith(f"vkrt: {path}: ")
 
 
@@ -155,15 +149,15 @@ def info_of(*sizes, dynamic=(), dtype="float32"):
 
 
 @pytest.mark.driver
-def test_a_picture_is_not_squashed_without_a_word(capsys, picture):
+def test_a_picture_is_not_squashed_without_a_word(run_vkrt, picture):
     """The input has 22 x 18 pixels."""
     path = picture(60, 20)
-    code, _, error = run(capsys, "run", UPSCALER, "--input", path)
+    code, _, error = run_vkrt("run", UPSCALER, "--input", path)
     assert code == cli.EXIT_USAGE
     assert f"{path} has 60 x 20 pixels, the input 22 x 18" in error and "--resize" in error
     for resize in pictures.RESIZES:
-        assert run(capsys, "run", UPSCALER, "--input", path, "--resize", resize)[0] == 0
-    assert run(capsys, "run", UPSCALER, "--input", picture(220, 180))[0] == 0
+        assert run_vkrt("run", UPSCALER, "--input", path, "--resize", resize)[0] == 0
+    assert run_vkrt("run", UPSCALER, "--input", picture(220, 180))[0] == 0
 
 
 def test_how_pictures_are_resized(picture):
@@ -214,21 +208,21 @@ def test_a_photo_is_turned_as_its_camera_says(tmp_path):
 
 
 @pytest.mark.driver
-def test_labels(capsys, tmp_path):
+def test_labels(run_vkrt, tmp_path):
     labels = tmp_path / "labels.txt"
     labels.write_text("".join(f"label {number}\n" for number in range(30)), encoding="utf-8")
-    code, out, _ = run(capsys, "run", MLP, "--input", str(MODELS / "mlp.npz"), "--labels",
-                       str(labels), "--top", "3")
+    code, out, _ = run_vkrt("run", MLP, "--input", MODELS / "mlp.npz", "--labels", labels, "--top",
+                            3)
     with np.load(MODELS / "mlp.npz") as archive:
         values = archive["out0"].reshape(-1)
     best = np.argsort(-values)[:3]
     assert code == 0
     assert [line.split(maxsplit=1)[1] for line in out.splitlines()[2:5]] == [
         f"{number} label {number}" for number in best]
-    data = json.loads(run(capsys, "run", MLP, "--labels", str(labels), "--json")[1])
+    data = json.loads(run_vkrt("run", MLP, "--labels", labels, "--json")[1])
     assert len(data["top"]) == 5 and data["top"][0]["label"].startswith("label ")
     labels.write_text("one\n", encoding="utf-8")
-    code, _, error = run(capsys, "run", MLP, "--labels", str(labels))
+    code, _, error = run_vkrt("run", MLP, "--labels", labels)
     assert code == cli.EXIT_USAGE and "--labels has 1 lines, output 0 30 numbers" in error
 
 
@@ -255,9 +249,7 @@ def test_packages_that_are_missing(tmp_path, package, advice, arguments):
     """Said before anything is loaded, and not as a wrong argument."""
     (tmp_path / "README.md").touch()
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(line[4:] for line in WITHOUT.splitlines()), package,
-         *arguments], capture_output=True, text=True, cwd=tmp_path)
+    done = python("-c", textwrap.dedent(WITHOUT), package, *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (cli.EXIT_FAILED, ""), done.stderr
     assert done.stderr.startswith("vkrt: ") and done.stderr.count("\n") == 1
     assert "which is not installed" in done.stderr and advice in done.stderr
@@ -267,81 +259,10 @@ def test_packages_that_are_missing(tmp_path, package, advice, arguments):
 @pytest.mark.parametrize(("arguments", "words"), [
     (("--input", "nothing.npy"), "nothing.npy"),
     (("--output", "out.png"), "output 0 is [3, 10], not a picture")])
-def test_what_cannot_be_is_said_before_the_run(capsys, monkeypatch, arguments, words):
+def test_what_cannot_be_is_said_before_the_run(run_vkrt, monkeypatch, arguments, words):
     monkeypatch.setattr(vkrt.Program, "run", lambda *_, **__: pytest.fail("it ran"))
-    code, _, error = run(capsys, "run", MLP, *arguments)
+    code, _, error = run_vkrt("run", MLP, *arguments)
     assert code in (cli.EXIT_FAILED, cli.EXIT_USAGE) and words in error
-
-
-# Sounds
-
-
-def write_sound(path, data, width=2, channels=1, rate=8000):
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(width)
-        file.setframerate(rate)
-        file.writeframes(data)
-    return str(path)
-
-
-@pytest.mark.parametrize(("width", "data"), [
-    (1, bytes([128, 192, 0, 255])), (2, np.int16([0, 1 << 14, -1 << 15, (1 << 15) - 1]).tobytes()),
-    (3, b"\0\0\0\0\0\x40\0\0\x80\xff\xff\x7f"),
-    (4, np.int32([0, 1 << 30, -1 << 31, (1 << 31) - 1]).tobytes())])
-def test_samples(tmp_path, width, data):
-    path = write_sound(tmp_path / "in.wav", data, width)
-    values, rate = sounds.read(path, info_of(1, 1, 4), None, None)
-    assert rate == 8000 and values.shape == (1, 1, 4) and values.dtype == "float32"
-    np.testing.assert_allclose(values.reshape(-1), [0, 0.5, -1, 1], atol=0.01)
-
-
-def test_channels_and_lengths_of_sounds(tmp_path):
-    data = np.int16([[8192, 24576]] * 10).tobytes()
-    path = write_sound(tmp_path / "in.wav", data, channels=2)
-
-    def read(*sizes, resize=None, rate=None, dynamic=()):
-        return sounds.read(path, info_of(*sizes, dynamic=dynamic), resize, rate)[0]
-
-    assert np.array_equal(read(1, 10), [[0.5] * 10])  # the mean of both
-    assert np.array_equal(read(1, 2, 10), [[[0.25] * 10, [0.75] * 10]])
-    assert read(10).shape == (10,) and read(1, 99, dynamic=(1,)).shape == (1, 10)
-    assert np.array_equal(read(1, 4, resize="crop"), [[0.5] * 4])
-    assert np.array_equal(read(1, 12, resize="fit"), [[0.5] * 10 + [0, 0]])
-    for sizes, options, words in (((1, 4), {}, "10 samples, the input takes 4.* crop"),
-                                  ((1, 12), {}, "10 samples, the input takes 12.* fit"),
-                                  ((1, 3, 10), {}, "2 channels, the input .* has 3"),
-                                  ((1, 10), {"rate": 16000}, "8000 samples a second.*ffmpeg")):
-        with pytest.raises(InputError, match=words):
-            read(*sizes, **options)
-
-
-def test_what_is_no_sound(tmp_path):
-    path = tmp_path / "in.wav"
-    for content in (b"", b"ID3\x04", b"RIFF\x04\0\0\0WAVE"):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"in\.wav: not a \.wav file"):
-            sounds.read(str(path), info_of(1, 10), None, None)
-
-
-@pytest.mark.driver
-def test_run_with_sounds(capsys, tmp_path):
-    """The program takes [3, 30], which is as a sound of 3 channels, and gives [3, 10]."""
-    values = np.random.default_rng(1).integers(-9999, 9999, (30, 3)).astype("<i2")
-    path = write_sound(tmp_path / "in.wav", values.tobytes(), channels=3)
-    output = tmp_path / "out.wav"
-    code, out, error = run(capsys, "run", MLP, "--input", path, "--output", str(output))
-    assert code == 0, error
-    with vkrt.load(MLP) as program:
-        expected, = program.run(np.ascontiguousarray(values.T / np.float32(32768)))
-    with wave.open(str(output)) as file:
-        assert (file.getnchannels(), file.getframerate(), file.getnframes()) == (3, 8000, 10)
-        found = np.frombuffer(file.readframes(10), "<i2").reshape(10, 3) / 32767
-    np.testing.assert_allclose(found.T, expected.clip(-1, 1), atol=2e-5)
-    # Its own is written over, a sound of the user's is not.
-    assert run(capsys, "run", MLP, "--output", str(output))[0] == 0
-    code, _, error = run(capsys, "run", MLP, "--output", path)
-    assert code == cli.EXIT_USAGE and "in.wav: a file is there that is not marked" in error
 
 
 # Outputs that cannot be written
@@ -385,30 +306,29 @@ def test_a_full_disk_leaves_nothing(tmp_path, option, name, head, there):
 def test_what_numpy_cannot_write_names_the_file(tmp_path):
     """Its error of a part that was not written has neither a number nor a name."""
     code = """
-import resource, sys
-import numpy as np
-from vkrt.files.replaceable import replacing
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-try:
-    with replacing(sys.argv[1]) as file:
-        np.save(file, np.zeros(100_000))
-except OSError as error:
-    print(error, end="")
-"""
+        import resource, sys
+        import numpy as np
+        from vkrt.files.replaceable import replacing
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            with replacing(sys.argv[1]) as file:
+                np.save(file, np.zeros(100_000))
+        except OSError as error:
+            print(error, end="")
+    """
     name = str(tmp_path / "out.npy")
-    done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True,
-                          check=True)
-    assert done.stdout.count(name) == 1 and " written" in done.stdout
+    said = run_python(code, name)
+    assert said.count(name) == 1 and " written" in said
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.driver
-def test_an_output_keeps_who_may_read_it(capsys, tmp_path):
+def test_an_output_keeps_who_may_read_it(run_vkrt, tmp_path):
     """It takes the place of the file that was there, also behind a link."""
     target, link = tmp_path / "out.npz", tmp_path / "link.npz"
     target.touch(mode=0o600)
     link.symlink_to(target)
-    assert run(capsys, "run", MLP, "--output", str(link))[0] == 0
+    assert run_vkrt("run", MLP, "--output", link)[0] == 0
     assert link.is_symlink() and target.stat().st_size > 0
     assert target.stat().st_mode & 0o777 == 0o600
     assert sorted(os.listdir(tmp_path)) == ["link.npz", "out.npz"]

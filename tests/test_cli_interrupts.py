@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import MODELS, same_bits, write_tokenizer
+from support import MODELS, python, same_bits, write_tokenizer
 from test_interrupts import chain
 
 import vkrt
@@ -39,8 +38,7 @@ def is_interrupted(done: subprocess.CompletedProcess[str]) -> bool:
 def command(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, behind some code."""
     code = textwrap.dedent(code) + "from vkrt.cli import command\nsys.exit(command())\n"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True,
-                          timeout=60)
+    return python("-c", code, *arguments)
 
 
 DURING_IMPORT = """

@@ -1,11 +1,8 @@
 """What the `vkrt` command says to somebody who makes a mistake, or looks for one."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import inspect
-import os
 import re
 import shutil
 import subprocess
@@ -15,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from support import MODELS
+from support import MODELS, python, run_python
 
 import vkrt
 from vkrt.cli import main as cli
@@ -23,12 +20,6 @@ from vkrt.cli.common import ALIASES
 
 MLP = str(MODELS / "mlp.pte")
 ROOT = Path(__file__).parent.parent
-
-
-def run(*arguments, **environment):
-    """Runs a program in a new process."""
-    return subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=ROOT,
-                          env={**os.environ, **environment})
 
 
 @pytest.mark.driver
@@ -86,8 +77,8 @@ def test_a_wrong_choice_of_drivers_is_the_cause(tmp_path, there):
     path = tmp_path / "icd.json"
     if there:
         path.write_text("{}", encoding="utf-8")
-    done = run(sys.executable, "-m", "vkrt", "run", MLP, VK_DRIVER_FILES=str(path),
-               VK_ICD_FILENAMES=str(path), VKRT_VALIDATION="0")
+    done = python("-m", "vkrt", "run", MLP, VK_DRIVER_FILES=str(path),
+                  VK_ICD_FILENAMES=str(path), VKRT_VALIDATION="0")
     assert done.returncode == cli.EXIT_FAILED
     assert f"VK_DRIVER_FILES={path} says which drivers are used, and " + (
         "none of these works" if there else f"{path} is not there") in done.stderr
@@ -97,13 +88,13 @@ def test_a_wrong_choice_of_drivers_is_the_cause(tmp_path, there):
 def test_info_without_a_driver_says_what_is_in_the_file():
     nothing = {"VK_DRIVER_FILES": "/no.json", "VK_ICD_FILENAMES": "/no.json",
                "VKRT_VALIDATION": "0"}
-    done = run(sys.executable, "-m", "vkrt", "info", MLP, **nothing)
+    done = python("-m", "vkrt", "info", MLP, **nothing)
     assert done.returncode == 0 and done.stderr == ""
     for words in ("method forward", "float32[3,30]", "3 x aten.linear.default",
                   "memory is not predicted: there is no Vulkan driver"):
         assert words in done.stdout
     # Unless more was asked for
-    done = run(sys.executable, "-m", "vkrt", "info", MLP, "--compile", **nothing)
+    done = python("-m", "vkrt", "info", MLP, "--compile", **nothing)
     assert done.returncode == cli.EXIT_FAILED and "float32[3,30]" in done.stdout
 
 
@@ -135,8 +126,8 @@ INVALID = """
 @pytest.mark.driver
 def test_validation_messages_are_shown_and_fail_the_command():
     # Copied, as newer layers have words for how SwiftShader describes imported memory.
-    command = (sys.executable, "-c", textwrap.dedent(INVALID), "run", MLP, "--weights", "copy")
-    done = run(*command, VKRT_VALIDATION="1")
+    command = ("-c", textwrap.dedent(INVALID), "run", MLP, "--weights", "copy")
+    done = python(*command, VKRT_VALIDATION="1")
     if "no layer" in done.stdout:
         pytest.skip("the Khronos validation layer is not installed")
     assert done.returncode == cli.EXIT_FAILED
@@ -145,12 +136,12 @@ def test_validation_messages_are_shown_and_fail_the_command():
     assert "messages of the validation layer: errors 3, warnings " in done.stderr
     assert "       3 x VUID-VkBufferCreateInfo" in done.stderr
     # A failure of another kind keeps its code.
-    assert run(*command, "--method", "x", VKRT_VALIDATION="1").returncode == cli.EXIT_USAGE
+    assert python(*command, "--method", "x", VKRT_VALIDATION="1").returncode == cli.EXIT_USAGE
 
 
 @pytest.mark.driver
 def test_without_messages_nothing_is_said():
-    done = run(sys.executable, "-m", "vkrt", "run", MLP, VKRT_VALIDATION="0")
+    done = python("-m", "vkrt", "run", MLP, VKRT_VALIDATION="0")
     assert done.returncode == 0 and done.stderr == ""
 
 
@@ -242,8 +233,8 @@ def test_values_that_are_none_are_usage_errors(capsys, words, error):
 def test_shells_complete_commands_and_options(tmp_path, line, expected):
     pytest.importorskip("argcomplete")
     answer = tmp_path / "answer"
-    run(sys.executable, "-m", "vkrt", COMP_LINE=line, COMP_POINT=str(len(line)), _ARGCOMPLETE="1",
-        _ARGCOMPLETE_STDOUT_FILENAME=str(answer), _ARGCOMPLETE_IFS=" ")
+    python("-m", "vkrt", COMP_LINE=line, COMP_POINT=str(len(line)), _ARGCOMPLETE="1",
+           _ARGCOMPLETE_STDOUT_FILENAME=str(answer), _ARGCOMPLETE_IFS=" ")
     assert set(expected) <= set(answer.read_text(encoding="utf-8").split())
 
 
@@ -259,8 +250,8 @@ def test_the_source_folder_says_that_it_is_in_the_way(tmp_path):
 
 
 def test_only_the_command_that_is_asked_for_is_imported():
-    done = run(sys.executable, "-c", "import sys; from vkrt.cli import main as cli\n"
-               "try: cli.main(['compile', '--help'])\n"
-               "finally: print([n for n in sys.modules if n.startswith('vkrt.cli.')])")
-    assert "vkrt.cli.compile" in done.stdout and "vkrt.cli.run" not in done.stdout
-    assert "vkrt.cli.info" not in done.stdout and "vkrt.cli.bench" not in done.stdout
+    said = run_python("import sys; from vkrt.cli import main as cli\n"
+                      "try: cli.main(['compile', '--help'])\n"
+                      "finally: print([n for n in sys.modules if n.startswith('vkrt.cli.')])")
+    assert "vkrt.cli.compile" in said and "vkrt.cli.run" not in said
+    assert "vkrt.cli.info" not in said and "vkrt.cli.bench" not in said

@@ -199,7 +199,7 @@ def test_bars_are_for_terminals(command, name, words, capsys, monkeypatch, tmp_p
 @pytest.mark.driver
 @pytest.mark.parametrize("options", [{}, {"weights": "direct"}, {"weights": "copy"},
                                      {"memory_budget": "smallest"}], ids=str)
-def test_progress_of_a_load(device, monkeypatch, options):
+def test_progress_of_a_load(device, load, monkeypatch, options):
     """Every part when it is done, bytes of weights as they come, and nothing after the load. The
     weights and what is planned are those of a load that nobody follows."""
     monkeypatch.setattr("vkrt.runtime.weights.PROGRESS_BYTES", 4096)
@@ -208,18 +208,18 @@ def test_progress_of_a_load(device, monkeypatch, options):
         names = [span.name for span in silent.memory.stopwatch.spans]
         expected, = silent.run(x := silent.metadata().inputs[0].example())
     options = {"chunk": 4096, **options}
-    with vkrt.load(MLP, device, **options, on_progress=lambda *words: heard.append(words)) as loud:
-        assert [name for name, done, total in heard if done == total] == names
-        between = [words for words in heard if words[1] < words[2]]
-        assert {name for name, _, _ in between} <= {"weights"}
-        counts = [done for name, done, _ in heard if name == "weights"]
-        assert counts == sorted(set(counts)) and counts[0] <= counts[-1]
-        copied = sum(record.nbytes for record in loud.memory.placements
-                     if record.placement in ("direct", "staged"))
-        assert counts[-1] == copied and all(total in (0, copied) for _, _, total in heard)
-        assert between or "weights" not in options
-        count = len(heard)
-        assert loud.run(x)[0].tobytes() == expected.tobytes() and len(heard) == count
+    loud = load("mlp", **options, on_progress=lambda *words: heard.append(words))
+    assert [name for name, done, total in heard if done == total] == names
+    between = [words for words in heard if words[1] < words[2]]
+    assert {name for name, _, _ in between} <= {"weights"}
+    counts = [done for name, done, _ in heard if name == "weights"]
+    assert counts == sorted(set(counts)) and counts[0] <= counts[-1]
+    copied = sum(record.nbytes for record in loud.memory.placements
+                 if record.placement in ("direct", "staged"))
+    assert counts[-1] == copied and all(total in (0, copied) for _, _, total in heard)
+    assert between or "weights" not in options
+    count = len(heard)
+    assert loud.run(x)[0].tobytes() == expected.tobytes() and len(heard) == count
 
 
 @pytest.mark.driver

@@ -1,7 +1,5 @@
 """The end of a run of the tests: one failure for each cause, and what was skipped."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

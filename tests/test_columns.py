@@ -1,7 +1,5 @@
 """Tables for people: no column runs into its neighbour, however wide what is in it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from vkrt.cli.bench import Load, Result, Times, text

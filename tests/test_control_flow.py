@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import STORAGES, calls_of, graph_of_file, open_method
 
-import vkrt
-from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.control import MOST, WHERE, ControlFlow
 from vkrt.graph.graph import Graph, Node
@@ -19,7 +17,6 @@ from vkrt.graph.prims import evaluate, prim
 from vkrt.graph.symbols import Symbol
 from vkrt.graph.views import Writes
 from vkrt.lowering.lowering import lower
-from vkrt.method.method import Method
 from vkrt.pte import JumpFalseCall, KernelCall
 from vkrt.work.limits import Read
 from vkrt.work.records import CHOICE, HostCall
@@ -27,18 +24,6 @@ from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
 driver = pytest.mark.driver
-STORAGES = ["texel", "buffer", "texture3d"]
-
-
-def calls_of(name: str) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
-    """(inputs, outputs) of the calls that are beside a program."""
-    with np.load(MODELS / f"{name}.npz") as archive:
-        found = []
-        while any(key.startswith(f"call{len(found)}_") for key in archive.files):
-            prefix = f"call{len(found)}_"
-            found.append(tuple([archive[key] for key in archive.files
-                                if key.startswith(prefix + kind)] for kind in ("in", "out")))
-        return found
 
 
 def check(program, name: str) -> None:
@@ -53,26 +38,24 @@ def check(program, name: str) -> None:
     *({"storage": storage} for storage in STORAGES), {"weights": "stream"}, {"order": "eager"},
     {"memory_budget": "smallest"}, {"fusions": "off"}], ids=lambda options: "-".join(
         map(str, options.values())))
-def test_results(name, options, device):
-    with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        check(program, name)
-        assert program.memory.measured_peak == program.memory.planned_peak
+def test_results(name, options, load):
+    program = load(name, **options)
+    check(program, name)
+    assert program.memory.measured_peak == program.memory.planned_peak
 
 
 @driver
-def test_profile_has_every_step(device):
+def test_profile_has_every_step(load):
     (inputs, _), *_ = calls_of("branches")
-    with vkrt.load(MODELS / "branches.pte", device) as program:
-        steps = len(program.load_method("forward").work.steps)
-        for clock in ("host", "auto"):
-            assert len(program.profile(*inputs, clock=clock).steps) == steps
+    program = load("branches")
+    steps = len(program.load_method("forward").work.steps)
+    for clock in ("host", "auto"):
+        assert len(program.profile(*inputs, clock=clock).steps) == steps
 
 
 def test_a_branch_has_a_guard():
     """Each node of a branch runs under its conditions, and `where` joins them."""
-    description = Description(MODELS / "branches.pte")
-    graph = description.graph("forward")
-    description.close()
+    graph = graph_of_file("branches")
     guards = {tuple(wanted for _, wanted in node.guard) for node in graph.nodes}
     assert guards == {(), (True,), (True, True), (True, False), (False,)}
     assert sum(node.kernel == WHERE for node in graph.nodes) == 4
@@ -138,18 +121,15 @@ def test_what_is_not_taken_does_not_run(device):
         node("aten.cos.default", [x], b, ((CONDITION, False),)), select(a, b, out)]
     values = branches[0].args[2]
     graph = Graph("forward", [CONDITION, x, index, values], [out], branches).finish()
-    method = Method(graph, [], device)
-    try:
-        numbers = np.arange(15, dtype=np.float32).reshape(3, 5)
-        row, far = np.ones(5, np.float32), np.array([0, 7])
+    numbers = np.arange(15, dtype=np.float32).reshape(3, 5)
+    row, far = np.ones(5, np.float32), np.array([0, 7])
+    with open_method(graph, b"", device) as method:
         result, = method.execute([np.array(False), numbers, far, row])
         np.testing.assert_allclose(result, np.cos(numbers), atol=1e-6)
         with pytest.raises(InputError, match="index_put"):
             method.execute([np.array(True), numbers, far, row])
         result, = method.execute([np.array(True), numbers, np.array([0, 2]), row])
         np.testing.assert_array_equal(result[[0, 2]], np.ones((2, 5)))
-    finally:
-        method.close()
 
 
 # Numbers outside of delegates

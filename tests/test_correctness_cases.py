@@ -3,17 +3,13 @@
 Made by tools/export/cases.py; each has its reference from eager PyTorch beside it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support import MODELS, relative_l2
+from support import STORAGES, reference_of, relative_l2
 
 import vkrt
 
 pytestmark = pytest.mark.driver
-
-CASES = MODELS / "cases"
 
 # What goes wrong elsewhere.
 NAMES = {
@@ -47,50 +43,47 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
-def test_case(name, storage, device):
-    reference = np.load(CASES / f"{name}.npz")
-    inputs = [reference[f"in{k}"] for k in range(sum(f.startswith("in") for f in reference.files))]
-    with vkrt.load(CASES / f"{name}.pte", device, storage=storage) as program:
-        results = program.run(*inputs)
-        assert len(results) == len(reference.files) - len(inputs)
-        for index, result in enumerate(results):
-            expected = reference[f"out{index}"]
-            assert result.shape == expected.shape and result.dtype == expected.dtype
-            if result.dtype.kind == "f":
-                assert relative_l2(result, expected) < 1e-5, f"output {index}"
-            else:
-                np.testing.assert_array_equal(result, expected)
+def test_case(name, storage, load):
+    program = load(f"cases/{name}", storage=storage)
+    inputs, outputs = reference_of(f"cases/{name}")
+    results = program.run(*inputs)
+    for index, (result, expected) in enumerate(zip(results, outputs, strict=True)):
+        assert result.shape == expected.shape and result.dtype == expected.dtype
+        if result.dtype.kind == "f":
+            assert relative_l2(result, expected) < 1e-5, f"output {index}"
+        else:
+            np.testing.assert_array_equal(result, expected)
 
 
-def test_all_that_is_missing_is_named_at_once(device):
+def test_all_that_is_missing_is_named_at_once(load):
     """What is not supported is not damaged: operators and dtypes in one list."""
     with pytest.raises(vkrt.UnsupportedError) as caught:
-        vkrt.load(CASES / "not_there.pte", device)
+        load("cases/not_there")
     text = str(caught.value)
     assert "needs 2 things" in text
     for words in ("aten::_fft_r2c.out of complex64 x1", "aten::abs.out of complex64 x1"):
         assert words in text
 
 
-def test_rows_that_the_data_count_are_named(device):
+def test_rows_that_the_data_count_are_named(load):
     """Also where a delegate gets them of which it only needs the sizes."""
     with pytest.raises(vkrt.UnsupportedError, match=(
             r"needs 1 thing .*aten::nonzero.out \(the size of its result depends on the.* x4")):
-        vkrt.load(CASES / "counted_by_data.pte", device)
+        load("cases/counted_by_data")
 
 
-def test_outputs_that_are_one_value_name_what_is_in_doubt(device):
+def test_outputs_that_are_one_value_name_what_is_in_doubt(load):
     """Nothing is changed in place: the message is about copies, and says how to export them."""
     with pytest.raises(vkrt.UnsupportedError, match=(
             r"'forward', delegate 0: .*takes 3 outputs .*has 2: .*in doubt: 1 float32\[3,5\], "
             r"2 float32\[3,5\].*add 0")) as caught:
-        vkrt.load(CASES / "shared_undecided.pte", device)
+        load("cases/shared_undecided")
     assert "alias_buffer_mutations" not in str(caught.value)
 
 
-def test_accumulator_names_the_option_to_export_with(device):
+def test_accumulator_names_the_option_to_export_with(load):
     """The file does not say which constant a call should change: nobody can run it."""
     with pytest.raises(vkrt.VkrtError, match="alias_buffer_mutations"):
-        vkrt.load(CASES / "accumulator.pte", device)
+        load("cases/accumulator")

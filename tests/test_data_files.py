@@ -1,13 +1,12 @@
 """Constants in `.ptd` files: every way of the weights, and what may be wrong with the files."""
 
-from __future__ import annotations
-
 import random
+from contextlib import closing
 
 import numpy as np
 import pytest
 from data_samples import named_data, split, w
-from support import MODELS, need_model, need_one_memory
+from support import MODELS, STORAGES, need_model, need_one_memory, reference_of
 
 import vkrt
 from vkrt.cli.main import main
@@ -16,24 +15,19 @@ from vkrt.compiler.description import Description
 driver = pytest.mark.driver
 
 
-def reference(name):
-    with np.load(MODELS / f"{name}.npz") as archive:
-        return archive["in0"], archive["out0"]
-
-
 def run(path, data, device, name, **options):
     """Runs the program; returns its memory report, after comparing the result."""
-    x, y = reference(name)
+    inputs, outputs = reference_of(name)
     with vkrt.load(path, device, data_path=data, **options) as program:
-        result = program.run(x)[0]
+        result = program.run(*inputs)[0]
         memory = program.memory
-    np.testing.assert_allclose(result, y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result, outputs[0], rtol=1e-4, atol=1e-5)
     assert memory.measured_peak == memory.planned_peak
     return memory
 
 
 @driver
-@pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
+@pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("files", [1, 3])
 def test_storages(storage, files, device, tmp_path):
     path, data = split("conv_mix", tmp_path, files)
@@ -70,8 +64,7 @@ def test_from_bytes(device, tmp_path):
 def test_exported(device):
     """A program whose constants the exporter put into a file."""
     path = need_model("mlp-ext.pte")
-    with np.load(path.with_suffix(".npz")) as archive:
-        x, y = archive["in0"], archive["out0"]
+    (x,), (y,) = reference_of(path)
     data = sorted(path.parent.glob("vulkan_constants_*.ptd"))
     for weights in ("auto", "map", "direct", "copy", "stream"):
         with vkrt.load(path, device, data_path=data, weights=weights) as program:
@@ -80,25 +73,26 @@ def test_exported(device):
 
 
 @driver
-def test_a_file_that_changes(device, tmp_path):
+def test_a_file_that_changes(load, tmp_path):
     """Streamed weights are read in every run: a file cut meanwhile is an error, no crash."""
     path, (data,) = split("mlp", tmp_path)
-    with vkrt.load(path, device, data_path=data, weights="stream") as program:
-        data.write_bytes(data.read_bytes()[:1000])
-        with pytest.raises(vkrt.FormatError, match=data.name):
-            program.run(reference("mlp")[0])
+    program = load(path, data_path=data, weights="stream")
+    data.write_bytes(data.read_bytes()[:1000])
+    with pytest.raises(vkrt.FormatError, match=data.name):
+        program.run(*reference_of("mlp")[0])
+
+
+def refused(path, data, words):
+    """Makes sure that there is no graph of a program and its data."""
+    with closing(Description(path, data)) as description, \
+            pytest.raises(vkrt.FormatError, match=words):
+        description.graph("forward")
 
 
 def test_missing_data(tmp_path):
     path, (first, second) = split("mlp", tmp_path, 2)
-    description = Description(path)
-    with pytest.raises(vkrt.FormatError, match="[0-9a-f]{60}.*pass that as data_path"):
-        description.graph("forward")
-    description.close()
-    description = Description(path, first)
-    with pytest.raises(vkrt.FormatError, match=f"[0-9a-f]{{60}}.*{first.name}"):
-        description.graph("forward")
-    description.close()
+    refused(path, None, "[0-9a-f]{60}.*pass that as data_path")
+    refused(path, first, f"[0-9a-f]{{60}}.*{first.name}")
     with pytest.raises(OSError, match="nothing.ptd"):
         Description(path, tmp_path / "nothing.ptd")
 
@@ -120,10 +114,7 @@ def test_data_that_is_too_short(tmp_path):
     path, _ = split("mlp", tmp_path)
     data = tmp_path / "short.ptd"
     data.write_bytes(w.external([(k, v[:-4]) for k, v in named_data("mlp").items()]))
-    description = Description(path, data)
-    with pytest.raises(vkrt.FormatError, match="VkBytes.length"):
-        description.graph("forward")
-    description.close()
+    refused(path, data, "VkBytes.length")
 
 
 def test_verify(tmp_path):
@@ -141,23 +132,17 @@ def test_damaged_data(tmp_path):
     """Whatever bytes a data file has: it is read, or a FormatError says why not."""
     path, (data,) = split("mlp", tmp_path)
     original = data.read_bytes()
-    rng = random.Random(4)
-    refused = 0
+    rng, refusals = random.Random(4), 0
     for _ in range(400):
         damaged = bytearray(original)
         for _ in range(rng.choice([1, 1, 3])):
             damaged[rng.randrange(1200)] = rng.choice([0, 1, 4, 0x7f, 0x80, 0xff])
         try:
-            description = Description(path, bytes(damaged))
+            with closing(Description(path, bytes(damaged))) as description:
+                description.graph("forward")
         except vkrt.FormatError:
-            refused += 1
-            continue
-        try:
-            description.graph("forward")
-        except vkrt.FormatError:
-            refused += 1
-        description.close()
-    assert refused > 40
+            refusals += 1
+    assert refusals > 40
 
 
 def external_mean(tmp_path, layout=(6, [1, 4], [0, 1]), nbytes=16):
@@ -177,10 +162,10 @@ def external_mean(tmp_path, layout=(6, [1, 4], [0, 1]), nbytes=16):
 
 @driver
 @pytest.mark.parametrize("layout", [None, (6, [1, 4], [0, 1])])
-def test_constants_of_the_program_itself(layout, device, tmp_path):
+def test_constants_of_the_program_itself(layout, load, tmp_path):
     path, data = external_mean(tmp_path, layout)
-    with vkrt.load(path, device, data_path=data) as program:
-        assert program.run()[0].item() == 1.5
+    program = load(path, data_path=data)
+    assert program.run()[0].item() == 1.5
 
 
 @pytest.mark.parametrize("changes", [
@@ -188,14 +173,8 @@ def test_constants_of_the_program_itself(layout, device, tmp_path):
     {"layout": None, "nbytes": 12}], ids=str)
 def test_constants_of_the_program_that_do_not_fit(changes, tmp_path):
     path, data = external_mean(tmp_path, **changes)
-    description = Description(path, data)
-    with pytest.raises(vkrt.FormatError, match=f"net.offset: expected 16 bytes.*{data}"):
-        description.graph("forward")
-    description.close()
-    description = Description(path)
-    with pytest.raises(vkrt.FormatError, match="'net.offset'.*data_path"):
-        description.graph("forward")
-    description.close()
+    refused(path, data, f"net.offset: expected 16 bytes.*{data}")
+    refused(path, None, "'net.offset'.*data_path")
 
 
 @driver

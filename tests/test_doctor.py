@@ -1,19 +1,16 @@
 """`vkrt doctor`: what it says of a device, and that a wrong result is one."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
 import pwd
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from support import python
 
 from vkrt.cli import selftest
 from vkrt.cli.main import main
@@ -176,10 +173,8 @@ def test_a_report_of_what_does_not_work(tmp_path, monkeypatch, capsys):
     """It ends with the error, whether there is no driver or a fault of vkrt's own."""
     file = tmp_path / "report.txt"
     code = "from vkrt.cli.main import main; raise SystemExit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "doctor", "--report", file], check=False, text=True,
-        capture_output=True,
-        env=os.environ | dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), "/nowhere.json"))
+    done = python("-c", code, "doctor", "--report", file, VK_DRIVER_FILES="/nowhere.json",
+                  VK_ICD_FILENAMES="/nowhere.json")
     assert done.returncode == 1 and "wrote" not in done.stderr
     report = file.read_text()
     assert "\nvariable  VK_DRIVER_FILES=/nowhere.json\n" in report
@@ -206,7 +201,7 @@ selftest.PROGRAMS = first, second
 selftest._graph = lambda program, dtype: os._exit(9) if program is second else graph(program, dtype)
 raise SystemExit(main.main())
 """
-    done = subprocess.run([sys.executable, "-c", code, "doctor", "--report", file], check=False)
+    done = python("-c", code, "doctor", "--report", file)
     assert done.returncode == 9 and os.listdir(tmp_path) == [file.name]
     report = file.read_text()
     assert "\nlimit     " in report and report.endswith("to its end\n")

@@ -1,18 +1,26 @@
 """Dynamic shapes: results at any size, what is refused, threads."""
 
-from __future__ import annotations
-
-import threading
+from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
-from dynamic_calls import NAMES, calls_of, check
+from dynamic_calls import NAMES, check, sorted_calls
 from shape_programs import layout_program, random_program
-from support import MODELS, QUICK, STORAGES, need_model
+from support import (
+    MODELS,
+    QUICK,
+    STORAGES,
+    calls_of,
+    execute,
+    in_threads,
+    need_model,
+    open_method,
+    reference_of,
+)
 
 import vkrt
 from vkrt.compiler.description import Description
-from vkrt.memory.source import Source
 from vkrt.ops.resolving import resolve
 
 pytestmark = pytest.mark.driver
@@ -29,56 +37,53 @@ LARGE = {
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", NAMES)
-def test_results(name, storage, device):
+def test_results(name, storage, load):
     """Every size gives what eager torch gives, from small to large and back and again."""
-    calls = sorted(calls_of(name), key=lambda call: call[0][0].size)
-    with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
-        for inputs, expected in (*calls, *calls[::-1], calls[0], calls[0]):
-            check(program.run(*inputs), expected)
-        if name == "shrinking-dyn":
-            # The size that needs the most is not among them.
-            program.run(np.zeros((3, 6), np.float32))
-        assert program.memory.measured_peak == program.memory.planned_peak
+    calls = sorted_calls(name)
+    program = load(name, storage=storage)
+    for inputs, expected in (*calls, *calls[::-1], calls[0], calls[0]):
+        check(program.run(*inputs), expected)
+    if name == "shrinking-dyn":
+        # The size that needs the most is not among them.
+        program.run(np.zeros((3, 6), np.float32))
+    assert program.memory.measured_peak == program.memory.planned_peak
 
 
 @pytest.mark.parametrize("name", list(LARGE)[:2 if QUICK else 3])
-def test_large(name, device):
+def test_large(name, device, load):
     """Real programs: the reference where there is one, and every size as a program made for it."""
     path = need_model(f"{name}.pte")
-    with np.load(path.with_name(path.name.replace("-dynamic", "")).with_suffix(".npz")) as archive:
-        x, y = archive["in0"], archive["out0"]
+    (x,), expected = reference_of(path.with_name(path.name.replace("-dynamic", "")))
     random = np.random.default_rng(5)
-    with vkrt.load(path, device) as program:
-        check(program.run(x), [y])
-        assert x.shape == LARGE[name][0]
-        for sizes in LARGE[name][1:] + LARGE[name][:2]:
-            array = random.random(sizes, np.float32)
-            results = program.run(array)
-            description = Description(path)
-            graph = resolve(description.graph("forward"), [sizes])
-            alone = vkrt.Method(graph, [description.source], device)
+    program = load(path)
+    check(program.run(x), expected)
+    assert x.shape == LARGE[name][0]
+    for sizes in LARGE[name][1:] + LARGE[name][:2]:
+        array = random.random(sizes, np.float32)
+        results = program.run(array)
+        with closing(Description(path)) as description, closing(vkrt.Method(
+                resolve(description.graph("forward"), [sizes]), [description.source],
+                device)) as alone:
             check(results, alone.execute([array]))
-            alone.close()
-            description.close()
-        memory = program.memory
-        assert memory.measured_peak <= memory.planned_peak
+    memory = program.memory
+    assert memory.measured_peak <= memory.planned_peak
 
 
-def test_metadata_has_the_bounds(device):
-    with vkrt.load(MODELS / "pair-dyn.pte", device) as program:
-        inputs, outputs = program.metadata().inputs, program.metadata().outputs
+def test_metadata_has_the_bounds(load):
+    program = load("pair-dyn")
+    inputs, outputs = program.metadata().inputs, program.metadata().outputs
     assert [str(i) for i in inputs] == ["float32[<=32,6]", "float32[<=32,6]", "float32[1,4]"]
     assert [str(o) for o in outputs] == ["float32[<=16,7]", "float32[<=32,8]"]
     assert inputs[0].sizes == (32, 6) and inputs[0].dynamic_dims == (0,)
 
 
-def test_metadata_has_the_most_of_what_shrinks(device):
+def test_metadata_has_the_most_of_what_shrinks(load):
     """Bounds of what is largest at the smallest input, also where a call's sizes are other ones."""
-    with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
-        outputs = [str(o) for o in program.metadata().outputs]
-        assert outputs == ["float32[<=15]", "float32[<=30,5]", "float32[<=16,6]",
-                           "float32[1,1,<=15,3]", "float32[28,6]", "float32[<=30,6]"]
-        found = program.run(np.ones((16, 6), np.float32))
+    program = load("shrinking-dyn")
+    outputs = [str(o) for o in program.metadata().outputs]
+    assert outputs == ["float32[<=15]", "float32[<=30,5]", "float32[<=16,6]",
+                       "float32[1,1,<=15,3]", "float32[28,6]", "float32[<=30,6]"]
+    found = program.run(np.ones((16, 6), np.float32))
     assert [o.shape for o in found] == [(8,), (16, 5), (2, 6), (1, 1, 8, 3), (28, 6), (16, 6)]
 
 
@@ -94,26 +99,26 @@ def test_metadata_has_the_most_of_what_shrinks(device):
                                 r"\[31, 6\], the program allows no more than \[30, 6\]"),
     ("pair-dyn", [(7, 6), (7, 6), (1, 4)], "aten.view_copy.default .*does not hold"),
 ])
-def test_sizes_that_do_not_fit(name, sizes, words, device, work_done):
+def test_sizes_that_do_not_fit(name, sizes, words, load, work_done):
     inputs, expected = calls_of(name)[1]
-    with vkrt.load(MODELS / f"{name}.pte", device) as program:
-        with pytest.raises(vkrt.InputError, match=words):
-            program.run(*(np.zeros(s, np.float32) for s in sizes))
-        assert work_done == []
-        check(program.run(*inputs), expected)
-        with pytest.raises(vkrt.InputError, match=words):
-            program.run(*(np.zeros(s, np.float32) for s in sizes))
-        check(program.run(*inputs), expected)
+    program = load(name)
+    with pytest.raises(vkrt.InputError, match=words):
+        program.run(*(np.zeros(s, np.float32) for s in sizes))
+    assert work_done == []
+    check(program.run(*inputs), expected)
+    with pytest.raises(vkrt.InputError, match=words):
+        program.run(*(np.zeros(s, np.float32) for s in sizes))
+    check(program.run(*inputs), expected)
 
 
-def test_out(device):
+def test_out(load):
     (large, _), (small, expected), *_ = calls_of("conv-dyn")
-    with vkrt.load(MODELS / "conv-dyn.pte", device) as program:
-        out = [np.empty_like(array) for array in expected]
-        assert program.run(*small, out=out)[0] is out[0]
-        check(out, expected)
-        with pytest.raises(vkrt.InputError, match=r"out 0 .*float32\[1,1,60,80\], got"):
-            program.run(*large, out=out)
+    program = load("conv-dyn")
+    out = [np.empty_like(array) for array in expected]
+    assert program.run(*small, out=out)[0] is out[0]
+    check(out, expected)
+    with pytest.raises(vkrt.InputError, match=r"out 0 .*float32\[1,1,60,80\], got"):
+        program.run(*large, out=out)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,8 +145,8 @@ def test_damaged_files(name, device):
                     assert str(error)
 
 
-def test_close(device):
-    program = vkrt.load(MODELS / "pair-dyn.pte", device)
+def test_close(load):
+    program = load("pair-dyn")
     for inputs, _ in calls_of("pair-dyn"):
         program.run(*inputs)
     program.close()
@@ -150,40 +155,28 @@ def test_close(device):
         program.run(*calls_of("pair-dyn")[0][0])
 
 
-def test_threads_with_different_shapes(device):
+def test_threads_with_different_shapes(load):
     """One method, several threads, each with sizes of its own."""
-    calls, failures = calls_of("attention-dyn"), []
-    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
-        def work(call):
-            try:
-                for _ in range(8):
-                    check(program.run(*call[0]), call[1])
-            except BaseException as error:  # noqa: BLE001 - reported by the main thread
-                failures.append(error)
+    program = load("attention-dyn")
 
-        threads = [threading.Thread(target=work, args=(call,)) for call in calls]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not failures
+    def work(inputs, expected):
+        for _ in range(8):
+            check(program.run(*inputs), expected)
+
+    in_threads(*(partial(work, *call) for call in calls_of("attention-dyn")))
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}, {"weights": "copy"}], ids=str)
 def test_a_weight_in_another_layout(options, device):
     """Sizes at which a kernel reads a constant in another layout: it is loaded too, once."""
     graph, data, run = layout_program()
-    method = vkrt.Method(graph, [Source.wrap(data)], device, options=vkrt.LoadOptions(**options))
-    try:
-        random = np.random.default_rng(1)
-        held = []
+    random, held = np.random.default_rng(1), []
+    with open_method(graph, data, device, **options) as method:
         for count, width in ((32, 4), (7, 1), (12, 3), (1, 1), (32, 4), (7, 1)):
             x = np.abs(random.standard_normal((1, count))).astype(np.float32)
             check(method.execute([x, np.zeros(width, np.float32)]), [run(x, width)])
             held.append(method.report.shapes[-1].device - method.report.shapes[-1].arena)
-        assert held[0] < held[1] == held[-1]
-    finally:
-        method.close()
+    assert held[0] < held[1] == held[-1]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -191,17 +184,11 @@ def test_a_weight_in_another_layout(options, device):
 def test_fixed_and_dynamic_tensors_mixed(seed, storage, device):
     """Records that are reused at other sizes give the bits that all new ones give."""
     graph = random_program(seed)
-    options = vkrt.LoadOptions(storage=storage)
-    method = vkrt.Method(graph, [Source.wrap(b"")], device, options=options)
-    try:
-        random = np.random.default_rng(seed)
+    random = np.random.default_rng(seed)
+    with open_method(graph, b"", device, storage=storage) as method:
         for rows in (16, 3, 1, 8):
             inputs = [random.standard_normal((n, 8)).astype(np.float32) for n in (1, rows)]
-            results = method.execute(inputs)
-            alone = vkrt.Method(resolve(graph, [(1, 8), (rows, 8)]), [Source.wrap(b"")], device,
-                                options=options)
-            for result, expected in zip(results, alone.execute(inputs), strict=True):
+            alone = execute(resolve(graph, [(1, 8), (rows, 8)]), b"", inputs, device,
+                            storage=storage)
+            for result, expected in zip(method.execute(inputs), alone, strict=True):
                 np.testing.assert_array_equal(result, expected)
-            alone.close()
-    finally:
-        method.close()

@@ -6,15 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
-from dynamic_calls import NAMES, calls_of, check
-from support import MODELS, QUICK, STORAGES, need_one_memory
+from dynamic_calls import NAMES, check, sorted_calls
+from support import MODELS, QUICK, STORAGES, calls_of, failing, need_one_memory
 
 import vkrt
 from vkrt.compiler import compiler
 from vkrt.method import executables, instances
 from vkrt.method.lru_cache import LEAST
-from vkrt.vk.device import Device
-from vkrt.vk.pretence import treat_as_discrete
+from vkrt.vk.memory import fail_allocation_after
 
 pytestmark = pytest.mark.driver
 
@@ -26,196 +25,181 @@ if not QUICK:
 
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("name", ["shrinking-dyn", "between-dyn"])
-def test_no_size_needs_more_than_planned(name, storage, device):
+def test_no_size_needs_more_than_planned(name, storage, load):
     """All sizes there are: the prediction is the most that any of them needs, to the byte."""
-    with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
-        planned = program.memory.planned_peak
-        infos = program.metadata().inputs
-        for first in itertools.product(*(range(1, info.sizes[0] + 1) for info in infos)):
-            arrays = [np.ones((n, *info.sizes[1:]), np.float32) for n, info in zip(first, infos)]
-            try:
-                program.run(*arrays)
-            except vkrt.InputError as error:  # less than the program was exported for
-                assert 1 in first and "the program allows no more than" in str(error)
-            assert program.memory.measured_peak <= planned
-        assert program.memory.measured_peak == program.memory.planned_peak == planned
-        assert program.memory.notes == []
+    program = load(name, storage=storage)
+    planned = program.memory.planned_peak
+    infos = program.metadata().inputs
+    for first in itertools.product(*(range(1, info.sizes[0] + 1) for info in infos)):
+        arrays = [np.ones((n, *info.sizes[1:]), np.float32) for n, info in zip(first, infos)]
+        try:
+            program.run(*arrays)
+        except vkrt.InputError as error:  # less than the program was exported for
+            assert 1 in first and "the program allows no more than" in str(error)
+        assert program.memory.measured_peak <= planned
+    assert program.memory.measured_peak == program.memory.planned_peak == planned
+    assert program.memory.notes == []
 
 
-def test_sizes_that_need_more_than_was_found(device, monkeypatch):
+def test_sizes_that_need_more_than_was_found(load, monkeypatch):
     """Should the search miss them, the prediction is corrected, and a note says for which sizes."""
     monkeypatch.setattr(compiler, "largest_and_near", lambda graph: [graph])
     calls = sorted(calls_of("shrinking-dyn"), key=lambda call: -call[0][0].size)
-    with vkrt.load(MODELS / "shrinking-dyn.pte", device) as program:
-        memory = program.memory
-        planned = memory.planned_peak
-        check(program.run(*calls[0][0]), calls[0][1])
-        assert memory.measured_peak == memory.planned_peak == planned and memory.notes == []
-        for inputs, expected in calls:
-            check(program.run(*inputs), expected)
-            assert memory.measured_peak <= memory.planned_peak
-        assert memory.measured_peak == memory.planned_peak > planned
-        assert "'forward' at [2,6] needs" in memory.notes[-1]
+    program = load("shrinking-dyn")
+    memory = program.memory
+    planned = memory.planned_peak
+    check(program.run(*calls[0][0]), calls[0][1])
+    assert memory.measured_peak == memory.planned_peak == planned and memory.notes == []
+    for inputs, expected in calls:
+        check(program.run(*inputs), expected)
+        assert memory.measured_peak <= memory.planned_peak
+    assert memory.measured_peak == memory.planned_peak > planned
+    assert "'forward' at [2,6] needs" in memory.notes[-1]
 
 
-def test_a_repeated_shape_costs_nothing(device, work_done):
+def test_a_repeated_shape_costs_nothing(load, work_done):
     (large, _), (small, expected), *_ = calls_of("pair-dyn")
-    with vkrt.load(MODELS / "pair-dyn.pte", device) as program:
-        assert work_done == []  # a load binds nothing: there are no activations yet
-        program.run(*small)
-        assert work_done == ["lower", "bind"]
-        program.run(*small)
-        assert work_done == ["lower", "bind"]
-        # Load has made the work list of the largest sizes. The arena is new.
+    program = load("pair-dyn")
+    assert work_done == []  # a load binds nothing: there are no activations yet
+    program.run(*small)
+    assert work_done == ["lower", "bind"]
+    program.run(*small)
+    assert work_done == ["lower", "bind"]
+    # Load has made the work list of the largest sizes. The arena is new.
+    program.run(*large)
+    assert work_done == ["lower", "bind", "bind"]
+    program.run(*small)
+    assert work_done == ["lower", "bind", "bind", "bind"]
+    for _ in range(3):
         program.run(*large)
-        assert work_done == ["lower", "bind", "bind"]
-        program.run(*small)
-        assert work_done == ["lower", "bind", "bind", "bind"]
-        for _ in range(3):
-            program.run(*large)
-            check(program.run(*small), expected)
-        assert work_done == ["lower", "bind", "bind", "bind"]
+        check(program.run(*small), expected)
+    assert work_done == ["lower", "bind", "bind", "bind"]
 
 
-def test_many_shapes(device, work_done, monkeypatch):
+def test_many_shapes(load, work_done, monkeypatch):
     """Shapes beyond those kept are made anew, without those of loading; nothing piles up."""
     monkeypatch.setattr(instances, "MAX_BYTES", 0)
     monkeypatch.setattr(executables, "MAX_PLAN_BYTES", 0)
-    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
-        x = np.ones((1, 32, 24), np.float32)
-        program.run(x)
-        for length in range(2, 2 + LEAST):
-            program.run(x[:, :length])
-        work_done.clear()
-        program.run(x[:, :1 + LEAST])
-        assert work_done == []
-        program.run(x)  # the instance that was not run for longest; its sizes are those of loading
-        assert work_done == ["bind"]
-        program.run(x[:, :2 + LEAST])  # in whose place the sizes go that were not run for longest
-        assert work_done == ["bind", "lower", "bind"]
-        program.run(x[:, :2])
-        assert work_done == ["bind", "lower", "bind", "lower", "bind"]
-        loaded = program._methods["forward"]._loaded
-        assert len(list(loaded.instances)) == len(loaded.executables.recent) == LEAST
+    program = load("attention-dyn")
+    x = np.ones((1, 32, 24), np.float32)
+    program.run(x)
+    for length in range(2, 2 + LEAST):
+        program.run(x[:, :length])
+    work_done.clear()
+    program.run(x[:, :1 + LEAST])
+    assert work_done == []
+    program.run(x)  # the instance that was not run for longest; its sizes are those of loading
+    assert work_done == ["bind"]
+    program.run(x[:, :2 + LEAST])  # in whose place the sizes go that were not run for longest
+    assert work_done == ["bind", "lower", "bind"]
+    program.run(x[:, :2])
+    assert work_done == ["bind", "lower", "bind", "lower", "bind"]
+    loaded = program._methods["forward"]._loaded
+    assert len(list(loaded.instances)) == len(loaded.executables.recent) == LEAST
 
 
-def test_shapes_are_kept_by_bytes(device, work_done):
+def test_shapes_are_kept_by_bytes(load, work_done):
     """Small ones are many, and those that are run again and again stay."""
-    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
-        x = np.ones((1, 32, 24), np.float32)
-        program.run(x)
-        for length in range(2, 31):
-            program.run(x[:, :length])
-        work_done.clear()
-        for length in range(2, 31):
-            program.run(x[:, :length])
-        assert work_done == []
-        loaded = program._methods["forward"]._loaded
-        recent = loaded.executables.recent
-        recent.max_bytes = 0
-        for length in (2, 3, 2, 31):
-            program.run(x[:, :length])
-        assert [shape.sizes[0][1] for shape, _ in recent][-3:] == [3, 2, 31]
-        # The instances of the sizes that went are gone, too: beside the others there is that of
-        # the sizes of loading.
-        assert len(list(loaded.instances)) == LEAST + 1
+    program = load("attention-dyn")
+    x = np.ones((1, 32, 24), np.float32)
+    program.run(x)
+    for length in range(2, 31):
+        program.run(x[:, :length])
+    work_done.clear()
+    for length in range(2, 31):
+        program.run(x[:, :length])
+    assert work_done == []
+    loaded = program._methods["forward"]._loaded
+    recent = loaded.executables.recent
+    recent.max_bytes = 0
+    for length in (2, 3, 2, 31):
+        program.run(x[:, :length])
+    assert [shape.sizes[0][1] for shape, _ in recent][-3:] == [3, 2, 31]
+    # The instances of the sizes that went are gone, too: beside the others there is that of
+    # the sizes of loading.
+    assert len(list(loaded.instances)) == LEAST + 1
 
 
-def test_the_arena_grows_only_for_larger_shapes(device):
-    calls = sorted(calls_of("conv-dyn"), key=lambda call: call[0][0].size)
-    with vkrt.load(MODELS / "conv-dyn.pte", device) as program:
-        memory = program.memory
-        phases = {p.name: p.device for p in memory.phases}
-        assert phases["before execute"] == phases["after prepack"] == memory.weights
-        arena = 0
-        for inputs, _ in (*calls, *calls[::-1]):
-            program.run(*inputs)
-            shapes = {record.sizes: record for record in memory.shapes}
-            record = shapes[f"[{','.join(map(str, inputs[0].shape))}]"]
-            if record.activations > arena:
-                assert memory.shapes[-1] == record and record.arena == record.activations
-            arena = max(arena, record.activations)
-            assert memory.shapes[-1].arena == arena
-            assert memory.shapes[-1].device == memory.weights + arena
-            assert memory.measured_peak == max(memory.weights + memory.staging,
-                                               memory.weights + arena)
-        assert memory.measured_peak == memory.planned_peak
-        assert "[1,3,16,16]" in memory.table()
+def test_the_arena_grows_only_for_larger_shapes(load):
+    calls = sorted_calls("conv-dyn")
+    program = load("conv-dyn")
+    memory = program.memory
+    phases = {p.name: p.device for p in memory.phases}
+    assert phases["before execute"] == phases["after prepack"] == memory.weights
+    arena = 0
+    for inputs, _ in (*calls, *calls[::-1]):
+        program.run(*inputs)
+        shapes = {record.sizes: record for record in memory.shapes}
+        record = shapes[f"[{','.join(map(str, inputs[0].shape))}]"]
+        if record.activations > arena:
+            assert memory.shapes[-1] == record and record.arena == record.activations
+        arena = max(arena, record.activations)
+        assert memory.shapes[-1].arena == arena
+        assert memory.shapes[-1].device == memory.weights + arena
+        assert memory.measured_peak == max(memory.weights + memory.staging, memory.weights + arena)
+    assert memory.measured_peak == memory.planned_peak
+    assert "[1,3,16,16]" in memory.table()
 
 
-def test_eager_allocates_the_largest_arena_before_prepack(device):
+def test_eager_allocates_the_largest_arena_before_prepack(load):
     (_, _), (small, expected), *_ = calls_of("conv-dyn")
-    with vkrt.load(MODELS / "conv-dyn.pte", device, order="eager") as program:
-        memory = program.memory
-        phases = {p.name: p.device for p in memory.phases}
-        assert phases["prepack start"] == memory.weights + memory.activations + memory.host
-        check(program.run(*small), expected)
-        assert memory.measured_peak == memory.planned_peak
+    program = load("conv-dyn", order="eager")
+    memory = program.memory
+    phases = {p.name: p.device for p in memory.phases}
+    assert phases["prepack start"] == memory.weights + memory.activations + memory.host
+    check(program.run(*small), expected)
+    assert memory.measured_peak == memory.planned_peak
 
 
 @pytest.mark.parametrize("name", NAMES[:2])
 @pytest.mark.parametrize("options", STREAMS, ids=str)
-def test_streaming(name, options, device):
+def test_streaming(name, options, device, load):
     """Streamed weights serve every size, and the budget holds."""
-    with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        # So few weights may take less than a pool, on a device with memory of its own.
-        assert (program.memory.streamed > 0 or program.memory.mapped > 0
-                or "memory_budget" in options and not device.unified)
-        calls = calls_of(name)
-        for inputs, expected in (*calls, *calls[::-1]):
-            check(program.run(*inputs), expected)
-        assert program.memory.measured_peak <= program.memory.planned_peak
+    program = load(name, **options)
+    # So few weights may take less than a pool, on a device with memory of its own.
+    assert (program.memory.streamed > 0 or program.memory.mapped > 0
+            or "memory_budget" in options and not device.unified)
+    calls = calls_of(name)
+    for inputs, expected in (*calls, *calls[::-1]):
+        check(program.run(*inputs), expected)
+    assert program.memory.measured_peak <= program.memory.planned_peak
 
 
 @pytest.mark.parametrize("weights", ["copy", "stream"])
 @pytest.mark.parametrize("name", NAMES)
-def test_on_a_device_with_memory_of_its_own(name, weights, device):
+def test_on_a_device_with_memory_of_its_own(name, weights, discrete, load):
     """Inputs and outputs in a block of their own, weights through staging or uploads."""
-    treat_as_discrete(True)
-    try:
-        with Device.open() as opened:
-            if weights == "stream" and "timeline" not in opened.features:
-                pytest.skip("the device cannot stream")
-            with vkrt.load(MODELS / f"{name}.pte", opened, weights=weights) as program:
-                calls = calls_of(name)
-                for inputs, expected in (*calls, *calls[::-1]):
-                    check(program.run(*inputs), expected)
-                assert program.memory.host > 0
-                assert program.memory.measured_peak <= program.memory.planned_peak
-    finally:
-        treat_as_discrete(False)
+    if weights == "stream" and "timeline" not in discrete.features:
+        pytest.skip("the device cannot stream")
+    program, calls = load(name, discrete, weights=weights), calls_of(name)
+    for inputs, expected in (*calls, *calls[::-1]):
+        check(program.run(*inputs), expected)
+    assert program.memory.host > 0
+    assert program.memory.measured_peak <= program.memory.planned_peak
 
 
 @pytest.mark.parametrize(("name", "part", "own"), [
     ("conv-dyn", 0.98, False), ("attention-dyn", 0.92, False), ("conv-dyn", 0.98, True),
     ("conv-dyn", 0.9, True), ("conv-dyn", 0.82, True), ("attention-dyn", 0.92, True)])
-def test_a_budget_holds_at_every_size(name, part, own):
+def test_a_budget_holds_at_every_size(name, part, own, device, discrete, load):
     """Whether weights are streamed or, on a device with memory of its own, activations spilled."""
-    treat_as_discrete(own)
-    try:
-        with Device.open() as opened:
-            if not own:
-                need_one_memory(opened)
-            options: dict = {} if own else {"weights": "stream"}
-            with vkrt.load(MODELS / f"{name}.pte", opened, weights="direct") as program:
-                options["memory_budget"] = int(program.memory.planned_peak * part)
-            with vkrt.load(MODELS / f"{name}.pte", opened, **options) as program:
-                assert (program.memory.spilled if own else program.memory.streamed) > 0
-                calls = calls_of(name)
-                for inputs, expected in (*calls, *calls[::-1]):
-                    check(program.run(*inputs), expected)
-                    assert program.memory.measured_peak <= options["memory_budget"]
-    finally:
-        treat_as_discrete(False)
+    if not own:
+        need_one_memory(device)
+    opened, options = (discrete, {}) if own else (device, {"weights": "stream"})
+    with load(name, opened, weights="direct") as program:
+        budget = int(program.memory.planned_peak * part)
+    program, calls = load(name, opened, memory_budget=budget, **options), calls_of(name)
+    assert (program.memory.spilled if own else program.memory.streamed) > 0
+    for inputs, expected in (*calls, *calls[::-1]):
+        check(program.run(*inputs), expected)
+        assert program.memory.measured_peak <= budget
 
 
 @pytest.mark.parametrize("options", [{"weights": "copy"}, {"weights": "stream"},
                                      {"order": "eager"}, {"storage": "texture3d"}], ids=str)
 def test_out_of_memory_at_every_allocation(options, device):
     """Each allocation of a load and its runs fails in turn; what can still run does."""
-    from vkrt.vk.memory import fail_allocation_after
-
-    calls = sorted(calls_of("conv-dyn"), key=lambda call: call[0][0].size)
+    calls = sorted_calls("conv-dyn")
     calls = [calls[0], calls[2], calls[-1]]
     failures = failed_runs = 0
     while True:
@@ -245,19 +229,13 @@ def test_out_of_memory_at_every_allocation(options, device):
     assert failures > failed_runs
 
 
-def test_a_failed_growth_leaves_less(device):
+def test_a_failed_growth_leaves_less(load):
     """The larger arena is refused: its shape fails, and the smaller takes its own bytes again."""
-    from vkrt.vk.memory import fail_allocation_after
-
     (large, _), (small, expected), *_ = calls_of("conv-dyn")
-    with vkrt.load(MODELS / "conv-dyn.pte", device) as program:
-        program.run(*small)
-        bytes_before = program.memory.shapes[-1].device
-        fail_allocation_after(1)
-        try:
-            with pytest.raises(vkrt.DeviceMemoryError):
-                program.run(*large)
-        finally:
-            fail_allocation_after(-1)
-        check(program.run(*small), expected)
-        assert program.memory.shapes[-1].device == bytes_before
+    program = load("conv-dyn")
+    program.run(*small)
+    bytes_before = program.memory.shapes[-1].device
+    with failing(fail_allocation_after, 1), pytest.raises(vkrt.DeviceMemoryError):
+        program.run(*large)
+    check(program.run(*small), expected)
+    assert program.memory.shapes[-1].device == bytes_before

@@ -1,15 +1,12 @@
 """Buffers of the host's as inputs and outputs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
-from host_buffers import HostBuffers, arrays_of, host_and_device
+from host_buffers import HostBuffers, arrays_of, hosted
 from support import MODELS, STORAGES
 
-import vkrt
 from vkrt import DeviceBuffer, InputError
 
 pytestmark = pytest.mark.driver
@@ -23,8 +20,7 @@ NAMES = ["superres_small", "mlp", "mlp-fp16", "conv_mix", "elementwise", "pools"
 @pytest.mark.parametrize("start", [0, 64])
 def test_one_buffer_for_the_input_and_the_output(name, start):
     """The output begins where the first input does, or behind its first bytes."""
-    with host_and_device() as (host, device), \
-            vkrt.load(MODELS / f"{name}.pte", device) as program:
+    with hosted(name) as (host, program):
         first, *others = arrays_of(program)
         expected = program.run(first, *others)
         behind = start and first.nbytes // 2 // start * start
@@ -45,8 +41,7 @@ def test_one_buffer_for_the_input_and_the_output(name, start):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_same_bits_as_with_arrays(name, storage):
-    with host_and_device() as (host, device), \
-            vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
+    with hosted(name, storage=storage) as (host, program):
         inputs = arrays_of(program)
         expected = program.run(*inputs)
         for offset in (256, 4):
@@ -66,7 +61,7 @@ def test_the_same_bits_as_with_arrays(name, storage):
 
 
 def test_nothing_is_copied_where_buffers_fit():
-    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+    with hosted("superres_small") as (host, program):
         inputs = arrays_of(program)
         steps = [row.kernel for row in program.profile(*inputs, repeat=1).steps]
         given, made = HostBuffers(host, inputs), HostBuffers(host, program.run(*inputs))
@@ -79,7 +74,7 @@ def test_nothing_is_copied_where_buffers_fit():
 
 
 def test_buffers_take_turns_and_go():
-    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+    with hosted("superres_small") as (host, program):
         for seed in range(3):
             inputs = arrays_of(program, seed)
             given, made = HostBuffers(host, inputs), HostBuffers(host, program.run(*inputs))
@@ -92,8 +87,7 @@ def test_buffers_take_turns_and_go():
 
 
 def test_sizes_of_a_call():
-    with host_and_device() as (host, device), \
-            vkrt.load(MODELS / "conv-dyn.pte", device) as program:
+    with hosted("conv-dyn") as (host, program):
         for sizes in ((1, 3, 12, 20), (1, 3, 30, 40)):
             x = np.random.default_rng(1).uniform(-1, 1, sizes).astype(np.float32)
             expected = program.run(x)
@@ -104,8 +98,7 @@ def test_sizes_of_a_call():
 
 
 def test_what_cannot_be_a_buffer():
-    with host_and_device() as (host, device), \
-            vkrt.load(MODELS / "places.pte", device) as program:
+    with hosted("places") as (host, program):
         inputs = arrays_of(program)
         buffer = DeviceBuffer(host.buffer(4096).handle, 4096)
         with pytest.raises(InputError, match=r"input 2 .*int64.* passed as arrays"):
@@ -125,8 +118,7 @@ def test_what_cannot_be_a_buffer():
 
 
 def test_values_that_decide_sizes_are_arrays():
-    with host_and_device() as (host, device), \
-            vkrt.load(MODELS / "kept_attention.pte", device) as program:
+    with hosted("kept_attention") as (host, program):
         infos = program.metadata().inputs
         buffer = DeviceBuffer(host.buffer(1 << 16).handle, 1 << 16)
         with pytest.raises(InputError, match="pass"):

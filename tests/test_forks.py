@@ -71,35 +71,35 @@ def check_refused(errors: dict[str, str]) -> None:
     ("mlp", {}), ("buffers", {}), ("conv_mix", {"weights": "stream"}), ("conv-dyn", {}),
     ("mlp", {"weights": "copy", "storage": "texture3d"})],
     ids=lambda value: "-".join(value.values()) or "default" if isinstance(value, dict) else value)
-def test_a_program_of_the_parent_is_refused_in_the_child(name, options, device):
-    with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        inputs = inputs_of(program)
-        program.reset_state()
-        expected = program.run(*inputs)
-        before = live_objects()
+def test_a_program_of_the_parent_is_refused_in_the_child(name, options, load):
+    program = load(name, **options)
+    inputs = inputs_of(program)
+    program.reset_state()
+    expected = program.run(*inputs)
+    before = live_objects()
 
-        def use():
-            method = program._methods["forward"]
-            errors = {
-                "run": error_of(lambda: program.run(*inputs)),
-                "load_method": error_of(lambda: program.load_method("forward")),
-                "reset_state": error_of(program.reset_state),
-                "profile": error_of(lambda: program.profile(*inputs)),
-                "execute": error_of(lambda: method.execute(inputs)),
-                "reset_state of the method": error_of(method.state.reset),
-                "profile of the method": error_of(lambda: method.profile(inputs)),
-            }
-            # What needs no device still answers.
-            assert program.metadata().inputs and program.memory.table()
-            method.close()
-            program.close()
-            program.close()
-            return errors
+    def use():
+        method = program._methods["forward"]
+        errors = {
+            "run": error_of(lambda: program.run(*inputs)),
+            "load_method": error_of(lambda: program.load_method("forward")),
+            "reset_state": error_of(program.reset_state),
+            "profile": error_of(lambda: program.profile(*inputs)),
+            "execute": error_of(lambda: method.execute(inputs)),
+            "reset_state of the method": error_of(method.state.reset),
+            "profile of the method": error_of(lambda: method.profile(inputs)),
+        }
+        # What needs no device still answers.
+        assert program.metadata().inputs and program.memory.table()
+        method.close()
+        program.close()
+        program.close()
+        return errors
 
-        check_refused(in_child(use))
-        assert live_objects() == before
-        program.reset_state()
-        same_bits(program.run(*inputs), expected)
+    check_refused(in_child(use))
+    assert live_objects() == before
+    program.reset_state()
+    same_bits(program.run(*inputs), expected)
 
 
 def test_a_device_of_the_parent_is_refused_in_the_child(device):
@@ -131,74 +131,74 @@ def test_a_device_of_the_parent_is_refused_in_the_child(device):
 
 
 @pytest.mark.parametrize("weights", ["auto", "stream"])
-def test_a_fork_during_the_run_of_another_thread(weights, device):
+def test_a_fork_during_the_run_of_another_thread(weights, load):
     """Whatever locks that thread holds, and whatever it has submitted."""
-    with vkrt.load(MODELS / "conv_mix.pte", device, weights=weights) as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
-        results, over = [], threading.Event()
+    program = load("conv_mix", weights=weights)
+    inputs = inputs_of(program)
+    expected = program.run(*inputs)
+    results, over = [], threading.Event()
 
-        def work():
-            while not over.is_set():
-                results[:] = [program.run(*inputs)]
+    def work():
+        while not over.is_set():
+            results[:] = [program.run(*inputs)]
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            def use():
-                errors = {"run": error_of(lambda: program.run(*inputs))}
-                program.close()
-                return errors
-
-            for _ in range(12):
-                check_refused(in_child(use))
-        finally:
-            over.set()
-            thread.join()
-        same_bits(results[0], expected)
-        same_bits(program.run(*inputs), expected)
-
-
-def test_a_child_of_multiprocessing(device):
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
-        context = multiprocessing.get_context("fork")
-        queue = context.SimpleQueue()
-        child = context.Process(target=lambda: queue.put(error_of(lambda: program.run(*inputs))))
-        child.start()
-        child.join(PATIENCE)
-        try:
-            assert child.exitcode == 0
-        finally:
-            child.kill()
-        check_refused({"run": queue.get()})
-        same_bits(program.run(*inputs), expected)
-
-
-def test_what_the_child_can_do_with_a_device_of_its_own(device):
-    """It can list devices; it can open one where the driver starts anew, else it is told so."""
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
-
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
         def use():
-            names = [info.name for info in vkrt.devices()]
-            try:
-                with vkrt.load(MODELS / "mlp.pte") as own:
-                    outputs = own.run(*inputs)
-            except vkrt.ForkedError as error:
-                return names, str(error)
-            same_bits(outputs, expected)
-            return names, ""
+            errors = {"run": error_of(lambda: program.run(*inputs))}
+            program.close()
+            return errors
 
-        names, refusal = in_child(use)
-        assert device.info.name in names
-        if "llvmpipe" in device.info.name:
-            assert not refusal
-        else:
-            assert "fork before the first device is opened" in refusal and "'spawn'" in refusal
-        same_bits(program.run(*inputs), expected)
+        for _ in range(12):
+            check_refused(in_child(use))
+    finally:
+        over.set()
+        thread.join()
+    same_bits(results[0], expected)
+    same_bits(program.run(*inputs), expected)
+
+
+def test_a_child_of_multiprocessing(load):
+    program = load("mlp")
+    inputs = inputs_of(program)
+    expected = program.run(*inputs)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(error_of(lambda: program.run(*inputs))))
+    child.start()
+    child.join(PATIENCE)
+    try:
+        assert child.exitcode == 0
+    finally:
+        child.kill()
+    check_refused({"run": queue.get()})
+    same_bits(program.run(*inputs), expected)
+
+
+def test_what_the_child_can_do_with_a_device_of_its_own(device, load):
+    """It can list devices; it can open one where the driver starts anew, else it is told so."""
+    program = load("mlp")
+    inputs = inputs_of(program)
+    expected = program.run(*inputs)
+
+    def use():
+        names = [info.name for info in vkrt.devices()]
+        try:
+            with vkrt.load(MODELS / "mlp.pte") as own:
+                outputs = own.run(*inputs)
+        except vkrt.ForkedError as error:
+            return names, str(error)
+        same_bits(outputs, expected)
+        return names, ""
+
+    names, refusal = in_child(use)
+    assert device.info.name in names
+    if "llvmpipe" in device.info.name:
+        assert not refusal
+    else:
+        assert "fork before the first device is opened" in refusal and "'spawn'" in refusal
+    same_bits(program.run(*inputs), expected)
 
 
 def run_script(text: str) -> str:

@@ -1,7 +1,5 @@
 """Cache folders on a file system that is full: loads go on without what cannot be kept."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

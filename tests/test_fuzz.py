@@ -1,7 +1,5 @@
 """Damaged programs, changed where the format says something; tools/check/fuzz.py does many."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

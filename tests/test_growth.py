@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 
 import footprint
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, python
 
 import vkrt
 from vkrt.vk import live_objects
@@ -29,22 +28,22 @@ def held(program) -> tuple:
     {}, {"weights": "copy"}, {"weights": "stream"}, {"storage": "texture3d"}],
     ids=lambda options: "-".join(options.values()) or "default")
 @pytest.mark.parametrize("name", ["toy", "mlp", "lstm_cell", "buffers"])
-def test_runs_add_nothing(name, options, device):
+def test_runs_add_nothing(name, options, load):
     """200 runs: the same descriptor pools, buffers, .. (all objects), and no Python object each."""
-    with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
-        inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
-        # Python keeps some freed objects for later: until then it does.
-        for _ in range(RUNS):
-            program.run(*inputs)
-            program.reset_state()
-        gc.collect()
-        before, blocks = held(program), sys.getallocatedblocks()
-        for _ in range(RUNS):
-            program.run(*inputs)
-            program.reset_state()
-        gc.collect()
-        assert held(program) == before
-        assert sys.getallocatedblocks() - blocks < RUNS
+    program = load(name, **options)
+    inputs = [np.zeros(i.sizes, i.dtype) for i in program.metadata().inputs]
+    # Python keeps some freed objects for later: until then it does.
+    for _ in range(RUNS):
+        program.run(*inputs)
+        program.reset_state()
+    gc.collect()
+    before, blocks = held(program), sys.getallocatedblocks()
+    for _ in range(RUNS):
+        program.run(*inputs)
+        program.reset_state()
+    gc.collect()
+    assert held(program) == before
+    assert sys.getallocatedblocks() - blocks < RUNS
 
 
 @pytest.mark.parametrize("name", ["conv_mix", "buffers", "coder"])
@@ -62,8 +61,7 @@ def test_loads_add_nothing(name, device):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_footprint_does_not_grow():
-    done = subprocess.run([sys.executable, footprint.__file__, "--growth", "--variants", "map",
-                           str(MODELS / "toy.pte")], stdout=subprocess.PIPE, text=True, check=False)
+    done = python(footprint.__file__, "--growth", "--variants", "map", MODELS / "toy.pte")
     assert "for each of 300 inferences" in done.stdout
     assert done.returncode == 0, done.stdout
 

@@ -1,15 +1,14 @@
 """The lock of a host whose queue vkrt uses: every submission is under it, and nothing else is."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 from host_device import open_host, spied
-from support import MODELS
+from support import MODELS, in_threads
 
 import vkrt
 from vkrt.errors import InputError
@@ -81,11 +80,7 @@ def test_every_submission_is_under_the_lock(weights):
             with vkrt.load(MLP, device, weights=weights) as program:
                 first, = program.run(X)
                 program.profile(X, repeat=1, clock="device" if weights == "stream" else "host")
-                threads = [threading.Thread(target=program.run, args=(X,)) for _ in range(3)]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
+                in_threads(*[partial(program.run, X)] * 3)
             with vkrt.load(BUFFERS, device) as program:
                 program.run(np.zeros(program.metadata().inputs[0].sizes, np.float32))
                 program.load_state(program.save_state())

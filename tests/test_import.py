@@ -1,7 +1,5 @@
 """What importing vkrt brings, and what it leaves until it is used."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from pathlib import Path

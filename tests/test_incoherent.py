@@ -10,11 +10,10 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import MODELS, QUICK, as_input, need_one_memory
+from support import MODELS, QUICK, as_input, need_one_memory, open_method
 
 import vkrt
 from vkrt.graph.graph import Graph, Node
-from vkrt.method.method import Method
 from vkrt.plan.plan import MemoryPlan
 from vkrt.vk.device import Device
 from vkrt.vk.memory import Allocator, MemoryKind
@@ -170,13 +169,9 @@ def met_by_the_host(work: WorkList, plan: MemoryPlan) -> list[int]:
 def test_neighbours_of_what_the_host_writes():
     """A flush carries whole atoms, and what the device wrote there has to be in them."""
     array = np.random.default_rng(3).standard_normal(LENGTH).astype(np.float32)
-    with incoherent() as opened:
-        method = Method(neighbours_program(), [], opened)
-        try:
-            assert met_by_the_host(method.work, method.plan)
-            for _ in range(2):
-                total, places = method.execute([array])
-                np.testing.assert_array_equal(places, np.argsort(array, kind="stable"))
-                np.testing.assert_array_equal(total, np.sort(array) + np.maximum(array, 0))
-        finally:
-            method.close()
+    with incoherent() as opened, open_method(neighbours_program(), b"", opened) as method:
+        assert met_by_the_host(method.work, method.plan)
+        for _ in range(2):
+            total, places = method.execute([array])
+            np.testing.assert_array_equal(places, np.argsort(array, kind="stable"))
+            np.testing.assert_array_equal(total, np.sort(array) + np.maximum(array, 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import itertools
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alarms import Interrupted, on_alarm, within_vkrt
-from support import MODELS, QUICK, inputs_of, same_bits
+from support import MODELS, QUICK, inputs_of, run_python, same_bits
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
@@ -184,19 +183,19 @@ def test_what_is_dropped_stays_until_the_device_is_done(last, device):
     assert not UNFINISHED
 
 
-def test_state_is_reset_behind_an_interrupted_run(device):
+def test_state_is_reset_behind_an_interrupted_run(load):
     """Whatever the run that nobody waited for has done to it."""
-    with vkrt.load(MODELS / "buffers.pte", device) as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
-        compute, = (i.compute for i in program._methods["forward"]._loaded.instances)
-        for number in range(30):
-            with signals(0.0002 * number), suppress(Interrupted):
-                program.run(*inputs)
-            program.reset_state()
-            assert not compute.unfinished
-            same_bits(program.run(*inputs), expected)
-            program.reset_state()
+    program = load("buffers")
+    inputs = inputs_of(program)
+    expected = program.run(*inputs)
+    compute, = (i.compute for i in program._methods["forward"]._loaded.instances)
+    for number in range(30):
+        with signals(0.0002 * number), suppress(Interrupted):
+            program.run(*inputs)
+        program.reset_state()
+        assert not compute.unfinished
+        same_bits(program.run(*inputs), expected)
+        program.reset_state()
 
 
 # What keeps the instances of a method with dynamic shapes, and their memory
@@ -238,7 +237,7 @@ def interrupted_at(number, call, *arguments, traced=of_keepers, raised=Interrupt
 
 
 @pytest.mark.parametrize("case", ["known", "new", "arena"])
-def test_instances_are_whole_after_an_interruption_anywhere(case, device, monkeypatch):
+def test_instances_are_whole_after_an_interruption_anywhere(case, load, monkeypatch):
     """Also where shapes are compared. `known`: a run at sizes of before; `new`: at others, for
     which an instance goes; `arena`: at larger ones, for which the arena is allocated anew."""
     monkeypatch.setattr(method_instances, "MAX_BYTES", 0)
@@ -247,46 +246,43 @@ def test_instances_are_whole_after_an_interruption_anywhere(case, device, monkey
     random = np.random.default_rng(3)
     calls = [[random.standard_normal(sizes, np.float32)
               for sizes in ((2 * n, 6), (2 * n, 6), (1, 4))] for n in rows]
-    with vkrt.load(MODELS / "pair-dyn.pte", device) as program:
-        expected = [program.run(*inputs) for inputs in calls]
-        instances = program._methods["forward"]._loaded.instances
-        for number in itertools.count(0, STRIDE):
-            index = number // STRIDE % len(calls)
-            if case == "arena":
-                instances.unbind()
-                instances.arena.release()
-                program.run(*calls[0])
-                index = 1
-            if not interrupted_at(number, program.run, *calls[index]):
-                break
-            assert len(list(instances)) <= LEAST
-            for other in (index,) if case == "new" else (0, index):
-                same_bits(program.run(*calls[other]), expected[other])
-        assert number > 20
+    program = load("pair-dyn")
+    expected = [program.run(*inputs) for inputs in calls]
+    instances = program._methods["forward"]._loaded.instances
+    for number in itertools.count(0, STRIDE):
+        index = number // STRIDE % len(calls)
+        if case == "arena":
+            instances.unbind()
+            instances.arena.release()
+            program.run(*calls[0])
+            index = 1
+        if not interrupted_at(number, program.run, *calls[index]):
+            break
+        assert len(list(instances)) <= LEAST
+        for other in (index,) if case == "new" else (0, index):
+            same_bits(program.run(*calls[other]), expected[other])
+    assert number > 20
 
 
-SCRIPT = f"""
-import signal, sys
-sys.path[:0] = {[str(Path(__file__).parent)]!r}
-import vkrt
-from test_interrupts import long_method
-method, inputs, _, _ = long_method(vkrt.Device.open())
-signal.setitimer(signal.ITIMER_REAL, 0.02)
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-try:
-    method.execute(inputs)
-except KeyboardInterrupt:
-    print("interrupted")
+SCRIPT = """
+    import signal
+    import vkrt
+    from test_interrupts import long_method
+    method, inputs, _, _ = long_method(vkrt.Device.open())
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        method.execute(inputs)
+    except KeyboardInterrupt:
+        print("interrupted")
 """
 
 
 def test_the_end_of_a_process_waits_for_the_device():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True,
-                          check=False)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert run_python(SCRIPT) == "interrupted\n"
 
 
-def test_a_load_is_interrupted_anywhere(device):
+def test_a_load_is_interrupted_anywhere(device, load):
     """At whatever moment: nothing is left (see `released`), and the next load works."""
     path = MODELS / "conv_mix.pte"
     with vkrt.load(path, device) as program:
@@ -305,8 +301,8 @@ def test_a_load_is_interrupted_anywhere(device):
                 ended += 1
     assert ended
     gc.collect()
-    with vkrt.load(path, device, weights="copy") as program:
-        same_bits(program.run(*inputs), expected)
+    program = load(path, weights="copy")
+    same_bits(program.run(*inputs), expected)
 
 
 @pytest.mark.parametrize("where", [(loaded.Loaded, "_read_ahead"), (loaded, "trim")],

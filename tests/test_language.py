@@ -1,23 +1,25 @@
 """Language models: caches on the device, positions that kernels read, states, generated text."""
 
-from __future__ import annotations
-
-import threading
-
 import numpy as np
 import pytest
-from support import MODELS, QUICK, STORAGES, need_model
+from support import (
+    QUICK,
+    STORAGES,
+    calls_of,
+    failing,
+    graph_of_file,
+    in_threads,
+    need_model,
+    relative_l2,
+)
 
 import vkrt
-from vkrt.compiler.description import Description
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Late
 from vkrt.lowering.lowering import lower
 from vkrt.memory.reader import fail_read_after
 from vkrt.text.model import LanguageModel, Session
 from vkrt.vk import live_objects
-from vkrt.vk.device import Device
-from vkrt.vk.pretence import treat_as_discrete
 from vkrt.work.limits import Read
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
@@ -27,52 +29,37 @@ driver = pytest.mark.driver
 PROMPT = [1, 7, 33, 20, 9, 4, 58, 11, 2, 40, 17]
 
 
-def steps_of(path):
-    """(inputs, logits) of runs one after another."""
-    with np.load(path.with_suffix(".npz")) as archive:
-        count = sum(name.endswith("_out0") for name in archive.files)
-        inputs = sum(name.startswith("step0_in") for name in archive.files)
-        return [([archive[f"step{k}_in{i}"] for i in range(inputs)], archive[f"step{k}_out0"])
-                for k in range(count)]
-
-
 def follow(program, steps, bound=1e-5):
-    for inputs, expected in steps:
+    """Runs one after another, whose logits are those of PyTorch."""
+    for inputs, (expected,) in steps:
         result, = program.run(*inputs)
-        distance = np.linalg.norm(result - expected) / np.linalg.norm(expected)
-        assert distance <= bound
+        assert relative_l2(result, expected) <= bound
 
 
-def load(device, **options):
-    return vkrt.load(MODELS / "llama.pte", device, **options)
+@pytest.fixture
+def load(load):
+    return lambda name="llama", **options: load(name, **options)
 
 
 @pytest.fixture(scope="module")
 def steps():
-    return steps_of(MODELS / "llama.pte")
+    return calls_of("llama", "step")
 
 
 # Graphs, without a driver
 
 
-def graph_of(name):
-    with_files = Description(MODELS / name)
-    graph = with_files.graph("forward")
-    with_files.close()
-    return graph
-
-
-@pytest.mark.parametrize("name", ["llama.pte", "llama_static.pte"])
+@pytest.mark.parametrize("name", ["llama", "llama_static"])
 def test_positions_are_no_part_of_a_shape(name):
-    graph = graph_of(name)
+    graph = graph_of_file(name)
     assert not graph.reads
-    assert graph.is_dynamic == (name == "llama.pte")
+    assert graph.is_dynamic == (name == "llama")
     late = {arg.read for node in graph.nodes for arg in node.args if isinstance(arg, Late)}
     assert late == {Read(1, 0)}
 
 
 def test_caches_are_states_changed_in_place():
-    graph = graph_of("llama.pte")
+    graph = graph_of_file("llama")
     assert len(graph.states) == 4
     # The file has their bytes, which nobody has to read.
     assert all(state.initial.zeros for state in graph.states)
@@ -104,31 +91,29 @@ def test_a_cache_that_is_read_afterwards_is_copied():
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
-def test_runs(storage, weights, device, steps):
-    with load(device, storage=storage, weights=weights) as program:
-        follow(program, steps)
-        program.reset_state()
-        follow(program, steps)
+def test_runs(storage, weights, load, steps):
+    program = load(storage=storage, weights=weights)
+    follow(program, steps)
+    program.reset_state()
+    follow(program, steps)
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-def test_one_token_a_run(storage, device):
-    with vkrt.load(MODELS / "llama_static.pte", device, storage=storage) as program:
-        follow(program, steps_of(MODELS / "llama_static.pte"))
-        assert program.memory.measured_peak == program.memory.planned_peak
+def test_one_token_a_run(storage, load):
+    program = load("llama_static", storage=storage)
+    follow(program, calls_of("llama_static", "step"))
+    assert program.memory.measured_peak == program.memory.planned_peak
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("case", [
+@pytest.mark.parametrize("name, bound", [
     ("llama_mini-base", 1e-5), ("llama_mini_4w-base", 1e-4), ("llama_mini_4w_emb4-base", 1e-4),
     ("llama_mini_8da4w-base", 1.5e-2)])
-def test_larger_ones(case, storage, device):
-    name, bound = case
+def test_larger_ones(name, bound, storage, load):
     path = need_model(f"{name}.pte")
-    with vkrt.load(path, device, storage=storage) as program:
-        follow(program, steps_of(path), bound)
+    follow(load(path, storage=storage), calls_of(path, "step"), bound)
 
 
 # A real model: 12 tokens of text, at any budget and with the prompt in pieces.
@@ -139,214 +124,195 @@ REAL = "smollm2-135m-4w.pte"
 @pytest.mark.parametrize("options", [
     {}, {"storage": "buffer"}, {"weights": "stream", "memory_budget": "60MB"},
     {"weights": "stream", "memory_budget": "smallest"}][:1 if QUICK else None], ids=str)
-def test_a_real_model(options, device):
+def test_a_real_model(options, load):
     path = need_model(REAL)
-    with np.load(path.with_suffix(".reference.npz")) as archive, vkrt.load(
-            path, device, **options) as program:
+    program = load(path, **options)
+    with np.load(path.with_suffix(".reference.npz")) as archive:
         session = Session(LanguageModel(program))
         session.add(archive["prompt"].tolist())
         for token, expected in zip(archive["greedy"], archive["logits"], strict=False):
             logits = session.logits()
-            assert np.linalg.norm(logits - expected) / np.linalg.norm(expected) <= 1e-4
+            assert relative_l2(logits, expected) <= 1e-4
             assert logits.argmax() == token
             session.add([int(token)])
-        assert bool(program.memory.streamed) == ("weights" in options)
+    assert bool(program.memory.streamed) == ("weights" in options)
 
 
 @driver
-def test_on_a_device_with_memory_of_its_own(steps):
-    treat_as_discrete(True)
-    try:
-        with Device.open() as opened:
-            for weights in ("auto", "stream"):
-                with load(opened, weights=weights) as program:
-                    follow(program, steps[:2])
-                    saved = program.save_state()
-                    program.reset_state()
-                    assert not any(array.any() for array in program.save_state().values())
-                    program.load_state(saved)
-                    follow(program, steps[2:])
-    finally:
-        treat_as_discrete(False)
+def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
+    for weights in ("auto", "stream"):
+        program = load(device=discrete, weights=weights)
+        follow(program, steps[:2])
+        saved = program.save_state()
+        program.reset_state()
+        assert not any(array.any() for array in program.save_state().values())
+        program.load_state(saved)
+        follow(program, steps[2:])
 
 
 @driver
 @pytest.mark.parametrize("cache", ["float", "int8"])
-def test_a_budget_changes_no_bit(cache, device, steps):
-    with load(device, weights="direct", cache=cache) as program:
+def test_a_budget_changes_no_bit(cache, load, steps):
+    with load(weights="direct", cache=cache) as program:
         expected = [program.run(*inputs)[0] for inputs, _ in steps]
-    with load(device, weights="stream", memory_budget="smallest", cache=cache) as program:
-        assert program.memory.streamed
-        for (inputs, _), logits in zip(steps, expected, strict=True):
-            np.testing.assert_array_equal(program.run(*inputs)[0], logits)
+    program = load(weights="stream", memory_budget="smallest", cache=cache)
+    assert program.memory.streamed
+    for (inputs, _), logits in zip(steps, expected, strict=True):
+        np.testing.assert_array_equal(program.run(*inputs)[0], logits)
 
 
 @driver
-def test_a_step_at_another_position_makes_nothing(device, monkeypatch):
-    with load(device) as program:
-        program.run(np.array([PROMPT[:8]]), np.array([0]))
-        program.run(np.array([[3]]), np.array([8]))
-        there = program.memory.shapes
-        objects = live_objects()
-        monkeypatch.setattr("vkrt.lowering.lowering.lower", None)
-        monkeypatch.setattr("vkrt.method.loaded.ComputeGraph", None)
-        for position in range(9, 24):
-            program.run(np.array([[position]]), np.array([position]))
-        assert live_objects() == objects
-        assert program.memory.shapes == there
+def test_a_step_at_another_position_makes_nothing(load, monkeypatch):
+    program = load()
+    program.run(np.array([PROMPT[:8]]), np.array([0]))
+    program.run(np.array([[3]]), np.array([8]))
+    there = program.memory.shapes
+    objects = live_objects()
+    monkeypatch.setattr("vkrt.lowering.lowering.lower", None)
+    monkeypatch.setattr("vkrt.method.loaded.ComputeGraph", None)
+    for position in range(9, 24):
+        program.run(np.array([[position]]), np.array([position]))
+    assert live_objects() == objects
+    assert program.memory.shapes == there
 
 
 @driver
-def test_positions_beyond_the_cache(device, steps):
-    with load(device) as program:
-        follow(program, steps[:1])
-        for tokens, position in (([[1, 2, 3]], 22), ([[1]], 24), ([[1]], -1)):
-            with pytest.raises(vkrt.InputError, match=r"element 0 of it has to be 0 to 2[13]"):
-                program.run(np.array(tokens), np.array([position]))
-        follow(program, steps[1:])
+def test_positions_beyond_the_cache(load, steps):
+    program = load()
+    follow(program, steps[:1])
+    for tokens, position in (([[1, 2, 3]], 22), ([[1]], 24), ([[1]], -1)):
+        with pytest.raises(vkrt.InputError, match=r"element 0 of it has to be 0 to 2[13]"):
+            program.run(np.array(tokens), np.array([position]))
+    follow(program, steps[1:])
 
 
 # States
 
 
 @driver
-def test_further_states(device, steps, exact_sizes):
-    with load(device) as program:
-        follow(program, steps[:2])
-        before = program.memory.state
-        with program.new_state() as other:
-            assert other.nbytes == before == 4 * 24 * 2 * 8 * 4
-            assert program.memory.state == 2 * before
-            for inputs, expected in steps:
-                result, = program.run(*inputs, state=other)
-                np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
-            follow(program, steps[2:])
-            saved = other.save()
-            other.reset()
-            assert not any(array.any() for array in other.save().values())
-            other.load(saved)
-            for name, array in other.save().items():
-                np.testing.assert_array_equal(array, saved[name])
-        assert program.memory.state == before
-        with pytest.raises(vkrt.InputError, match="state is closed"):
-            program.run(*steps[0][0], state=other)
-        other.close()
-        program.reset_state()
-        follow(program, steps)
-
-
-@driver
-def test_states_in_threads(device, steps):
-    failures = []
-
-    def work(program):
-        try:
-            with program.new_state() as state:
-                for inputs, expected in steps:
-                    result, = program.run(*inputs, state=state)
-                    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
-        except BaseException as error:
-            failures.append(error)
-
-    with load(device) as program:
-        threads = [threading.Thread(target=work, args=(program,)) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not failures
-
-
-@driver
-def test_saved_values_fit_another_load(device, steps):
-    with load(device) as program:
-        follow(program, steps[:3])
-        saved = program.save_state()
-    with load(device, storage="buffer") as program:
-        program.load_state(saved)
-        follow(program, steps[3:])
-        name = next(iter(saved))
-        for wrong, text in (({}, "expected values of"), ({**saved, "x": saved[name]}, "values of"),
-                            ({**saved, name: saved[name][:, 1:]}, "expected float32"),
-                            ({**saved, name: saved[name].astype(np.float64)}, "got float64")):
-            with pytest.raises(vkrt.InputError, match=text):
-                program.load_state(wrong)
-
-
-@driver
-def test_a_run_that_fails_half_way_says_so(device, steps):
-    with load(device, weights="stream") as program:
-        follow(program, steps[:2])
-        saved = program.save_state()
-        fail_read_after(3)
-        try:
-            with pytest.raises(OSError):
-                program.run(*steps[2][0])
-        finally:
-            fail_read_after(-1)
-        with pytest.raises(vkrt.StateError, match="reset_state"):
-            program.run(*steps[2][0])
-        program.load_state(saved)
+def test_further_states(load, steps, exact_sizes):
+    program = load()
+    follow(program, steps[:2])
+    before = program.memory.state
+    with program.new_state() as other:
+        assert other.nbytes == before == 4 * 24 * 2 * 8 * 4
+        assert program.memory.state == 2 * before
+        for inputs, (expected,) in steps:
+            result, = program.run(*inputs, state=other)
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
         follow(program, steps[2:])
+        saved = other.save()
+        other.reset()
+        assert not any(array.any() for array in other.save().values())
+        other.load(saved)
+        for name, array in other.save().items():
+            np.testing.assert_array_equal(array, saved[name])
+    assert program.memory.state == before
+    with pytest.raises(vkrt.InputError, match="state is closed"):
+        program.run(*steps[0][0], state=other)
+    other.close()
+    program.reset_state()
+    follow(program, steps)
+
+
+@driver
+def test_states_in_threads(load, steps):
+    program = load()
+
+    def work():
+        with program.new_state() as state:
+            for inputs, (expected,) in steps:
+                result, = program.run(*inputs, state=state)
+                np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+    in_threads(*[work] * 4)
+
+
+@driver
+def test_saved_values_fit_another_load(load, steps):
+    program = load()
+    follow(program, steps[:3])
+    saved = program.save_state()
+    program = load(storage="buffer")
+    program.load_state(saved)
+    follow(program, steps[3:])
+    name = next(iter(saved))
+    for wrong, text in (({}, "expected values of"), ({**saved, "x": saved[name]}, "values of"),
+                        ({**saved, name: saved[name][:, 1:]}, "expected float32"),
+                        ({**saved, name: saved[name].astype(np.float64)}, "got float64")):
+        with pytest.raises(vkrt.InputError, match=text):
+            program.load_state(wrong)
+
+
+@driver
+def test_a_run_that_fails_half_way_says_so(load, steps):
+    program = load(weights="stream")
+    follow(program, steps[:2])
+    saved = program.save_state()
+    with failing(fail_read_after, 3), pytest.raises(OSError):
+        program.run(*steps[2][0])
+    with pytest.raises(vkrt.StateError, match="reset_state"):
+        program.run(*steps[2][0])
+    program.load_state(saved)
+    follow(program, steps[2:])
 
 
 # Text
 
 
 @driver
-@pytest.mark.parametrize("name", ["llama.pte", "llama_static.pte"])
-def test_chunks_of_a_prompt_are_as_good_as_one(name, device):
-    with vkrt.load(MODELS / name, device) as program:
-        model = LanguageModel(program)
-        found = []
-        for chunk in (64, 4, 1):
-            program.reset_state()
-            session = Session(model, chunk=chunk)
-            session.add(PROMPT)
-            found.append((session.logits(), program.save_state()))
-            assert session.position == len(PROMPT)
-        for logits, state in found[1:]:
-            np.testing.assert_allclose(logits, found[0][0], rtol=1e-4, atol=1e-5)
-            for key, array in state.items():
-                np.testing.assert_allclose(array, found[0][1][key], rtol=1e-4, atol=1e-5)
-
-
-@driver
-def test_generate(device):
-    with load(device) as program:
-        assert program.constants["get_eos_ids"] == (2, 3)
-        all_at_once = list(vkrt.generate(program, PROMPT, max_tokens=8, ends=()))
-        assert len(all_at_once) == 8
-        ids = list(PROMPT)
-        for token in all_at_once:
-            program.reset_state()
-            logits, = program.run(np.array([ids]), np.array([0]))
-            assert token == logits.argmax()
-            ids.append(token)
-        # The end of the context, and one of the tokens that end a text
-        assert len(list(vkrt.generate(program, PROMPT, ends=()))) == 24 - len(PROMPT) + 1
-        ended = list(vkrt.generate(program, PROMPT, ends={all_at_once[2]}))
-        assert ended == all_at_once[:all_at_once.index(all_at_once[2]) + 1]
-        assert list(vkrt.generate(program, PROMPT, max_tokens=5, sampler=lambda _l, ids: len(ids),
-                                  ends=())) == [11, 12, 13, 14, 15]
-        with pytest.raises(vkrt.InputError, match="room for 24 altogether"):
-            vkrt.generate(program, PROMPT * 3)
-        with pytest.raises(vkrt.InputError, match="token 61"):
-            vkrt.generate(program, [61])
-        with pytest.raises(vkrt.InputError, match="at least one"):
-            vkrt.generate(program, [])
-    with vkrt.load(MODELS / "mlp.pte", device) as program, \
-            pytest.raises(vkrt.InputError, match="expected tokens"):
-        vkrt.generate(program, PROMPT)
-
-
-@driver
-def test_going_back_in_a_session(device):
-    with load(device) as program:
-        session = Session(LanguageModel(program))
+@pytest.mark.parametrize("name", ["llama", "llama_static"])
+def test_chunks_of_a_prompt_are_as_good_as_one(name, load):
+    program = load(name)
+    model = LanguageModel(program)
+    found = []
+    for chunk in (64, 4, 1):
+        program.reset_state()
+        session = Session(model, chunk=chunk)
         session.add(PROMPT)
-        expected = session.logits()
-        session.add([5, 6, 7])
-        session.logits()
-        session.rewind(len(PROMPT))
-        np.testing.assert_allclose(session.logits(), expected, rtol=1e-4, atol=1e-5)
+        found.append((session.logits(), program.save_state()))
+        assert session.position == len(PROMPT)
+    for logits, state in found[1:]:
+        np.testing.assert_allclose(logits, found[0][0], rtol=1e-4, atol=1e-5)
+        for key, array in state.items():
+            np.testing.assert_allclose(array, found[0][1][key], rtol=1e-4, atol=1e-5)
+
+
+@driver
+def test_generate(load):
+    program = load()
+    assert program.constants["get_eos_ids"] == (2, 3)
+    all_at_once = list(vkrt.generate(program, PROMPT, max_tokens=8, ends=()))
+    assert len(all_at_once) == 8
+    ids = list(PROMPT)
+    for token in all_at_once:
+        program.reset_state()
+        logits, = program.run(np.array([ids]), np.array([0]))
+        assert token == logits.argmax()
+        ids.append(token)
+    # The end of the context, and one of the tokens that end a text
+    assert len(list(vkrt.generate(program, PROMPT, ends=()))) == 24 - len(PROMPT) + 1
+    ended = list(vkrt.generate(program, PROMPT, ends={all_at_once[2]}))
+    assert ended == all_at_once[:all_at_once.index(all_at_once[2]) + 1]
+    assert list(vkrt.generate(program, PROMPT, max_tokens=5, sampler=lambda _l, ids: len(ids),
+                              ends=())) == [11, 12, 13, 14, 15]
+    with pytest.raises(vkrt.InputError, match="room for 24 altogether"):
+        vkrt.generate(program, PROMPT * 3)
+    with pytest.raises(vkrt.InputError, match="token 61"):
+        vkrt.generate(program, [61])
+    with pytest.raises(vkrt.InputError, match="at least one"):
+        vkrt.generate(program, [])
+    with pytest.raises(vkrt.InputError, match="expected tokens"):
+        vkrt.generate(load("mlp"), PROMPT)
+
+
+@driver
+def test_going_back_in_a_session(load):
+    program = load()
+    session = Session(LanguageModel(program))
+    session.add(PROMPT)
+    expected = session.logits()
+    session.add([5, 6, 7])
+    session.logits()
+    session.rewind(len(PROMPT))
+    np.testing.assert_allclose(session.logits(), expected, rtol=1e-4, atol=1e-5)

@@ -1,10 +1,8 @@
 """What a method keeps from run to run: bounded by bytes, at the bound and one beyond it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from host_buffers import HostBuffers, host_and_device
+from host_buffers import HostBuffers, hosted
 from support import MODELS, same_bits
 
 import vkrt
@@ -69,7 +67,7 @@ def bound(monkeypatch):
 @driver
 @pytest.mark.parametrize("kept", [False, True], ids=["planned", "cached plan"])
 @pytest.mark.parametrize("count", [LEAST - 1, LEAST, LEAST + 1])
-def test_a_method_outlives_its_further_states(count, kept, device, tmp_path, monkeypatch):
+def test_a_method_outlives_its_further_states(count, kept, device, load, tmp_path, monkeypatch):
     """Also where their instances were so many that its own had to go."""
     monkeypatch.setattr(instances, "MAX_BYTES", 0)
     path = tmp_path / "buffers.pte"
@@ -80,37 +78,37 @@ def test_a_method_outlives_its_further_states(count, kept, device, tmp_path, mon
         monkeypatch.setattr("vkrt.compiler.plan_cache.RECENT_NS", 0)
         vkrt.load(path, device, **options).close()
         assert list((tmp_path / "plans").iterdir())
-    with vkrt.load(path, device, **options) as program:
-        expected = [program.run(x) for _ in range(2)]
-        program.reset_state()
-        states = [program.new_state() for _ in range(count)]
-        for state in states:
-            same_bits(program.run(x, state=state), expected[0])
-        for state in states:
-            state.close()
-        for wanted in expected:
-            same_bits(program.run(x), wanted)
+    program = load(path, **options)
+    expected = [program.run(x) for _ in range(2)]
+    program.reset_state()
+    states = [program.new_state() for _ in range(count)]
+    for state in states:
+        same_bits(program.run(x, state=state), expected[0])
+    for state in states:
+        state.close()
+    for wanted in expected:
+        same_bits(program.run(x), wanted)
 
 
 @driver
-def test_a_ninth_state_costs_what_the_others_do(device, bound):
+def test_a_ninth_state_costs_what_the_others_do(load, bound):
     x = np.ones((1, 6), np.float32)
-    with vkrt.load(MODELS / "buffers.pte", device) as program:
-        expected = [program.run(x) for _ in range(3)]
-        program.reset_state()
-        states = [None, *(program.new_state() for _ in range(2 * LEAST))]
+    program = load("buffers")
+    expected = [program.run(x) for _ in range(3)]
+    program.reset_state()
+    states = [None, *(program.new_state() for _ in range(2 * LEAST))]
+    for state in states:
+        same_bits(program.run(x, state=state), expected[0])
+    bound.clear()
+    for wanted in expected[1:]:
         for state in states:
-            same_bits(program.run(x, state=state), expected[0])
-        bound.clear()
-        for wanted in expected[1:]:
-            for state in states:
-                same_bits(program.run(x, state=state), wanted)
-        assert bound == []
-        kept = program._methods["forward"]._loaded.instances
-        assert len(list(kept)) == len(states)
-        for state in states[1:]:
-            state.close()
-        assert len(list(kept)) == 1
+            same_bits(program.run(x, state=state), wanted)
+    assert bound == []
+    kept = program._methods["forward"]._loaded.instances
+    assert len(list(kept)) == len(states)
+    for state in states[1:]:
+        state.close()
+    assert len(list(kept)) == 1
 
 
 # Buffers of the host's
@@ -121,7 +119,7 @@ def test_a_ninth_state_costs_what_the_others_do(device, bound):
 def test_a_method_outlives_its_buffers(count, monkeypatch, bound):
     """Instances over buffers take the place of no others, also where they are many."""
     monkeypatch.setattr(instances, "MAX_BUFFER_BYTES", 0)
-    with host_and_device() as (host, device), vkrt.load(MODELS / "mlp.pte", device) as program:
+    with hosted("mlp") as (host, program):
         info, = program.metadata().inputs
         x = np.ones(info.sizes, np.float32)
         expected = program.run(x)

@@ -1,7 +1,5 @@
 """Whole programs against eager torch: results and memory, in every storage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import STORAGES, find_model, need_model, relative_l2
@@ -152,14 +150,14 @@ def test_eager_order(name, device):
 @pytest.mark.parametrize("name", [*SMALL, "realesr-animevideov3", "efficientnet-lite0",
                                   "superres-base", "conv1d_wav-base", "silero-vad",
                                   "digit-recognizer"])
-def test_arena(name, device, exact_sizes):
+def test_arena(name, load, exact_sizes):
     """The arena is as small as what is alive at once, and no larger than the file's own plan."""
     path = need_model(f"{name}.pte")
-    with vkrt.load(path, device) as program:
-        memory = program.memory
-        # A few alignments count in an arena of a few kilobytes.
-        assert memory.activations <= max(1.03 * memory.lower_bound, memory.lower_bound + 4096)
-        if memory.file_plan > 1 << 16:
-            # The file does not count what brings inputs in and outputs out, which decides for
-            # programs of a few kilobytes.
-            assert memory.activations <= memory.file_plan
+    program = load(path)
+    memory = program.memory
+    # A few alignments count in an arena of a few kilobytes.
+    assert memory.activations <= max(1.03 * memory.lower_bound, memory.lower_bound + 4096)
+    if memory.file_plan > 1 << 16:
+        # The file does not count what brings inputs in and outputs out, which decides for
+        # programs of a few kilobytes.
+        assert memory.activations <= memory.file_plan

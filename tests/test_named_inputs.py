@@ -1,15 +1,13 @@
 """Calls by habit: the program itself is called, inputs have names, and what does not fit is refused
 with the call that would."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import MODELS, run_python, same_bits
+from support import MODELS, graph_of_file, run_python, same_bits
 
 import vkrt
 from vkrt.cli import main as cli
@@ -47,12 +45,12 @@ def names_in(infos):
 
 def test_names_of_a_file():
     """Those of inputs are in a constant method, those of outputs in the tree of the results."""
-    graph = Description(NAMED).graph("forward")
+    graph = graph_of_file(NAMED)
     assert (list(graph.input_names), list(graph.output_names)) == (INPUTS, OUTPUTS)
-    graph = Description(MODELS / "lstm_cell.pte").graph("forward")
+    graph = graph_of_file("lstm_cell")
     assert graph.input_names == ("input_0", "input_1", "input_2")
     # A dictionary among other results
-    assert "sum" in Description(MODELS / "numbers.pte").graph("forward").output_names
+    assert "sum" in graph_of_file("numbers").output_names
 
 
 def leaf():
@@ -120,14 +118,14 @@ def test_every_way_to_call(program, values, arrays):
 
 
 @pytest.mark.driver
-def test_inputs_of_one_value_may_be_left_out(device):
-    with vkrt.load(MODELS / "numbers.pte", device) as opened:
-        infos = opened.metadata().inputs
-        fixed = [info for info in infos if info.fixed]
-        assert fixed and len(fixed) < len(infos)
-        expected = opened.run(*(info.example() for info in infos))
-        some = {info.name: info.example() for info in infos if not info.fixed}
-        same_bits(opened.run(some), expected)
+def test_inputs_of_one_value_may_be_left_out(load):
+    opened = load("numbers")
+    infos = opened.metadata().inputs
+    fixed = [info for info in infos if info.fixed]
+    assert fixed and len(fixed) < len(infos)
+    expected = opened.run(*(info.example() for info in infos))
+    some = {info.name: info.example() for info in infos if not info.fixed}
+    same_bits(opened.run(some), expected)
 
 
 @pytest.mark.driver

@@ -1,7 +1,5 @@
 """What programs, methods, devices, states and reports say of themselves, and after their end."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re
@@ -89,12 +87,12 @@ def test_a_table_for_notebooks(program):
         assert rows[f"{kind} weights"] == f"{len(sizes)}, {sum(sizes):,} B"
 
 
-def test_texts_of_a_file_are_no_markup(device, tmp_path):
+def test_texts_of_a_file_are_no_markup(load, tmp_path):
     path = tmp_path / "<b>&.pte"
     path.write_bytes(KEPT.read_bytes())
-    with vkrt.load(path, device) as opened:
-        shown = Cells(opened._repr_html_())
-        assert str(path) in "".join(shown.cells) and "b" not in shown.open
+    opened = load(path)
+    shown = Cells(opened._repr_html_())
+    assert str(path) in "".join(shown.cells) and "b" not in shown.open
 
 
 CLOSED = {

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from support import MODELS
-
-import vkrt
+from support import MODELS, reference_of, relative_l2
 
 PROGRAMS = sorted((MODELS / "older").glob("*.pte"))
 
@@ -26,13 +23,11 @@ def bound_of(name: str) -> float:
 
 @pytest.mark.driver
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_results(path, device):
-    with vkrt.load(path, device) as program, np.load(path.with_suffix(".npz")) as data:
-        results = program.run(*(data[name] for name in sorted(data) if name.startswith("in")))
-        assert program.memory.measured_peak == program.memory.planned_peak
-        steps = program.load_method("forward").work.steps
-        assert not any(hasattr(step, "kernel") for step in steps)
-        expected = [data[f"out{index}"] for index in range(len(results))]
+def test_results(path, load):
+    program, (inputs, expected) = load(path), reference_of(path)
+    results = program.run(*inputs)
+    assert program.memory.measured_peak == program.memory.planned_peak
+    steps = program.load_method("forward").work.steps
+    assert not any(hasattr(step, "kernel") for step in steps)
     for result, right in zip(results, expected, strict=True):
-        error = np.linalg.norm(result - right) / np.linalg.norm(right)
-        assert error < bound_of(path.stem)
+        assert relative_l2(result, right) < bound_of(path.stem)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from support import MODELS, damaged
+from support import MODELS, damaged, in_threads, reference_of, same_bits
 
 import vkrt
 from vkrt.device.policy import overridden, policy_of
@@ -23,8 +23,8 @@ def pipelines():
 
 
 def reference():
-    with np.load(MODELS / "mlp.npz") as archive:
-        return archive["in0"], archive["out0"]
+    (x,), (y,) = reference_of("mlp")
+    return x, y
 
 
 def test_programs_share_pipelines(device):
@@ -57,9 +57,9 @@ def test_only_what_is_new_is_created(device):
 
 def count_and_results(device, **options) -> tuple[int, list[np.ndarray]]:
     """How many pipelines a program of convolutions needs, and its results."""
-    none, x = pipelines(), np.load(MODELS / "conv_mix.npz")["in0"]
+    none, (inputs, _) = pipelines(), reference_of("conv_mix")
     with vkrt.load(MODELS / "conv_mix.pte", device, **options) as program:
-        return pipelines() - none, program.run(x)
+        return pipelines() - none, program.run(*inputs)
 
 
 @pytest.mark.parametrize("specialize", ["few", "none"])
@@ -93,23 +93,23 @@ def test_the_row_says_what_is_compiled_in(device):
 @pytest.mark.parametrize("name", ["mlp", "conv_mix"])
 def test_odd_sizes(device, name):
     """Larger buffers and views are planned for, and no kernel sees the difference."""
-    x, planned, found = np.load(MODELS / f"{name}.npz")["in0"], [], []
+    (inputs, _), planned, found = reference_of(name), [], []
     for odd in (False, True):
         with (overridden(replace(policy_of(device.info), odd_sizes=odd)),
               vkrt.load(MODELS / f"{name}.pte", device) as program):
-            found.append(program.run(x))
+            found.append(program.run(*inputs))
             assert program.memory.planned_peak == program.memory.measured_peak
             planned.append(program.memory.planned_peak)
     assert planned[0] < planned[1] < planned[0] + 64 * 1024
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, two)
+    same_bits(*found)
 
 
-def test_a_storage_has_pipelines_of_its_own(device):
+def test_a_storage_has_pipelines_of_its_own(load):
     x, y = reference()
-    with vkrt.load(MLP, device) as one, vkrt.load(MLP, device, storage="buffer") as two:
-        np.testing.assert_allclose(one.run(x)[0], y, rtol=1e-4, atol=1e-5)
-        np.testing.assert_array_equal(one.run(x)[0], two.run(x)[0])
+    one = load(MLP)
+    two = load(MLP, storage="buffer")
+    np.testing.assert_allclose(one.run(x)[0], y, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(one.run(x)[0], two.run(x)[0])
 
 
 def test_devices_do_not_share():
@@ -129,27 +129,12 @@ def test_loading_in_many_threads(device):
     with vkrt.load(MLP, device) as program:
         alone = pipelines() - none
         expected, = program.run(x)
-    results, failures = [], []
-
-    def load():
-        try:
-            results.append(vkrt.load(MLP, device))
-        except BaseException as error:  # noqa: BLE001 - reported by the main thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=load) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
-    try:
+    with ExitStack() as programs:
+        loaded = []
+        in_threads(*[lambda: loaded.append(programs.enter_context(vkrt.load(MLP, device)))] * 4)
         assert pipelines() - none == alone
-        for program in results:
+        for program in loaded:
             np.testing.assert_array_equal(program.run(x)[0], expected)
-    finally:
-        for program in results:
-            program.close()
     assert pipelines() == none
 
 
@@ -158,12 +143,7 @@ def test_programs_that_load_at_once_make_one_cache(tmp_path):
     none = live_objects()
     with vkrt.Device.open(pipeline_cache=tmp_path / "pipelines") as own:
         programs = []
-        threads = [threading.Thread(target=lambda: programs.append(vkrt.load(MLP, own)))
-                   for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[lambda: programs.append(vkrt.load(MLP, own))] * 3)
         caches = live_objects()["pipeline_cache"] - none["pipeline_cache"]
         for program in programs:
             program.close()

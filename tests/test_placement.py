@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from alarms import Interrupted, on_alarm, within_vkrt
-from support import MODELS, QUICK, inputs_of, need_model, need_one_memory, ready_device, same_bits
+from support import (
+    MODELS,
+    QUICK,
+    failing,
+    in_threads,
+    inputs_of,
+    need_model,
+    need_one_memory,
+    same_bits,
+)
 
 import vkrt
+from vkrt.compiler.description import Description
 from vkrt.memory.reader import fail_read_after
 from vkrt.vk.imported import import_alignment
-from vkrt.vk.pretence import treat_as_discrete
 
 pytestmark = pytest.mark.driver
 
@@ -40,24 +50,6 @@ def run(path: Path, device, times: int = 1, **options):
         memory = program.memory
         assert memory.measured_peak == memory.planned_peak
         return outputs, memory
-
-
-@pytest.fixture(scope="module")
-def discrete():
-    """A device that counts as having memory of its own."""
-    treat_as_discrete(True)
-    try:
-        with ready_device() as opened:
-            assert not opened.unified
-            yield opened
-    finally:
-        treat_as_discrete(False)
-
-
-@pytest.fixture
-def no_failures():
-    yield
-    fail_read_after(-1)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
@@ -103,11 +95,11 @@ def test_what_is_mapped_takes_no_device_memory(device, exact_sizes):
     assert "lies in the file" in memory.weights_table()
 
 
-def test_bytes_are_not_mapped_and_map_says_why(device):
+def test_bytes_are_not_mapped_and_map_says_why(device, load):
     need_one_memory(device)
     data = (MODELS / "mlp.pte").read_bytes()
-    with vkrt.load(data, device) as program:
-        assert program.memory.mapped == 0
+    program = load(data)
+    assert program.memory.mapped == 0
     with pytest.raises(vkrt.UnsupportedError, match="in memory, not in a file"):
         vkrt.load(data, device, weights="map")
 
@@ -189,61 +181,52 @@ def test_host_kernels_between_streamed_sections(device):
 # Failures
 
 
-def test_a_failed_read_is_raised_by_the_run_that_needs_it(device, no_failures):
+def test_a_failed_read_is_raised_by_the_run_that_needs_it(device, load):
     path = MODELS / "mlp.pte"
     expected, _ = run(path, device, weights="direct")
-    with vkrt.load(path, device, weights="stream", stream_lookahead=0) as program:
-        inputs = inputs_of(program)
+    program = load(path, weights="stream", stream_lookahead=0)
+    inputs = inputs_of(program)
+    same_bits(program.run(*inputs), expected)
+    for after in (1, 2, 3):
+        with failing(fail_read_after, after), pytest.raises(OSError, match=r"mlp\.pte"):
+            for _ in range(4):
+                program.run(*inputs)
         same_bits(program.run(*inputs), expected)
-        for after in (1, 2, 3):
-            fail_read_after(after)
-            with pytest.raises(OSError, match=r"mlp\.pte"):
-                for _ in range(4):
-                    program.run(*inputs)
-            fail_read_after(-1)
-            same_bits(program.run(*inputs), expected)
-            same_bits(program.run(*inputs), expected)
+        same_bits(program.run(*inputs), expected)
 
 
-def test_a_failed_read_while_loading_releases_everything(device, no_failures):
+def test_a_failed_read_while_loading_releases_everything(load):
     for weights in ("copy", "direct"):
-        fail_read_after(2)
-        with pytest.raises(OSError, match=r"conv_mix\.pte"):
-            vkrt.load(MODELS / "conv_mix.pte", device, weights=weights)
-        fail_read_after(-1)
+        with failing(fail_read_after, 2), pytest.raises(OSError, match=r"conv_mix\.pte"):
+            load("conv_mix", weights=weights)
 
 
 @pytest.mark.parametrize("weights", ["copy", "direct"])
 def test_a_file_changed_since_it_was_opened(device, tmp_path, weights):
     path = tmp_path / "model.pte"
     path.write_bytes((MODELS / "mlp.pte").read_bytes())
-    from vkrt.compiler.description import Description
-
-    description = Description(path)
-    try:
+    with closing(Description(path)) as description:
         description.graph("forward")
         path.write_bytes(path.read_bytes()[:-4096])
         with pytest.raises(vkrt.FormatError, match=r"model\.pte"):
             vkrt.Method(description.graph("forward"), [description.source], device,
                         options=vkrt.LoadOptions(weights=weights))
-    finally:
-        description.close()
 
 
-def test_truncation_under_a_streaming_program(device, tmp_path):
+def test_truncation_under_a_streaming_program(load, tmp_path):
     path = tmp_path / "model.pte"
     content = (MODELS / "mlp.pte").read_bytes()
     path.write_bytes(content)
-    with vkrt.load(path, device, weights="stream", stream_lookahead=0) as program:
-        inputs = inputs_of(program)
-        expected = program.run(*inputs)
-        with open(path, "r+b") as file:
-            file.truncate(8192)
-        with pytest.raises((vkrt.FormatError, OSError), match=r"model\.pte"):
-            for _ in range(3):
-                program.run(*inputs)
-        path.write_bytes(content)  # the same file again
-        same_bits(program.run(*inputs), expected)
+    program = load(path, weights="stream", stream_lookahead=0)
+    inputs = inputs_of(program)
+    expected = program.run(*inputs)
+    with open(path, "r+b") as file:
+        file.truncate(8192)
+    with pytest.raises((vkrt.FormatError, OSError), match=r"model\.pte"):
+        for _ in range(3):
+            program.run(*inputs)
+    path.write_bytes(content)  # the same file again
+    same_bits(program.run(*inputs), expected)
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
@@ -272,26 +255,17 @@ def test_a_run_that_is_interrupted_leaves_the_program_usable(device, times):
             same_bits(program.run(*inputs), expected)
 
 
-def test_two_programs_stream_from_one_file(device):
+def test_two_programs_stream_from_one_file(device, load):
     path = MODELS / "conv_mix.pte"
     expected, _ = run(path, device, weights="direct")
-    with vkrt.load(path, device, weights="stream") as a, \
-            vkrt.load(path, device, weights="stream") as b:
-        inputs = inputs_of(a)
-        wrong = []
+    a, b = (load(path, weights="stream") for _ in range(2))
+    inputs = inputs_of(a)
 
-        def work(program):
-            for _ in range(20):
-                outputs = program.run(*inputs)
-                if any(x.tobytes() != y.tobytes() for x, y in zip(outputs, expected)):
-                    wrong.append(program)
+    def work(program):
+        for _ in range(20):
+            same_bits(program.run(*inputs), expected)
 
-        threads = [threading.Thread(target=work, args=(p,)) for p in (a, b)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not wrong
+    in_threads(*(partial(work, program) for program in (a, b)))
 
 
 def test_closing_while_another_thread_runs(device):
@@ -320,22 +294,22 @@ def test_closing_before_the_first_run(device):
     vkrt.load(MODELS / "conv_mix.pte", device, weights="stream").close()
 
 
-def test_a_failing_host_kernel_leaves_the_program_usable(device, on_host, monkeypatch):
+def test_a_failing_host_kernel_leaves_the_program_usable(device, load, on_host, monkeypatch):
     from vkrt.ops.host import run as host
 
     expected, _ = run(MODELS / "places.pte", device, weights="direct")
-    with vkrt.load(MODELS / "places.pte", device, weights="stream", stream_lookahead=0) as program:
-        inputs = inputs_of(program)
-        same_bits(program.run(*inputs), expected)
+    program = load("places", weights="stream", stream_lookahead=0)
+    inputs = inputs_of(program)
+    same_bits(program.run(*inputs), expected)
 
-        def fail(*arguments):
-            raise ArithmeticError("on purpose")
+    def fail(*arguments):
+        raise ArithmeticError("on purpose")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(host, "run_kernel", fail)
-            with pytest.raises(ArithmeticError):
-                program.run(*inputs)
-        same_bits(program.run(*inputs), expected)
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "run_kernel", fail)
+        with pytest.raises(ArithmeticError):
+            program.run(*inputs)
+    same_bits(program.run(*inputs), expected)
 
 
 # Spilling, and strips
@@ -359,8 +333,7 @@ def test_activations_are_spilled_where_nothing_else_is_enough(discrete, device):
 
 
 def test_spilling_gains_nothing_where_memory_is_shared(device):
-    if not device.unified:
-        pytest.skip("the device has memory of its own")
+    need_one_memory(device)
     path = MODELS / "unet_small.pte"
     _, least = run(path, device, weights="stream")
     with pytest.raises(vkrt.InputError, match="nothing to gain by spilling"):

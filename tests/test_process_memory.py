@@ -1,7 +1,5 @@
 """What a load adds to its process: the parts add up, and what is needed no more is let go of."""
 
-from __future__ import annotations
-
 import gc
 import json
 import mmap
@@ -144,10 +142,10 @@ def test_the_parts_of_a_load(weights):
 
 
 @pytest.mark.driver
-def test_an_open_device_is_not_the_programs(device):
+def test_an_open_device_is_not_the_programs(load):
     path = MODELS / "mlp.pte"
-    with vkrt.load(path, device) as program:
-        assert program.memory.process.driver == 0
+    program = load(path)
+    assert program.memory.process.driver == 0
 
 
 @linux

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, reference_of, same_bits
 
 import vkrt
 from vkrt.cli import main as cli
@@ -20,11 +20,6 @@ driver = pytest.mark.driver
 CLOCKS = ("device", "host")
 
 
-def inputs_of(name):
-    with np.load(MODELS / f"{name}.npz") as archive:
-        return [archive[key] for key in sorted(archive.files) if key.startswith("in")]
-
-
 def clock_or_skip(device, clock):
     if clock == "device" and not device.timestamp_bits:
         pytest.skip("the device has no timestamps")
@@ -33,34 +28,32 @@ def clock_or_skip(device, clock):
 @driver
 @pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.parametrize("name", ["toy", "conv_mix", "mlp"])
-def test_every_step_is_timed(device, name, clock):
+def test_every_step_is_timed(device, load, name, clock):
     clock_or_skip(device, clock)
-    inputs = inputs_of(name)
-    with vkrt.load(MODELS / f"{name}.pte", device) as program:
-        before = program.run(*inputs)
-        objects = live_objects()
-        profile = program.profile(*inputs, repeat=2, clock=clock)
-        assert live_objects() == objects
-        work = program.load_method("forward").work
-        assert [s.index for s in profile.steps] == list(range(len(work.steps)))
-        assert profile.clock == clock and profile.runs == 2
-        # A device's clock may be too coarse for a single step.
-        assert all(step.seconds >= 0 for step in profile.steps)
-        assert profile.seconds >= max(step.seconds for step in profile.steps) > 0
-        shaders = [s.shader for s in work.steps if isinstance(s, Dispatch)]
-        assert [s.kernel for s in profile.steps if s.kind == "dispatch"] == shaders
-        after = program.run(*inputs)
-    for one, other in zip(before, after):
-        np.testing.assert_array_equal(one, other)
+    inputs, _ = reference_of(name)
+    program = load(name)
+    before = program.run(*inputs)
+    objects = live_objects()
+    profile = program.profile(*inputs, repeat=2, clock=clock)
+    assert live_objects() == objects
+    work = program.load_method("forward").work
+    assert [s.index for s in profile.steps] == list(range(len(work.steps)))
+    assert profile.clock == clock and profile.runs == 2
+    # A device's clock may be too coarse for a single step.
+    assert all(step.seconds >= 0 for step in profile.steps)
+    assert profile.seconds >= max(step.seconds for step in profile.steps) > 0
+    shaders = [s.shader for s in work.steps if isinstance(s, Dispatch)]
+    assert [s.kernel for s in profile.steps if s.kind == "dispatch"] == shaders
+    after = program.run(*inputs)
+    same_bits(before, after)
 
 
 @driver
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_host_kernels_are_timed_by_the_host(device, on_host, clock):
+def test_host_kernels_are_timed_by_the_host(device, load, on_host, clock):
     clock_or_skip(device, clock)
-    inputs = inputs_of("places")
-    with vkrt.load(MODELS / "places.pte", device) as program:
-        profile = program.profile(*inputs, clock=clock)
+    inputs, _ = reference_of("places")
+    profile = load("places").profile(*inputs, clock=clock)
     hosts = [step for step in profile.steps if step.kind == "host"]
     assert sorted(host.kernel for host in hosts) == ["aten::cumsum.out", "aten::sort.values"]
     assert not any(host.storage or host.share is not None for host in hosts)
@@ -72,31 +65,30 @@ def test_host_kernels_are_timed_by_the_host(device, on_host, clock):
 
 @driver
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_streamed_weights(device, clock):
+def test_streamed_weights(device, load, clock):
     """Timestamps go into the sections that streaming submits; the host's clock cannot."""
     clock_or_skip(device, clock)
-    inputs = inputs_of("conv_mix")
-    with vkrt.load(MODELS / "conv_mix.pte", device, weights="stream") as program:
-        expected = program.run(*inputs)
-        assert program.memory.streamed > 0
-        if clock == "host":
-            with pytest.raises(vkrt.UnsupportedError, match="streamed.*without a memory budget"):
-                program.profile(*inputs, clock=clock)
-        else:
-            profile = program.profile(*inputs, clock=clock)
-            assert max(step.seconds for step in profile.steps) > 0
-        for one, other in zip(expected, program.run(*inputs)):
-            np.testing.assert_array_equal(one, other)
+    inputs, _ = reference_of("conv_mix")
+    program = load("conv_mix", weights="stream")
+    expected = program.run(*inputs)
+    assert program.memory.streamed > 0
+    if clock == "host":
+        with pytest.raises(vkrt.UnsupportedError, match="streamed.*without a memory budget"):
+            program.profile(*inputs, clock=clock)
+    else:
+        profile = program.profile(*inputs, clock=clock)
+        assert max(step.seconds for step in profile.steps) > 0
+    same_bits(expected, program.run(*inputs))
 
 
 @driver
-def test_bytes_and_flops(device):
+def test_bytes_and_flops(load):
     """Of a linear layer [3, 30] x [64, 30] they are known."""
-    inputs = inputs_of("mlp")
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        profile = program.profile(*inputs)
-        graph = program.load_method("forward").graph
-        flops = flops_of(program.load_method("forward").work, graph)
+    inputs, _ = reference_of("mlp")
+    program = load("mlp")
+    profile = program.profile(*inputs)
+    graph = program.load_method("forward").graph
+    flops = flops_of(program.load_method("forward").work, graph)
     linear = [node for node in graph.nodes if node.op == "aten.linear.default"]
     wanted = [2 * np.prod(n.outs[0].sizes) * n.args[0].sizes[-1] for n in linear]
     assert [sum(s.flops for s in profile.steps if graph.nodes.index(n) == s.node)
@@ -112,10 +104,9 @@ def test_bytes_and_flops(device):
 
 
 @driver
-def test_table_and_json(device, on_host):
-    inputs = inputs_of("places")
-    with vkrt.load(MODELS / "places.pte", device) as program:
-        profile = program.profile(*inputs)
+def test_table_and_json(load, on_host):
+    inputs, _ = reference_of("places")
+    profile = load("places").profile(*inputs)
     table = profile.table()
     for words in ("aten.embedding.default", "aten::sort.values", profile.device, "GFLOP/s",
                   "median of"):

@@ -1,12 +1,10 @@
 """The public interface: loading, running, arguments, releasing."""
 
-from __future__ import annotations
-
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, in_threads, reference_of
 
 import vkrt
 
@@ -15,35 +13,35 @@ pytestmark = pytest.mark.driver
 
 @pytest.fixture(scope="module")
 def reference():
-    with np.load(MODELS / "mlp.npz") as archive:
-        return archive["in0"], archive["out0"]
+    (x,), (y,) = reference_of("mlp")
+    return x, y
 
 
-def test_metadata(device):
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        assert program.method_names == ("forward",)
-        metadata = program.metadata("forward")
-        assert [i.sizes for i in metadata.inputs] == [(3, 30)]
-        assert [o.dtype for o in metadata.outputs] == ["float32"]
-        with pytest.raises(vkrt.InputError, match="no method 'backward'.*forward"):
-            program.metadata("backward")
+def test_metadata(load):
+    program = load("mlp")
+    assert program.method_names == ("forward",)
+    metadata = program.metadata("forward")
+    assert [i.sizes for i in metadata.inputs] == [(3, 30)]
+    assert [o.dtype for o in metadata.outputs] == ["float32"]
+    with pytest.raises(vkrt.InputError, match="no method 'backward'.*forward"):
+        program.metadata("backward")
 
 
-def test_executorch_style(device, reference):
+def test_executorch_style(load, reference):
     x, y = reference
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        method = program.load_method("forward")
-        assert method is program.load_method("forward")
-        np.testing.assert_allclose(method.execute([x])[0], y, rtol=1e-4, atol=1e-5)
+    program = load("mlp")
+    method = program.load_method("forward")
+    assert method is program.load_method("forward")
+    np.testing.assert_allclose(method.execute([x])[0], y, rtol=1e-4, atol=1e-5)
 
 
-def test_from_bytes(device, reference):
+def test_from_bytes(load, reference):
     x, y = reference
-    with vkrt.load((MODELS / "mlp.pte").read_bytes(), device) as program:
-        np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
+    program = load((MODELS / "mlp.pte").read_bytes())
+    np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
 
 
-def test_arguments_of_many_kinds(device, reference):
+def test_arguments_of_many_kinds(load, reference):
     """numpy, non-contiguous numpy, and plain buffers give the same result."""
     x, _ = reference
 
@@ -54,26 +52,26 @@ def test_arguments_of_many_kinds(device, reference):
         def __dlpack_device__(self):
             return x.__dlpack_device__()
 
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        expected, = program.run(x)
-        padded = np.zeros((3, 60), np.float32)
-        padded[:, ::2] = x
-        for form in (padded[:, ::2], memoryview(x), Exporter(), np.asfortranarray(x)):
-            np.testing.assert_array_equal(program.run(form)[0], expected)
+    program = load("mlp")
+    expected, = program.run(x)
+    padded = np.zeros((3, 60), np.float32)
+    padded[:, ::2] = x
+    for form in (padded[:, ::2], memoryview(x), Exporter(), np.asfortranarray(x)):
+        np.testing.assert_array_equal(program.run(form)[0], expected)
 
 
-def test_out(device, reference):
+def test_out(load, reference):
     x, _ = reference
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        expected, = program.run(x)
-        out = np.empty_like(expected)
-        result, = program.run(x, out=[out])
-        assert result is out
-        np.testing.assert_array_equal(out, expected)
-        with pytest.raises(vkrt.InputError, match="out 0"):
-            program.run(x, out=[np.empty((1, 1), np.float32)])
-        with pytest.raises(vkrt.InputError):
-            program.run(x, out=[])
+    program = load("mlp")
+    expected, = program.run(x)
+    out = np.empty_like(expected)
+    result, = program.run(x, out=[out])
+    assert result is out
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(vkrt.InputError, match="out 0"):
+        program.run(x, out=[np.empty((1, 1), np.float32)])
+    with pytest.raises(vkrt.InputError):
+        program.run(x, out=[])
 
 
 @pytest.mark.parametrize(("value", "words"), [
@@ -84,49 +82,40 @@ def test_out(device, reference):
     (np.zeros((3, 30, 1), np.float32), r"got float32\[3,30,1\]"),
     (object(), "input 0"),
 ])
-def test_wrong_input(device, value, words):
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        with pytest.raises(vkrt.InputError, match=words):
-            program.run(value)
-        with pytest.raises(vkrt.InputError, match="expected 1 inputs"):
-            program.run()
-        program.run(np.zeros((3, 30), np.float32))
+def test_wrong_input(load, value, words):
+    program = load("mlp")
+    with pytest.raises(vkrt.InputError, match=words):
+        program.run(value)
+    with pytest.raises(vkrt.InputError, match="expected 1 inputs"):
+        program.run()
+    program.run(np.zeros((3, 30), np.float32))
 
 
-def test_unknown_options(device):
+def test_unknown_options(load):
     with pytest.raises(vkrt.InputError, match="storage='shelf'"):
-        vkrt.load(MODELS / "mlp.pte", device, storage="shelf")
+        load("mlp", storage="shelf")
     with pytest.raises(vkrt.InputError, match="order='random'"):
-        vkrt.load(MODELS / "mlp.pte", device, order="random")
+        load("mlp", order="random")
     with pytest.raises(OSError):
-        vkrt.load(MODELS / "no-such-file.pte", device)
+        load("no-such-file")
 
 
-def test_two_programs_and_threads(device, reference):
+def test_two_programs_and_threads(load, reference):
     """Runs from many threads on two programs give what one thread gets."""
     x, _ = reference
-    failures = []
-    with vkrt.load(MODELS / "mlp.pte", device) as one, vkrt.load(MODELS / "mlp.pte") as two:
-        expected, = one.run(x)
+    one, two = load("mlp"), load("mlp", device=None)
+    expected, = one.run(x)
 
-        def work(program):
-            try:
-                for _ in range(20):
-                    np.testing.assert_array_equal(program.run(x)[0], expected)
-            except BaseException as error:  # noqa: BLE001 - reported by the main thread
-                failures.append(error)
+    def work(program):
+        for _ in range(20):
+            np.testing.assert_array_equal(program.run(x)[0], expected)
 
-        threads = [threading.Thread(target=work, args=(p,)) for p in (one, two, one, two)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not failures
+    in_threads(*(partial(work, program) for program in (one, two, one, two)))
 
 
-def test_close(device, reference):
+def test_close(load, reference):
     x, _ = reference
-    program = vkrt.load(MODELS / "mlp.pte", device)
+    program = load("mlp")
     method = program.load_method("forward")
     program.close()
     program.close()
@@ -153,38 +142,38 @@ def test_left_open_is_released(reference):
     del program
 
 
-def test_memory_report(device, reference):
-    with vkrt.load(MODELS / "mlp.pte", device) as program:
-        program.run(reference[0])
-        memory = program.memory
-        names = [p.name for p in memory.phases]
-        assert names == ["before load", "graph built", "prepack start", "after prepack",
-                         "before execute", "end of execute"]
-        by_name = {p.name: p.device for p in memory.phases}
-        assert by_name["graph built"] == by_name["prepack start"] == 0
-        assert by_name["after prepack"] == memory.weights
-        # On a device with memory of its own inputs and outputs lie where the host sees them.
-        run = memory.activations + memory.host
-        assert by_name["before execute"] == memory.weights + run
-        assert by_name["end of execute"] == by_name["before execute"]
-        assert memory.planned_peak == memory.measured_peak == max(
-            memory.weights + memory.staging, memory.weights + run)
-        assert "planned peak" in memory.table()
+def test_memory_report(load, reference):
+    program = load("mlp")
+    program.run(reference[0])
+    memory = program.memory
+    names = [p.name for p in memory.phases]
+    assert names == ["before load", "graph built", "prepack start", "after prepack",
+                     "before execute", "end of execute"]
+    by_name = {p.name: p.device for p in memory.phases}
+    assert by_name["graph built"] == by_name["prepack start"] == 0
+    assert by_name["after prepack"] == memory.weights
+    # On a device with memory of its own inputs and outputs lie where the host sees them.
+    run = memory.activations + memory.host
+    assert by_name["before execute"] == memory.weights + run
+    assert by_name["end of execute"] == by_name["before execute"]
+    assert memory.planned_peak == memory.measured_peak == max(
+        memory.weights + memory.staging, memory.weights + run)
+    assert "planned peak" in memory.table()
 
 
-def test_eager_allocates_before_prepack(device):
-    with vkrt.load(MODELS / "mlp.pte", device, order="eager") as program:
-        memory = program.memory
-        by_name = {p.name: p.device for p in memory.phases}
-        kept = memory.weights + memory.activations + memory.host
-        assert by_name["prepack start"] == kept
-        assert memory.measured_peak == kept + memory.staging
-        assert memory.planned_peak == memory.measured_peak
+def test_eager_allocates_before_prepack(load):
+    program = load("mlp", order="eager")
+    memory = program.memory
+    by_name = {p.name: p.device for p in memory.phases}
+    kept = memory.weights + memory.activations + memory.host
+    assert by_name["prepack start"] == kept
+    assert memory.measured_peak == kept + memory.staging
+    assert memory.planned_peak == memory.measured_peak
 
 
-def test_large_weights_go_in_chunks(device, reference):
+def test_large_weights_go_in_chunks(load, reference):
     """Staging never exceeds the chunk, however small, as long as one row fits."""
     x, y = reference
-    with vkrt.load(MODELS / "mlp.pte", device, chunk=4096) as program:
-        assert program.memory.staging <= 4096
-        np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)
+    program = load("mlp", chunk=4096)
+    assert program.memory.staging <= 4096
+    np.testing.assert_allclose(program.run(x)[0], y, rtol=1e-4, atol=1e-5)

@@ -4,8 +4,6 @@
 files are in tests/test_readme.py.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

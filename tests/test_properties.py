@@ -1,7 +1,5 @@
 """Property tests draw the same examples in every run, and others under a fresh seed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -7,9 +7,8 @@ import shutil
 import struct
 import subprocess
 
-import numpy as np
 import pytest
-from support import MODELS
+from support import MODELS, reference_of, same_bits
 from vkrt.runtime.pruning import pruned
 
 import vkrt
@@ -127,8 +126,7 @@ def test_a_kernel_of_many_kinds_gets_small():
 @pytest.mark.parametrize("name", ["conv_mix", "toy", "shapes", "pools"])
 @pytest.mark.parametrize("specialize", ["few", "all"])
 def test_the_same_bits_as_of_whole_modules(name, specialize, device, monkeypatch):
-    with np.load(MODELS / f"{name}.npz") as archive:
-        inputs = [archive[key] for key in archive.files if key.startswith("in")]
+    inputs, _ = reference_of(name)
 
     def results():
         with vkrt.load(MODELS / f"{name}.pte", device, specialize=specialize) as program:
@@ -136,5 +134,4 @@ def test_the_same_bits_as_of_whole_modules(name, specialize, device, monkeypatch
 
     found = results()
     monkeypatch.setattr(pipelines, "pruned", lambda module, constants: bytes(module))
-    for one, other in zip(found, results(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    same_bits(found, results())

@@ -7,12 +7,11 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support import MODELS, find_model, need_model
+from support import MODELS, find_model, need_model, python
 
 from vkrt.cli import common
 from vkrt.cli import main as cli
@@ -123,8 +122,7 @@ def test_every_line_for_a_shell_is_run_or_says_what_it_needs():
 
 
 def test_list_of_operators_is_up_to_date():
-    done = subprocess.run([sys.executable, ROOT / "tools" / "operators.py", "--check"],
-                          capture_output=True, text=True, check=False)
+    done = python(ROOT / "tools" / "operators.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -151,11 +149,8 @@ def test_named_files_exist(name):
 def test_the_demos_figures_are_todays(device):
     if "llvmpipe" not in device.info.name:
         pytest.skip("the documents have the figures of lavapipe")
-    description = Description(ROOT / "tools" / "demo" / "realesr-animevideov3-fp16.pte")
-    try:
+    with closing(Description(ROOT / "tools/demo/realesr-animevideov3-fp16.pte")) as description:
         plan = description.compile("forward", OpenDevice(device)).memory
-    finally:
-        description.close()
     for name, value in (("weights", plan.weight_bytes), ("staging", plan.staging_bytes),
                         ("activations", plan.activation_bytes), ("planned peak", plan.peak_bytes),
                         ("measured peak", plan.peak_bytes)):
@@ -215,8 +210,7 @@ def test_the_examples_are_found():
 @pytest.mark.parametrize("number", range(len(PYTHON)))
 def test_python_examples(number, folder):
     _, code = PYTHON[number]
-    done = subprocess.run([sys.executable, "-c", f"import numpy as np, vkrt\n{code}"], cwd=folder,
-                          capture_output=True, text=True, check=False)
+    done = python("-c", f"import numpy as np, vkrt\n{code}", cwd=folder)
     assert done.returncode == 0, done.stderr
     said = re.findall(r"# prints (.*)$", code, re.MULTILINE)
     assert done.stdout.splitlines() == said and len(said) == code.count("print(")

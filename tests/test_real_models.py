@@ -1,7 +1,5 @@
 """Trained networks on real data: the decisions they are made for, not only their numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import need_model

@@ -5,8 +5,6 @@ of their own. VKRT_GPU_DRIVERS is a folder with a command `as-gpu NAME COMMAND..
 that runs COMMAND on the driver of a GPU that need not be there.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,7 @@
 """What vkrt says it needs of a device, and devices that do not have it."""
 
-from __future__ import annotations
-
 import dataclasses
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -30,9 +29,8 @@ def test_every_program_runs_on_the_least_device():
     assert {"timelineSemaphore", "VK_EXT_external_memory_host"} <= {*fields(
         found.optional_features)}
     assert vkrt.required_features(MLP) == found
-    description = Description(MLP)
-    assert vkrt.required_features(description) == found
-    description.close()
+    with closing(Description(MLP)) as description:
+        assert vkrt.required_features(description) == found
 
 
 def test_features_have_their_names_in_vulkan():

@@ -1,12 +1,9 @@
 """Numbers, None and lists among the arguments and results of methods; integers of 64 bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support import MODELS
 
-import vkrt
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.wide import check_wide
@@ -17,13 +14,14 @@ driver = pytest.mark.driver
 FIXED = (1.5, True, None)
 
 
-def load(device):
-    return vkrt.load(MODELS / "numbers.pte", device)
+@pytest.fixture
+def program(load):
+    return load("numbers")
 
 
 @driver
-def test_results(device):
-    with load(device) as program, np.load(MODELS / "numbers.npz") as data:
+def test_results(program):
+    with np.load(MODELS / "numbers.npz") as data:
         for call in range(3):
             a, b, count = (data[f"call{call}_in{i}"] for i in range(3))
             y, nothing, sums, more, number, yes = program.run(a, b, count, *FIXED)
@@ -34,17 +32,15 @@ def test_results(device):
 
 
 @driver
-def test_what_arguments_are(device):
-    with load(device) as program:
-        infos = program.metadata().inputs
-        assert [(i.sizes, i.dtype, i.fixed) for i in infos[2:]] == [
-            ((), "int64", ()), ((), "float64", (1.5,)), ((), "bool", (True,)),
-            ((), "none", (None,))]
-        assert str(infos[3]) == "float64, always 1.5"
-        assert [o.dtype for o in program.metadata().outputs] == [
-            "float32", "none", "float32", "int64", "float64", "bool"]
-        arguments = [info.example() for info in infos]
-        assert arguments[3:] == list(FIXED)
+def test_what_arguments_are(program):
+    infos = program.metadata().inputs
+    assert [(i.sizes, i.dtype, i.fixed) for i in infos[2:]] == [
+        ((), "int64", ()), ((), "float64", (1.5,)), ((), "bool", (True,)), ((), "none", (None,))]
+    assert str(infos[3]) == "float64, always 1.5"
+    assert [o.dtype for o in program.metadata().outputs] == [
+        "float32", "none", "float32", "int64", "float64", "bool"]
+    arguments = [info.example() for info in infos]
+    assert arguments[3:] == list(FIXED)
 
 
 @driver
@@ -55,22 +51,22 @@ def test_what_arguments_are(device):
     (5, 0, "expected none"),
     (3, None, "exported with 1.5"), (2, 2.0, r"expected int64\[\], got 2.0"),
     (2, 1 << 70, r"expected int64\[\]"), (0, 3.0, r"expected float32\[2,3\], got 3.0")])
-def test_other_values_are_refused(place, value, message, device):
+def test_other_values_are_refused(place, value, message, program):
     arguments = [np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32), 2, *FIXED]
     arguments[place] = value
-    with load(device) as program, pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message):
         program.run(*arguments)
 
 
 @driver
-def test_integers_that_do_not_fit(device):
+def test_integers_that_do_not_fit(load):
     """Integers are of 64 bits in the program and 32 bits wide on the device."""
-    with vkrt.load(MODELS / "views.pte", device) as program:
-        inputs = [info.example() for info in program.metadata().inputs]
-        assert inputs[1].dtype == np.int64
-        inputs[1].flat[0] = 1 << 31
-        with pytest.raises(InputError, match="input 1: it holds 2147483648; integers have 32 bits"):
-            program.run(*inputs)
+    program = load("views")
+    inputs = [info.example() for info in program.metadata().inputs]
+    assert inputs[1].dtype == np.int64
+    inputs[1].flat[0] = 1 << 31
+    with pytest.raises(InputError, match="input 1: it holds 2147483648; integers have 32 bits"):
+        program.run(*inputs)
 
 
 @pytest.mark.parametrize("value, refused", [(1 << 31, True), ((1 << 31) - 1, False),

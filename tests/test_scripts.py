@@ -1,7 +1,5 @@
 """The shell scripts in tools/: what they show, and what they refuse."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

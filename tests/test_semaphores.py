@@ -1,10 +1,8 @@
 """Semaphores of the host's, before a run and behind it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from host_buffers import HostBuffers, arrays_of, host_and_device
+from host_buffers import HostBuffers, arrays_of, hosted
 from host_device import open_host
 from support import MODELS
 
@@ -20,7 +18,7 @@ TIMELINE = "timelineSemaphore"
 
 
 def test_binary_semaphores():
-    with host_and_device() as (host, device), vkrt.load(SUPERRES, device) as program:
+    with hosted("superres_small") as (host, program):
         inputs = arrays_of(program)
         expected = program.run(*inputs)
         before, after = host.semaphore(), host.semaphore()
@@ -36,8 +34,7 @@ def test_binary_semaphores():
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}])
 def test_timelines(options):
-    with host_and_device() as (host, device), \
-            vkrt.load(SUPERRES, device, **options) as program:
+    with hosted("superres_small", **options) as (host, program):
         inputs = arrays_of(program)
         given, made = HostBuffers(host, inputs), HostBuffers(host, program.run(*inputs))
         line = host.semaphore(timeline=True)
@@ -55,7 +52,7 @@ def test_timelines(options):
 
 def test_binary_semaphores_where_the_host_has_a_part():
     """Nobody may wait for one before it is submitted, and a part of the run comes later."""
-    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+    with hosted("branches") as (host, program):
         *choices, x = arrays_of(program)
         given, made = HostBuffers(host, [x]), HostBuffers(host, program.run(*choices, x))
         given.fill()
@@ -71,7 +68,7 @@ def test_a_run_that_fails_signals_all_the_same(on_host, monkeypatch):
     def fails(*arguments):
         raise ArithmeticError("no")
 
-    with host_and_device() as (host, device), vkrt.load(BRANCHES, device) as program:
+    with hosted("branches") as (host, program):
         *choices, x = arrays_of(program)
         expected = program.run(*choices, x)
         line = host.semaphore(timeline=True)

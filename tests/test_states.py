@@ -1,10 +1,19 @@
 """Buffers that a program changes in place: they keep their values from run to run."""
 
-from __future__ import annotations
+from contextlib import closing
 
 import numpy as np
 import pytest
-from support import MODELS, STORAGES, need_model
+from data_samples import w
+from support import (
+    MODELS,
+    STORAGES,
+    calls_of,
+    failing,
+    graph_of_file,
+    need_model,
+    open_method,
+)
 
 import vkrt
 from vkrt.compiler.description import Description
@@ -12,12 +21,8 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.lowering.lowering import lower
 from vkrt.memory.reader import fail_read_after
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.plan.plan import plan
 from vkrt.runtime.handles import requirements_of
-from vkrt.vk.device import Device
-from vkrt.vk.pretence import treat_as_discrete
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Storage, Tensor, round_up
 
@@ -26,93 +31,78 @@ driver = pytest.mark.driver
 
 @pytest.fixture(scope="module")
 def steps():
-    """Inputs and outputs of runs one after another."""
-    with np.load(MODELS / "buffers.npz") as archive:
-        return [(archive[f"step{k}_in0"], [archive[f"step{k}_out{i}"] for i in range(3)])
-                for k in range(4)]
+    return calls_of("buffers", "step")
 
 
-def follow(program, steps):
-    for x, expected in steps:
-        for result, wanted in zip(program.run(x), expected, strict=True):
-            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+def follow(program, steps, atol=1e-6):
+    """Runs one after another."""
+    for inputs, expected in steps:
+        for result, wanted in zip(program.run(*inputs), expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=atol)
 
 
-def load(device, **options):
-    return vkrt.load(MODELS / "buffers.pte", device, **options)
+@pytest.fixture
+def load(load):
+    return lambda name="buffers", **options: load(name, **options)
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy", "stream"])
-def test_values_stay(storage, weights, device, steps):
-    with load(device, storage=storage, weights=weights) as program:
-        follow(program, steps)
-        memory = program.memory
-        assert memory.measured_peak == memory.planned_peak
-        assert memory.state >= 4 * (6 + 15 + 15)
-        program.reset_state()
-        follow(program, steps)
-        program.reset_state("forward")
-        follow(program, steps[:2])
+def test_values_stay(storage, weights, load, steps):
+    program = load(storage=storage, weights=weights)
+    follow(program, steps)
+    memory = program.memory
+    assert memory.measured_peak == memory.planned_peak
+    assert memory.state >= 4 * (6 + 15 + 15)
+    program.reset_state()
+    follow(program, steps)
+    program.reset_state("forward")
+    follow(program, steps[:2])
     assert not any("value 2" in record.name for record in memory.placements)
 
 
 @driver
-def test_on_a_device_with_memory_of_its_own(steps):
-    treat_as_discrete(True)
-    try:
-        with Device.open() as opened:
-            for weights in ("auto", "stream"):
-                with load(opened, weights=weights) as program:
-                    follow(program, steps)
-                    program.reset_state()
-                    follow(program, steps)
-                    assert program.memory.measured_peak == program.memory.planned_peak
-    finally:
-        treat_as_discrete(False)
+def test_on_a_device_with_memory_of_its_own(discrete, load, steps):
+    for weights in ("auto", "stream"):
+        program = load(device=discrete, weights=weights)
+        follow(program, steps)
+        program.reset_state()
+        follow(program, steps)
+        assert program.memory.measured_peak == program.memory.planned_peak
 
 
 @driver
-def test_each_loaded_program_has_its_own(device, steps):
-    with load(device) as one, load(device) as other:
-        follow(one, steps)
-        follow(other, steps)
+def test_each_loaded_program_has_its_own(load, steps):
+    for program in (load(), load()):
+        follow(program, steps)
 
 
 @driver
-def test_what_fails_changes_nothing(device, steps):
-    with load(device) as program:
-        follow(program, steps[:2])
-        with pytest.raises(vkrt.InputError):
-            program.run(np.zeros((2, 6), np.float32))
-        follow(program, steps[2:])
+def test_what_fails_changes_nothing(load, steps):
+    program = load()
+    follow(program, steps[:2])
+    with pytest.raises(vkrt.InputError):
+        program.run(np.zeros((2, 6), np.float32))
+    follow(program, steps[2:])
     # Without fusions the weights are two, which can take turns.
-    with load(device, weights="stream", fusions="off") as program:
-        assert program.memory.streamed > 0
-        follow(program, steps[:2])
-        fail_read_after(1)
-        try:
-            with pytest.raises(OSError):
-                program.run(steps[2][0])
-        finally:
-            fail_read_after(-1)
-        follow(program, steps[2:])
+    program = load(weights="stream", fusions="off")
+    assert program.memory.streamed > 0
+    follow(program, steps[:2])
+    with failing(fail_read_after, 1), pytest.raises(OSError):
+        program.run(*steps[2][0])
+    follow(program, steps[2:])
 
 
 @driver
-def test_reset_reads_the_file(device, steps, tmp_path):
+def test_reset_reads_the_file(load, steps, tmp_path):
     """A reset that fails can be done again."""
     path = tmp_path / "buffers.pte"
     path.write_bytes((MODELS / "buffers.pte").read_bytes())
-    with vkrt.load(path, device) as program:
+    with load(path) as program:
         follow(program, steps[:1])
-        fail_read_after(1)
-        try:
-            with pytest.raises(OSError):
-                program.reset_state()
-        finally:
-            fail_read_after(-1)
+        with failing(fail_read_after, 1), pytest.raises(OSError):
+            program.reset_state()
         program.reset_state()
         follow(program, steps)
         path.write_bytes(b"something else")
@@ -123,38 +113,30 @@ def test_reset_reads_the_file(device, steps, tmp_path):
 
 
 @driver
-def test_from_memory(device, steps):
-    with vkrt.load((MODELS / "buffers.pte").read_bytes(), device) as program:
-        follow(program, steps)
-        program.reset_state()
-        follow(program, steps)
+def test_from_memory(load, steps):
+    program = load((MODELS / "buffers.pte").read_bytes())
+    follow(program, steps)
+    program.reset_state()
+    follow(program, steps)
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
-def test_another_program(storage, device):
+def test_another_program(storage, load):
     path = need_model("kvbuf-alias.pte")
-    with np.load(path.with_suffix(".npz")) as archive, vkrt.load(path, device,
-                                                                 storage=storage) as program:
-        for step in range(3):
-            result, = program.run(archive[f"step{step}_in0"])
-            np.testing.assert_allclose(result, archive[f"step{step}_out0"], rtol=1e-5, atol=1e-6)
+    follow(load(path, storage=storage), calls_of(path, "step"))
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
-def test_with_dynamic_shapes(storage, weights, device, exact_sizes):
+def test_with_dynamic_shapes(storage, weights, load, exact_sizes):
     """Runs at any sizes go on with the same values."""
-    with np.load(MODELS / "buffers_dynamic.npz") as archive, vkrt.load(
-            MODELS / "buffers_dynamic.pte", device, storage=storage, weights=weights) as program:
-        for _ in range(2):
-            for step in range(5):
-                result, = program.run(archive[f"step{step}_in0"])
-                expected = archive[f"step{step}_out0"]
-                np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
-            program.reset_state()
-        assert program.memory.state == 32
+    program = load("buffers_dynamic", storage=storage, weights=weights)
+    for _ in range(2):
+        follow(program, calls_of("buffers_dynamic", "step"), atol=1e-5)
+        program.reset_state()
+    assert program.memory.state == 32
 
 
 def graph_of(sizes, *nodes_of):
@@ -213,22 +195,16 @@ def test_old_values(sizes, nodes, expected, storage, device):
     data = np.arange(64, dtype=np.float32).tobytes()
     count = int(np.prod(sizes))
     values = [np.frombuffer(data, np.float32, count, 4 * k).reshape(sizes) for k in range(2)]
-    method = Method(graph_of(sizes, nodes), [Source.wrap(data)], device,
-                    options=vkrt.LoadOptions(storage=storage))
-    try:
+    with open_method(graph_of(sizes, nodes), data, device, storage=storage) as method:
         for _ in range(3):
             result, = method.execute([])
             wanted, values = expected(*values)
             np.testing.assert_array_equal(result, wanted)
-    finally:
-        method.close()
 
 
 def test_the_plan_keeps_them_apart():
     """No other storage shares their bytes, and what fails is planned: they count in the peak."""
-    description = Description(MODELS / "buffers.pte")
-    work = lower(description.graph("forward"), Target())
-    description.close()
+    work = lower(graph_of_file("buffers"), Target())
     result = plan(work)
     block, = (block for block in result.blocks if block.kind == "state")
     assert len(block.places) == len(work.states) == 3
@@ -239,81 +215,53 @@ def test_the_plan_keeps_them_apart():
         place.storage for other in result.blocks if other is not block for place in other.places}
 
 
-def test_without_the_option_is_refused():
-    """A program whose delegate has another result than the call names."""
-    from data_samples import w
-
+@pytest.mark.parametrize(("second", "words"), [
+    (("aten.relu.default", 0, 2), "alias_buffer_mutations=True"),
+    (("aten.abs.default", 0, 1), "buffer mutated in place by aten.abs.default")])
+def test_other_changes_of_buffers_are_refused(second, words):
+    """A delegate has another result than the call names, or writes twice what no prepack made."""
+    results = sorted({1, second[-1]})
     blob = w.blob(w.graph(
-        values=[w.vk_tensor([2, 4]), w.vk_tensor([2, 4]), w.vk_tensor([2, 4])],
-        chain=[w.call("aten.relu.default", 0, 1), w.call("aten.relu.default", 0, 2)],
-        inputs=[0], outputs=[1, 2]))
+        values=[w.vk_tensor([2, 4]) for _ in (0, *results)],
+        chain=[w.call("aten.relu.default", 0, 1), w.call(*second)], inputs=[0], outputs=results))
     data = w.program([w.plan(
         values=[w.tensor([2, 4]), w.tensor([2, 4])], inputs=[0], outputs=[1],
         instructions=[w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1)}))],
         delegates=[w.delegate(0)])], segments=[blob])
-    description = Description(data)
-    with pytest.raises(vkrt.UnsupportedError, match="alias_buffer_mutations=True"):
-        description.graph("forward")
-    description.close()
-
-
-def test_two_writes_without_a_prepack_are_refused():
-    """Only what a prepack has made is a buffer of the program."""
-    from data_samples import w
-
-    blob = w.blob(w.graph(
-        values=[w.vk_tensor([2, 4]), w.vk_tensor([2, 4])],
-        chain=[w.call("aten.relu.default", 0, 1), w.call("aten.abs.default", 0, 1)],
-        inputs=[0], outputs=[1]))
-    data = w.program([w.plan(
-        values=[w.tensor([2, 4]), w.tensor([2, 4])], inputs=[0], outputs=[1],
-        instructions=[w.union(2, w.Table({0: w.i32(0), 1: w.i32s(0, 1)}))],
-        delegates=[w.delegate(0)])], segments=[blob])
-    description = Description(data)
-    with pytest.raises(vkrt.UnsupportedError, match="buffer mutated in place by aten.abs.default"):
+    with closing(Description(data)) as description, \
+            pytest.raises(vkrt.UnsupportedError, match=words):
         lower(description.graph("forward"), Target())
-    description.close()
 
 
 # Buffers that kernels outside of delegates change
-
-
-def kept_steps(name):
-    with np.load(MODELS / f"{name}.npz") as archive:
-        outputs = sum(key.startswith("step0_out") for key in archive.files)
-        inputs = sum(key.startswith("step0_in") for key in archive.files)
-        return [([archive[f"step{k}_in{i}"] for i in range(inputs)],
-                 [archive[f"step{k}_out{i}"] for i in range(outputs)]) for k in range(3)]
 
 
 @driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize(("name", "caches", "numel"), [
     ("kept", 1, 96), ("kept_attention", 4, 96), ("kept_batch", 2, 192), ("kept_ring", 2, 192)])
-def test_caches_of_the_program(name, caches, numel, storage, device, exact_sizes):
+def test_caches_of_the_program(name, caches, numel, storage, device, load, exact_sizes):
     """They begin with zeros, keep their values, and are apart in a further state."""
-    steps = kept_steps(name)
-    with vkrt.load(MODELS / f"{name}.pte", device, storage=storage) as program:
-        _, alignment, _ = requirements_of(device)(Storage(0, "activation", 4 * numel, "float32"))
-        assert program.memory.state == (caches - 1) * round_up(4 * numel, alignment) + 4 * numel
-        for _ in range(2):
-            for number, (inputs, expected) in enumerate(steps):
-                if number == 1:
-                    with program.new_state() as other:
-                        program.run(*inputs, state=other)
-                for result, wanted in zip(program.run(*inputs), expected, strict=True):
-                    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
-            program.reset_state()
-        assert program.memory.measured_peak == program.memory.planned_peak
-        assert not any(array.any() for array in program.save_state().values())
+    steps = calls_of(name, "step")
+    program = load(name, storage=storage)
+    _, alignment, _ = requirements_of(device)(Storage(0, "activation", 4 * numel, "float32"))
+    assert program.memory.state == (caches - 1) * round_up(4 * numel, alignment) + 4 * numel
+    for _ in range(2):
+        for number, (inputs, expected) in enumerate(steps):
+            if number == 1:
+                with program.new_state() as other:
+                    program.run(*inputs, state=other)
+            for result, wanted in zip(program.run(*inputs), expected, strict=True):
+                np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+        program.reset_state()
+    assert program.memory.measured_peak == program.memory.planned_peak
+    assert not any(array.any() for array in program.save_state().values())
 
 
 @pytest.mark.parametrize(("name", "caches"), [
     ("kept_attention", 4), ("kept_batch", 2), ("kept_ring", 2)])
 def test_kernels_of_caches_run_on_the_device(name, caches):
-    description = Description(MODELS / f"{name}.pte")
-    graph = description.graph("forward")
-    description.close()
+    graph = graph_of_file(name)
     assert not any(node.is_host for node in graph.nodes)
     assert len(graph.states) == caches
     # The position is left to kernels.
@@ -321,10 +269,8 @@ def test_kernels_of_caches_run_on_the_device(name, caches):
 
 
 @driver
-def test_a_buffer_of_the_program_begins_with_data(device):
+def test_a_buffer_of_the_program_begins_with_data(load):
     """Planned memory with data in the file is a buffer."""
-    from data_samples import w
-
     data = np.arange(8, dtype=np.float32)
     buffer = w.tensor([2, 4], buffer=1, memory=(1, 32), _9=w.Table({0: w.u64(0)}))
     values = [w.tensor([2, 4], memory=(1, 0)), buffer, w.tensor([2, 4], memory=(1, 64)),
@@ -336,8 +282,8 @@ def test_a_buffer_of_the_program_begins_with_data(device):
         operators=[("aten::add", "out"), ("aten::copy_", "")], buffers=(0, 96))],
         segments=[data.tobytes()], _6=w.tables(w.Table({0: w.u32(0), 1: w.i64s(0, 0)})))
     x = np.ones((2, 4), np.float32)
-    with vkrt.load(program, device) as loaded:
-        for _ in range(2):
-            for number in range(1, 4):
-                np.testing.assert_array_equal(loaded.run(x)[0], data.reshape(2, 4) + number)
-            loaded.reset_state()
+    loaded = load(program)
+    for _ in range(2):
+        for number in range(1, 4):
+            np.testing.assert_array_equal(loaded.run(x)[0], data.reshape(2, 4) + number)
+        loaded.reset_state()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from plan_samples import Maker
-from support import MODELS, same_bits
+from support import MODELS, reference_of, same_bits
 
 import vkrt
 from vkrt.device.policy import Speed, overridden, policy_of
@@ -52,8 +51,7 @@ def test_every_step_a_submission(device, name, options):
     """The results are the same bits, from whoever waits for them, and so is the memory."""
     if options.get("weights") == "stream" and not device.info.features["timeline"]:
         pytest.skip("the device has no timeline semaphores")
-    reference = np.load(MODELS / f"{name}.npz")
-    inputs = [reference[f"in{i}"] for i in range(len(reference.files)) if f"in{i}" in reference]
+    inputs, _ = reference_of(name)
     with vkrt.load(MODELS / f"{name}.pte", device, **options) as program:
         expected, planned = program.run(*inputs), program.memory.planned_peak
     own = policy_of(device.info)

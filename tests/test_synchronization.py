@@ -29,7 +29,7 @@ from vkrt.ops.copying import copy
 from vkrt.plan.options import LoadOptions
 from vkrt.vk import clear_validation_messages, validation_messages
 from vkrt.vk.device import Device
-from vkrt.vk.pretence import treat_as_discrete
+from vkrt.vk.pretence import pretend
 from vkrt.work.records import HostCall, Move, ReadArgument
 from vkrt.work.tensor import Tensor
 
@@ -74,8 +74,7 @@ def images_beside_spills(device):
 def run_images() -> None:
     """Runs and profiles `images_beside_spills` as tight as it gets; prints what it is made of."""
     x = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
-    treat_as_discrete(True)
-    with Device.open() as device:
+    with pretend(discrete=True), Device.open() as device:
         compiler.lower_largest = lambda *_: images_beside_spills(device)
         compiler.smaller_works = lambda *_: ()  # its graph has no operators
         graph, _ = images_beside_spills(device)
@@ -123,8 +122,8 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
         return tuple(needs and number != left_out for number, needs in enumerate(needed))
 
     def run(**options):
-        with Device.open() as device, vkrt.load(MODELS / f"{name}.pte", device, storage=storage,
-                                                **options) as program:
+        with pretend(discrete=bool(part)), Device.open() as device, \
+                vkrt.load(MODELS / f"{name}.pte", device, storage=storage, **options) as program:
             program.run(*(np.zeros(info.sizes, info.dtype) for info in program.metadata().inputs))
             peak = program.memory.planned_peak
         messages = validation_messages()
@@ -132,7 +131,6 @@ def drop_barriers(name: str, storage: str, part: str) -> None:
         return peak, messages
 
     vkrt.plan.commands.barriers = some_barriers
-    treat_as_discrete(bool(part))
     # No imports: SwiftShader reads them, and tells newer layers that it does not.
     options: dict = {"weights": "copy"}
     peak, messages = run(**options)

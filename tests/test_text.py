@@ -1,7 +1,5 @@
 """Text: which token comes next, and tokenizers with the files beside them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

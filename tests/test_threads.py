@@ -6,59 +6,45 @@ and nothing is alive at the end (`released` in conftest.py).
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
-from support import MODELS, inputs_of, same_bits
+from support import MODELS, in_threads, inputs_of, same_bits
 
 import vkrt
 from vkrt.vk import live_objects
 from vkrt.vk.device import Device
 
-pytestmark = pytest.mark.driver
+pytestmark = [pytest.mark.driver, pytest.mark.usefixtures("hasty")]
 
 THREADS = 8
 # For so long, in seconds, each thread goes on
 SECONDS = 3.0
 
 
-@pytest.fixture(autouse=True)
-def _hasty():
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def at_once(work, *arguments) -> None:
     """Calls work(number, random, *arguments) in many threads, again and again; raises what any of
     them does."""
     end = time.monotonic() + SECONDS
-    errors = []
+    failed = threading.Event()
     start = threading.Barrier(THREADS)
 
     def repeat(number):
         random = np.random.default_rng(number)
         start.wait(60)
         try:
-            while not errors:
+            while not failed.is_set():
                 work(number, random, *arguments)
                 if time.monotonic() > end:
                     break
-        except BaseException as error:
-            errors.append(error)
+        except BaseException:
+            failed.set()
+            raise
 
-    threads = [threading.Thread(target=repeat, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-        assert not thread.is_alive()
-    if errors:
-        raise errors[0]
+    in_threads(*(partial(repeat, number) for number in range(THREADS)), seconds=120)
 
 
 def x_of(random):
@@ -97,48 +83,48 @@ def test_loads_of_devices_of_their_own():
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream", "fusions": "off"}],
                          ids=["resident", "streamed"])
-def test_states_of_one_program(options, device):
+def test_states_of_one_program(options, load):
     """Each thread has states of its own, one after the other; somebody resets the first one."""
     random = np.random.default_rng(5)
     inputs = [x_of(random) for _ in range(4)]
-    with vkrt.load(MODELS / "buffers.pte", device, **options) as program:
-        expected = [program.run(x) for x in inputs]
+    program = load("buffers", **options)
+    expected = [program.run(x) for x in inputs]
 
-        def work(number, random):
-            with program.new_state() as state:
-                saved = None
-                for index, (x, wanted) in enumerate(zip(inputs, expected)):
-                    if random.integers(2):
-                        same_bits(program.run(x, state=state), wanted)
-                    else:
-                        same_bits(program.run_async(x, state=state).result(60), wanted)
-                    if index == 1:
-                        saved = state.save()
-                state.load(saved)
-                same_bits(program.run(inputs[2], state=state), expected[2])
-            if number == 0:
-                program.reset_state()
-            elif number == 1:
-                program.run(inputs[0])
-            with pytest.raises(vkrt.InputError, match="closed"):
-                program.run(inputs[0], state=state)
+    def work(number, random):
+        with program.new_state() as state:
+            saved = None
+            for index, (x, wanted) in enumerate(zip(inputs, expected)):
+                if random.integers(2):
+                    same_bits(program.run(x, state=state), wanted)
+                else:
+                    same_bits(program.run_async(x, state=state).result(60), wanted)
+                if index == 1:
+                    saved = state.save()
+            state.load(saved)
+            same_bits(program.run(inputs[2], state=state), expected[2])
+        if number == 0:
+            program.reset_state()
+        elif number == 1:
+            program.run(inputs[0])
+        with pytest.raises(vkrt.InputError, match="closed"):
+            program.run(inputs[0], state=state)
 
-        at_once(work)
-        assert len(list(program._methods["forward"]._loaded.instances)) == 1
+    at_once(work)
+    assert len(list(program._methods["forward"]._loaded.instances)) == 1
 
 
-def test_shapes_of_one_program(device):
+def test_shapes_of_one_program(load):
     lengths = range(1, 32)
     random = np.random.default_rng(6)
     x = random.standard_normal((1, 32, 24)).astype(np.float32)
-    with vkrt.load(MODELS / "attention-dyn.pte", device) as program:
-        expected = {length: program.run(x[:, :length]) for length in lengths}
+    program = load("attention-dyn")
+    expected = {length: program.run(x[:, :length]) for length in lengths}
 
-        def work(number, random):
-            length = int(random.integers(1, 32))
-            same_bits(program.run(x[:, :length]), expected[length])
+    def work(number, random):
+        length = int(random.integers(1, 32))
+        same_bits(program.run(x[:, :length]), expected[length])
 
-        at_once(work)
+    at_once(work)
 
 
 @pytest.mark.parametrize("name", ["mlp", "branches"])
@@ -194,10 +180,6 @@ def test_the_graph_of_a_cached_plan_is_made_once(device, tmp_path, monkeypatch):
                 start.wait(60)
                 graphs.append(method.graph)
 
-            threads = [threading.Thread(target=look) for _ in range(THREADS)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            in_threads(*[look] * THREADS)
             assert len(graphs) == THREADS and len({id(graph) for graph in graphs}) == 1
             assert graphs[0].nodes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 
 import pytest
@@ -86,7 +86,8 @@ def test_drivers_that_nobody_measured():
     assert not made.specialize and not made.maps_files and not made.winograd
     assert made.loop_limit is made.max_texels is made.ceiling is None
     # In a GPU's shape, with all that the device has.
-    assert made.tuning.shares and set(made.features) == set(rows.FEATURES) == set(build_features())
+    known = set(run_path(str(SHADERS / "build.py"))["FEATURES"])
+    assert made.tuning.shares and set(made.features) == set(rows.FEATURES) == known
 
 
 def test_lavapipe_s_versions():
@@ -140,14 +141,6 @@ def test_drivers_of_processors_are_no_gpus(driver, vendor, files):
         profile = rows.profile_of(info(driver, "llvmpipe (LLVM 15.0.6, 256 bits)", says, vendor))
         assert {Path(entry.path).name for entry in profile.entries.values()} <= files
         assert profile.fields == rows.profile_of(info(driver, says=says)).fields
-
-
-def build_features():
-    """The names that shaders/build.py knows."""
-    spec = importlib.util.spec_from_file_location("build", SHADERS / "build.py")
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    return build.FEATURES
 
 
 def test_features_are_those_that_are_there(own):
@@ -388,7 +381,7 @@ def test_users_files_are_not_written_over(few, capsys, tmp_path):
 
 
 @pytest.mark.driver
-def test_the_first_entry_of_a_driver(device, few, own, monkeypatch):
+def test_the_first_entry_of_a_driver(device, few, own):
     """Its speed is made of what was measured, and is kept when it is measured again."""
     device_info = replace(device.info, driver_id=OTHER)
     bench = tune.Bench(device, 1)

@@ -6,19 +6,41 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support import path_of, python
 
 CC = shutil.which("cc")
 needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler")
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
+# Whether a host has the program itself, which Python runs, or what it is compiled to
+either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"])
 
 
-def flags() -> list[str]:
-    """What `vkrt-config --cflags --libs` says."""
-    done = subprocess.run([sys.executable, "-m", "vkrt.capi.config", "--cflags", "--libs"],
-                          text=True, capture_output=True, check=True)
+def program_of(compiled_of: Callable[..., Path], name: str, is_compiled: bool,
+               weights: str = "copy", **options: Any) -> Path:
+    """A program of tests/models, or what it is compiled to with options; hosts do not enable what
+    weights in their file need."""
+    return compiled_of(name, weights=weights, **options) if is_compiled else path_of(name)
+
+
+def need_headers(folder: Path) -> None:
+    """A skip where a host in C finds no headers of Vulkan."""
+    assert CC is not None
+    probe = folder / "probe.c"
+    probe.write_text("#include <vulkan/vulkan.h>\nint main(void) { return 0; }\n")
+    if subprocess.run([CC, probe, "-o", folder / "probe", "-lvulkan"],
+                      capture_output=True).returncode:
+        pytest.skip("no headers of Vulkan")
+
+
+def flags(libraries: str = "--libs") -> list[str]:
+    """What `vkrt-config --cflags --libs` says, or with `--static` in place of it."""
+    done = python("-m", "vkrt.capi.config", "--cflags", libraries)
+    assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 

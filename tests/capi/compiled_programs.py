@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
+import pytest
 from core_runner import inputs_of, runs
 
 from vkrt.capi.arrays import DTYPES, NUMBERS
@@ -63,6 +64,14 @@ def library() -> ctypes.CDLL:
 def check(code: int) -> None:
     if code:
         raise Failure(code, library().vkrt_last_error_text().decode())
+
+
+@contextmanager
+def refused(kind: str, words: str | None = None) -> Iterator[None]:
+    """A call within fails with the code of an exception of vkrt's, and a text that matches."""
+    with pytest.raises(Failure, match=words) as caught:
+        yield
+    assert caught.value.code == CODE_OF[kind], caught.value
 
 
 def tensor_of(array: np.ndarray) -> Tensor:

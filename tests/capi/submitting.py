@@ -4,7 +4,6 @@ its buffers, by ctypes."""
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 
 import numpy as np
 from compiled_programs import CODE_OF, MAX_RANK, CompiledProgram, Failure, check, library, live
+from host_buffers import HostBuffers
 
 from vkrt.work.handles import address_of
-
-GUARD = 0xa5
 
 
 class HostDevice(ctypes.Structure):
@@ -63,40 +61,16 @@ def semaphore(handle: Any, value: int | None = None) -> Semaphore:
     return Semaphore(address_of(handle, "semaphore"), value or 0, value is not None)
 
 
-class HostValues:
-    """Buffers of a host for arrays, with guards around them.
-
-    Attributes:
-        buffers: parts of them, as the library has such.
-    """
+class HostValues(HostBuffers):
+    """Its `buffers` are as the library has such."""
 
     def __init__(self, host: Any, arrays: Sequence[np.ndarray], offset: int = 256,
                  has_sizes: bool = True):
-        self._arrays, self._offset = arrays, offset
-        self._rooms = [math.ceil(array.nbytes / 16) * 16 for array in arrays]
-        self._hosts = [host.buffer(offset + room + 256) for room in self._rooms]
+        super().__init__(host, arrays, offset)
         self.buffers = [
-            Buffer(address_of(made.handle, "buffer"), offset, room, has_sizes, array.ndim,
+            Buffer(address_of(made.handle, "buffer"), offset, size, has_sizes, array.ndim,
                    (ctypes.c_int64 * MAX_RANK)(*array.shape))
-            for made, room, array in zip(self._hosts, self._rooms, arrays)]
-        self.clear()
-
-    def clear(self) -> None:
-        for made in self._hosts:
-            made.bytes[:] = GUARD
-
-    def fill(self) -> HostValues:
-        for made, array in zip(self._hosts, self._arrays):
-            made.bytes[self._offset:self._offset + array.nbytes] = array.view(np.uint8).ravel()
-        return self
-
-    def check(self) -> None:
-        """They hold the arrays, and nothing beside was written."""
-        for made, room, array in zip(self._hosts, self._rooms, self._arrays):
-            held = made.bytes[self._offset:self._offset + array.nbytes]
-            assert held.tobytes() == array.tobytes()
-            assert (made.bytes[:self._offset] == GUARD).all()
-            assert (made.bytes[self._offset + room:] == GUARD).all()
+            for made, size, array in zip(self.hosts, self.sizes, arrays)]
 
 
 class HostProgram(CompiledProgram):

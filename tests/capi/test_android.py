@@ -1,7 +1,5 @@
 """What Android's C library has of what libvkrt needs of one, and Java's half of the host for it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

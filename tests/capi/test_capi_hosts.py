@@ -1,7 +1,5 @@
 """Hosts in C: every call, and what becomes of the process that they are made in."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import subprocess
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_hosts import CC, build, environment, needs_compiler, run
+from c_hosts import build, either, environment, need_headers, needs_compiler, program_of, run
 from core_cache import Owner, read_cache
 from hostile_device import environment_of
 from support import MODELS, QUICK, need_imports, run_python
@@ -33,46 +31,30 @@ def host(name, tmp_path):
     return build(HOSTS / f"{name}.c", tmp_path / name, "-D_GNU_SOURCE", "-lpthread")
 
 
-def program(tmp_path, name, is_compiled, **options):
-    """A program, or what it is compiled to."""
-    path = MODELS / f"{name}.pte"
-    if not is_compiled:
-        return path
-    vkrt.compile(path, tmp_path / f"{name}.vkx", **options)
-    return tmp_path / f"{name}.vkx"
-
-
-# Whether hosts have the program itself, which Python runs, or what it is compiled to
-either = pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"])
-
-
 @either
-def test_sources_and_errors(is_compiled, tmp_path):
+def test_sources_and_errors(is_compiled, compiled_of, tmp_path):
     """A program from a path, memory and a part of a file; errors; nothing of the host's changed."""
-    path = program(tmp_path, "mlp", is_compiled, weights="copy")
+    path = program_of(compiled_of, "mlp", is_compiled)
     said = run(host("sources", tmp_path), path).splitlines()
     assert said[0].startswith("version ") and said[1:] == ["sources -0.0133199", "errors", "forks"]
 
 
 @either
-def test_calls(is_compiled, tmp_path):
+def test_calls(is_compiled, compiled_of, tmp_path):
     shapes = [[(1, 3, 30, 40)], [(1, 3, 16, 20)]]
     said = run(host("calls", tmp_path),
-               program(tmp_path, "conv-dyn", is_compiled, shapes=shapes),
-               program(tmp_path, "buffers", is_compiled))
+               program_of(compiled_of, "conv-dyn", is_compiled, "auto", shapes=shapes),
+               program_of(compiled_of, "buffers", is_compiled, "auto"))
     assert said.split("\n") == ["dynamic 5120 of 19200 bytes", "states 289 bytes", "callbacks",
                                 "options", "threads", ""]
 
 
 @either
-def test_a_host_s_own_device(is_compiled, tmp_path):
-    probe = tmp_path / "probe.c"
-    probe.write_text("#include <vulkan/vulkan.h>\nint main(void) { return 0; }\n")
-    if subprocess.run([CC, str(probe), "-o", str(tmp_path / "probe"), "-lvulkan"],
-                      capture_output=True).returncode:
-        pytest.skip("no headers of Vulkan")
-    made = build(HOSTS / "device.c", tmp_path / "device", "-lvulkan")
-    path = program(tmp_path, "mlp", is_compiled, weights="copy")
+def test_a_host_s_own_device(is_compiled, compiled_of, tmp_path):
+    need_headers(tmp_path)
+    made = build(HOSTS / "device.c", tmp_path / "device", "-lvulkan",
+                 "-Wno-missing-field-initializers")
+    path = program_of(compiled_of, "mlp", is_compiled)
     assert run(made, path).split() == ["runs", "-0.197427"]
 
 

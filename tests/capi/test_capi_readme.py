@@ -1,7 +1,5 @@
 """The complete host in the documents is built as they say, and prints what they say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
@@ -13,7 +11,6 @@ import pytest
 from c_hosts import build, environment, flags, needs_compiler, run
 from support import MODELS
 
-import vkrt
 from vkrt.capi.config import LIBRARY, folder
 
 ROOT = Path(__file__).parent.parent.parent
@@ -41,13 +38,13 @@ def test_examples(path, code, command, call, output, tmp_path):
     assert done.stdout == re.sub("^    ", "", output, flags=re.MULTILINE)
 
 
-def test_the_example_with_a_compiled_program(tmp_path):
+def test_the_example_with_a_compiled_program(compiled_of, tmp_path):
     """It prints the same, without Python."""
     _, code, command, call, output = next(example for example in EXAMPLES
                                           if example[0].parent.name == "capi")
     assert "tests/models/mlp.pte" in code
     (tmp_path / "host.c").write_text(code.replace("tests/models/mlp.pte", "mlp.vkx"))
-    vkrt.compile(MODELS / "mlp.pte", tmp_path / "mlp.vkx")
+    compiled_of("mlp")
     command = command.replace("$(vkrt-config --cflags --libs)", shlex.join(flags()))
     subprocess.run(shlex.split(command), cwd=tmp_path, check=True)
     done = subprocess.run(call, cwd=tmp_path, env=environment(VKRT_HOME="/nowhere"), text=True,

@@ -1,7 +1,5 @@
 """Runs of the C library that are begun by one call and waited for by another."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -6,8 +6,6 @@ goes through malloc, free and the functions of the C library: also Python's obje
 malloc here. leaks.txt says which leaks are let pass.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import sysconfig

@@ -1,7 +1,5 @@
 """The hosts of tools/hosts: what they print is what PyTorch says, and nothing stays behind them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -11,7 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_hosts import WARNINGS, build, environment, flags, needs_compiler, run
+from c_hosts import (
+    WARNINGS,
+    build,
+    either,
+    environment,
+    flags,
+    needs_compiler,
+    program_of,
+    run,
+)
 from host_device import PRINTING
 from support import MODELS, QUICK, need_model
 
@@ -49,10 +56,9 @@ def test_speech(tmp_path):
                     for start, end in borders.reshape(-1, 2).tolist()]
 
 
-def test_ids_of_a_language_model(tmp_path):
+def test_ids_of_a_language_model(compiled_of, tmp_path):
     """A compiled program, without Python, in steps of the sizes that it is compiled for."""
-    out = tmp_path / "llama.vkx"
-    vkrt.compile(MODELS / "llama.pte", out, shapes=[[(1, 1), (1,)], [(1, 2), (1,)]])
+    out = compiled_of("llama", shapes=[[(1, 1), (1,)], [(1, 2), (1,)]])
     prompt, expected = [7, 33, 20, 5, 9], []
     with vkrt.load(MODELS / "llama.pte") as program:
         ids = list(prompt)
@@ -121,15 +127,12 @@ def build_renderer(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("is_compiled", [False, True], ids=["pte", "vkx"])
-def test_renderer(is_compiled, tmp_path):
+@either
+def test_renderer(is_compiled, compiled_of, tmp_path):
     """Pictures that stay on the host's device: what its shaders measure is what vkrt gives for the
     same pictures as arrays, and nothing is copied."""
-    path, where = MODELS / "superres_small.pte", {}
-    if is_compiled:
-        # The host has not enabled what weights in their file need.
-        vkrt.compile(path, tmp_path / "net.vkx", weights="copy")
-        path, where = tmp_path / "net.vkx", {"VKRT_HOME": "/nowhere"}
+    path = program_of(compiled_of, "superres_small", is_compiled)
+    where = {"VKRT_HOME": "/nowhere"} if is_compiled else {}
     said = run(build_renderer(tmp_path), path, 3, **PRINTING, **where).splitlines()
     expected = []
     with vkrt.load(MODELS / "superres_small.pte") as program:

@@ -1,8 +1,6 @@
 """Compiled programs in hosts in C, under AddressSanitizer, LeakSanitizer and
 UndefinedBehaviorSanitizer: the library's C, all that Cython made of the core, and the hosts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import sysconfig
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 from c_hosts import CC, environment, needs_compiler
 from compiled_programs import runs
-from support import MODELS, QUICK
+from support import QUICK, write_arrays
 
 import vkrt
 from vkrt.capi.config import folder
@@ -71,33 +69,28 @@ def check(objects, tmp_path, source, *words, more=()):
     assert done.returncode == 0, done.stdout + done.stderr[-6000:]
 
 
-def test_hosts(objects, tmp_path):
+def test_hosts(objects, compiled_of, tmp_path):
     """Sources, errors, states, shapes, threads, callbacks."""
-    paths = [tmp_path / f"{name}.vkx" for name in ("mlp", "conv-dyn", "buffers")]
-    vkrt.compile(MODELS / "mlp.pte", paths[0], weights="copy")
-    vkrt.compile(MODELS / "conv-dyn.pte", paths[1], shapes=[[(1, 3, 30, 40)], [(1, 3, 16, 20)]])
-    vkrt.compile(MODELS / "buffers.pte", paths[2])
-    check(objects, tmp_path, HERE / "hosts" / "sources.c", paths[0])
-    check(objects, tmp_path, HERE / "hosts" / "calls.c", *paths[1:])
-    check(objects, tmp_path, HERE.parent.parent / "tools" / "hosts" / "repeat.c", paths[2], 3)
+    dynamic = compiled_of("conv-dyn", shapes=[[(1, 3, 30, 40)], [(1, 3, 16, 20)]])
+    buffers = compiled_of("buffers")
+    check(objects, tmp_path, HERE / "hosts" / "sources.c", compiled_of("mlp", weights="copy"))
+    check(objects, tmp_path, HERE / "hosts" / "calls.c", dynamic, buffers)
+    check(objects, tmp_path, HERE.parent.parent / "tools" / "hosts" / "repeat.c", buffers, 3)
 
 
 @pytest.mark.parametrize("name, weights", [("superres_small", "copy"), ("mlp", "stream"),
                                            ("cases/attention", "copy")])
-def test_submissions(objects, name, weights, tmp_path):
+def test_submissions(objects, name, weights, compiled_of, tmp_path):
     """On buffers of the host's, with threads, a fork, and a run that is closed over."""
-    path = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / f"{name}.pte", path, weights=weights)
+    path = compiled_of(name, weights=weights)
     inputs, (outputs, _) = runs(path)
-    for file, arrays in (("in", inputs), ("out", outputs)):
-        (tmp_path / file).write_bytes(b"".join(x.tobytes() for x in arrays))
-    check(objects, tmp_path, HERE / "hosts" / "submissions.c", path, tmp_path / "in",
-          tmp_path / "out", more=("-lvulkan",))
+    check(objects, tmp_path, HERE / "hosts" / "submissions.c", path,
+          write_arrays(tmp_path / "in", inputs), write_arrays(tmp_path / "out", outputs),
+          more=("-lvulkan",))
 
 
 @pytest.mark.parametrize("name, weights", [("buffers", "auto"), ("coder", "copy")])
-def test_damaged_programs(objects, name, weights, tmp_path):
+def test_damaged_programs(objects, name, weights, compiled_of, tmp_path):
     """Files of which single words were changed, with right checksums: an error, or a run."""
-    path = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / f"{name}.pte", path, weights=weights)
+    path = compiled_of(name, weights=weights)
     check(objects, tmp_path, HERE / "hosts" / "damaged.c", path, 150)

@@ -21,7 +21,6 @@ from support import (
 )
 
 import vkrt
-from vkrt.cli.main import main
 from vkrt.compiled.file import read
 from vkrt.device import policy
 from vkrt.errors import FormatError, InputError, UnsupportedError
@@ -113,17 +112,15 @@ def test_nothing_else_is_needed(tmp_path):
     assert run_python(code, str(out), VKRT_PLAN_CACHE="off").split() == []
 
 
-def test_a_state_goes_from_one_to_the_other(tmp_path):
-    path, out = MODELS / "kept_attention.pte", tmp_path / "net.vkx"
-    vkrt.compile(path, out)
-    with vkrt.load(path) as program, vkrt.load(out) as compiled:
-        inputs = inputs_of(program)
-        program.run(*inputs)
-        compiled.load_state(program.save_state())
-        with program.new_state() as fresh, compiled.new_state() as other:
-            same_bits(compiled.run(*inputs, state=other), program.run(*inputs, state=fresh))
-        same_bits(compiled.run(*inputs), program.run(*inputs))
-        compiled.load_method("forward").state.reset()
+def test_a_state_goes_from_one_to_the_other(load, compiled_of):
+    program, compiled = load("kept_attention"), load(compiled_of("kept_attention"))
+    inputs = inputs_of(program)
+    program.run(*inputs)
+    compiled.load_state(program.save_state())
+    with program.new_state() as fresh, compiled.new_state() as other:
+        same_bits(compiled.run(*inputs, state=other), program.run(*inputs, state=fresh))
+    same_bits(compiled.run(*inputs), program.run(*inputs))
+    compiled.load_method("forward").state.reset()
 
 
 def test_dynamic_shapes_are_compiled_at_some(tmp_path):
@@ -155,22 +152,21 @@ def test_dynamic_shapes_are_compiled_at_some(tmp_path):
     assert os.listdir(tmp_path) == ["net.vkx"]
 
 
-def test_one_shape_is_no_dynamic_one(tmp_path):
-    out = tmp_path / "net.vkx"
+def test_one_shape_is_no_dynamic_one(compiled_of):
     with vkrt.load(MODELS / "conv-dyn.pte") as program:
         sizes = smaller(program.metadata().inputs[0])
-    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[sizes]])
+    out = compiled_of("conv-dyn", shapes=[[sizes]])
     with vkrt.load(out) as compiled:
         info, = compiled.metadata().inputs
         assert info.sizes == sizes and not info.dynamic_dims
 
 
 @pytest.mark.parametrize("weights", ["auto", "copy", "stream"])
-def test_a_language_model(weights, tmp_path):
+def test_a_language_model(weights, compiled_of):
     """Prompts and steps of 1, 2 and 4 tokens over one state: the tokens of the program itself."""
-    path, out = need_model("smollm2-135m-4w.pte"), tmp_path / "net.vkx"
+    path = need_model("smollm2-135m-4w.pte")
     try:
-        vkrt.compile(path, out, shapes=[[(1, count), (1,)] for count in (1, 2, 4)], weights=weights)
+        out = compiled_of(path, shapes=[[(1, count), (1,)] for count in (1, 2, 4)], weights=weights)
     except (InputError, UnsupportedError) as error:
         pytest.skip(str(error))
     texts = []
@@ -193,9 +189,8 @@ def test_kernels_of_the_host_are_refused_by_name(tmp_path, on_host):
     assert not os.listdir(tmp_path)
 
 
-def test_what_a_compiled_program_does_not_have(tmp_path):
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
+def test_what_a_compiled_program_does_not_have(compiled_of, tmp_path):
+    out = compiled_of(MLP)
     with pytest.raises(InputError, match="has all of its data"):
         vkrt.load(out, data_path=str(MLP))
     with vkrt.load(out) as program:
@@ -211,13 +206,12 @@ def test_what_a_compiled_program_does_not_have(tmp_path):
         vkrt.compile(out, tmp_path / "other")
 
 
-def test_other_files_are_not_written_over(tmp_path, monkeypatch):
+def test_other_files_are_not_written_over(compiled_of, tmp_path, monkeypatch):
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(b"\xff\xd8\xff")
     with pytest.raises(InputError, match="not a compiled program"):
         vkrt.compile(MLP, photo)
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
+    out = compiled_of(MLP)
     good = out.read_bytes()
     vkrt.compile(MLP, out)
     assert out.read_bytes() == good
@@ -228,17 +222,16 @@ def test_other_files_are_not_written_over(tmp_path, monkeypatch):
     monkeypatch.setattr("vkrt.compiled.compiler._write_modules", fail)
     with pytest.raises(OSError, match="the disk is full"):
         vkrt.compile(MLP, out)
-    assert out.read_bytes() == good and sorted(os.listdir(tmp_path)) == ["net.vkx", "photo.jpg"]
+    assert out.read_bytes() == good and sorted(os.listdir(tmp_path)) == ["mlp.vkx", "photo.jpg"]
 
 
 # Whether it fits
 
 
 @pytest.fixture
-def executable(device, tmp_path):
+def executable(device, compiled_of):
     """One of an image's network, with shaders that pack its weights where there are some."""
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "conv_mix.pte", out, device=device, storage="texture3d", weights="copy")
+    out = compiled_of("conv_mix", device=device, storage="texture3d", weights="copy")
     with closing(Source.open(out)) as source:
         return read(source).read().targets[0].methods[0].executables[0]
 
@@ -313,10 +306,9 @@ def test_loops_that_the_driver_ends(device, executable):
         fitted_on(executable, device)
 
 
-def test_views_that_the_driver_reads_though_it_says_less(device, tmp_path):
+def test_views_that_the_driver_reads_though_it_says_less(device, compiled_of):
     """As SwiftShader does, see its profile."""
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "unet_small.pte", out, device=device, storage="texel")
+    out = compiled_of("unet_small", device=device, storage="texel")
     row = policy.policy_of(device.info)
     with policy.overridden(replace(row, max_texels=16)), pytest.raises(
             UnsupportedError, match="and the device 16 at most"):
@@ -357,10 +349,9 @@ def test_the_first_target_that_fits_is_taken(device, tmp_path):
         vkrt.load(out)
 
 
-def test_shaders_of_another_build(tmp_path):
+def test_shaders_of_another_build(compiled_of):
     """What runs are the shaders that are installed; so they have to be those of the file."""
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
+    out = compiled_of(MLP)
     rewritten(out, lambda compiled: replace(compiled, modules=tuple(
         replace(module, sha256="0" * 64) for module in compiled.modules)))
     with pytest.raises(UnsupportedError, match="is another one than this build"):
@@ -370,15 +361,14 @@ def test_shaders_of_another_build(tmp_path):
 # The command
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path, run_vkrt):
     out = tmp_path / "net.vkx"
-    assert main(["compile", str(MLP), "-o", str(out), "--target", "0"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"wrote {out}, ") and "1 method, " in said
-    assert main(["info", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("compiled from mlp.pte by vkrt") and "predicted peak" in said
-    assert main(["run", str(out), "--input", str(MODELS / "mlp.npz")]) == 0
-    assert "output 0" in capsys.readouterr().out
-    assert main(["compile", str(MODELS / "conv-dyn.pte"), "-o", str(out)]) == 3
-    assert "--shape" in capsys.readouterr().err
+    code, said, _ = run_vkrt("compile", MLP, "-o", out, "--target", "0")
+    assert code == 0 and said.startswith(f"wrote {out}, ") and "1 method, " in said
+    code, said, _ = run_vkrt("info", out)
+    assert code == 0 and said.startswith("compiled from mlp.pte by vkrt")
+    assert "predicted peak" in said
+    code, said, _ = run_vkrt("run", out, "--input", MODELS / "mlp.npz")
+    assert code == 0 and "output 0" in said
+    code, _, error = run_vkrt("compile", MODELS / "conv-dyn.pte", "-o", out)
+    assert code == 3 and "--shape" in error

@@ -23,12 +23,11 @@ MLP = MODELS / "mlp.pte"
 pytestmark = pytest.mark.driver
 
 
-def test_a_condition_that_the_host_does_not_see(device, tmp_path):
+def test_a_condition_that_the_host_does_not_see(device, compiled_of):
     """A file may say that a branch reads a weight, which is mapped for the device alone."""
     need_one_memory(device)
     need_imports(device)
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "branches.pte", out)
+    out = compiled_of("branches")
 
     def elsewhere(compiled: Compiled) -> Compiled:
         executable = compiled.targets[0].methods[0].largest.executable
@@ -54,11 +53,10 @@ def test_a_condition_that_the_host_does_not_see(device, tmp_path):
     (lambda data: data[:16] + struct.pack("<Q", 1 << 63) + data[24:], "is it cut off"),
     (lambda data: data[:-8] + b"\1" * 8, "damaged"),
 ])
-def test_damaged_files(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
+def test_damaged_files(change, words, compiled_of):
+    out = compiled_of(MLP)
     out.write_bytes(change(out.read_bytes()))
-    with pytest.raises(FormatError, match=rf"net\.vkx: .*{words}"):
+    with pytest.raises(FormatError, match=rf"mlp\.vkx: .*{words}"):
         vkrt.load(out)
 
 
@@ -75,9 +73,8 @@ def test_damaged_files(change, words, tmp_path):
         replace(m, largest=replace(m.largest, inputs=())) for m in c.targets[0].methods)),)),
      "inputs and their names"),
 ])
-def test_records_that_cannot_be(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MLP, out)
+def test_records_that_cannot_be(change, words, compiled_of):
+    out = compiled_of(MLP)
     rewritten(out, change)
     with pytest.raises(FormatError, match=words):
         vkrt.load(out)
@@ -102,23 +99,20 @@ def with_shape(compiled: Compiled, **changes) -> Compiled:
     (lambda shape: {"execution": replace(shape.execution, storages=())},
      "a weight or state at every shape"),
 ])
-def test_further_shapes_that_cannot_be(change, words, tmp_path):
-    out = tmp_path / "net.vkx"
+def test_further_shapes_that_cannot_be(change, words, compiled_of):
     with vkrt.load(MODELS / "conv-dyn.pte") as program:
         info, = program.metadata().inputs
-    vkrt.compile(MODELS / "conv-dyn.pte", out, shapes=[[smaller(info)], [info.sizes]],
-                 weights="copy")
+    out = compiled_of("conv-dyn", shapes=[[smaller(info)], [info.sizes]], weights="copy")
     rewritten(out, lambda compiled: with_shape(
         compiled, **change(compiled.targets[0].methods[0].others[0])))
     with pytest.raises(FormatError, match=words):
         vkrt.load(out)
 
 
-def test_parameters_of_shaders(tmp_path):
+def test_parameters_of_shaders(compiled_of):
     """Of a file with teams of invocations, whose shared memory no driver guards: in another
     process, as what goes beyond it may end that."""
-    out = tmp_path / "net.vkx"
-    vkrt.compile(MODELS / "quantized_mlp_row.pte", out, device="generic")
+    out = compiled_of("quantized_mlp_row", device="generic")
     code = """
         import sys
         from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs compiled for no device in particular: they run on every one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hostile_device import environment_of

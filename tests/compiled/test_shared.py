@@ -13,7 +13,7 @@ import pytest
 from compiled_files import as_methods, rewritten, smaller
 from core_runner import inputs_of
 from program_samples import changed, graphs, target
-from support import MODELS, STORAGES, need_model, same_bits
+from support import MODELS, STORAGES, failing, need_model, same_bits
 
 import vkrt
 from vkrt.compiled.file import read
@@ -25,9 +25,7 @@ from vkrt.lowering.lowering import lower
 from vkrt.memory.source import Source
 from vkrt.plan.contents import contents_of
 from vkrt.vk import live_objects
-from vkrt.vk.device import Device
 from vkrt.vk.memory import fail_allocation_after
-from vkrt.vk.pretence import treat_as_discrete
 
 CODER = MODELS / "coder.pte"
 METHODS = ("encode", "decode")
@@ -62,20 +60,18 @@ def expected():
 
 
 @pytest.fixture
-def copied(tmp_path, device):
-    out = tmp_path / "coder.vkx"
-    vkrt.compile(CODER, out, device=device, weights="copy")
+def copied(compiled_of, device):
+    out = compiled_of(CODER, device=device, weights="copy")
     return out
 
 
 @pytest.mark.parametrize("order", ["lazy", "eager"])
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("weights", ["auto", "direct", "copy"])
-def test_bits_and_bytes(weights, storage, order, device, expected, tmp_path):
+def test_bits_and_bytes(weights, storage, order, device, expected, compiled_of):
     """In any order, no more bytes of weights than the program itself has, but for what is between
     them; fewer may be where more can be mapped."""
-    out = tmp_path / "coder.vkx"
-    vkrt.compile(CODER, out, device=device, weights=weights, storage=storage, order=order)
+    out = compiled_of(CODER, device=device, weights=weights, storage=storage, order=order)
     with vkrt.load(CODER, device, weights=weights, storage=storage, order=order) as program:
         for method in METHODS:
             program.load_method(method)
@@ -102,7 +98,7 @@ def test_bits_and_bytes(weights, storage, order, device, expected, tmp_path):
         assert not one.execution.submissions and one.figures.run_bytes == 0
 
 
-def test_a_method_alone(copied, device, expected):
+def test_a_method_alone(copied, device, load, expected):
     """It brings no weight that only others read, and takes what the compiler has said."""
     compiled, peaks, weights = records(copied), [], []
     place, = compiled.targets
@@ -118,30 +114,23 @@ def test_a_method_alone(copied, device, expected):
             peaks.append(figures.peak_bytes)
             weights.append(figures.weight_bytes)
     assert vkrt.compile(CODER, copied, device=device, weights="copy").peak_bytes == (max(peaks),)
-    with vkrt.load(copied, device) as program:
-        for method in METHODS:
-            program.load_method(method)
-        assert program.memory.weights <= sum(weights) - 4 * COMMON
+    program = load(copied)
+    for method in METHODS:
+        program.load_method(method)
+    assert program.memory.weights <= sum(weights) - 4 * COMMON
 
 
-def test_a_device_with_memory_of_its_own(expected, tmp_path):
-    out = tmp_path / "coder.vkx"
-    treat_as_discrete(True)
-    try:
-        with Device.open() as opened:
-            vkrt.compile(CODER, out, device=opened)
-            with vkrt.load(out, opened) as program:
-                for method in METHODS:
-                    same_bits(results(program, method), expected[method])
-                    check_figures(program)
-    finally:
-        treat_as_discrete(False)
+def test_a_device_with_memory_of_its_own(discrete, load, expected, compiled_of):
+    out = compiled_of(CODER, device=discrete)
+    program = load(out, discrete)
+    for method in METHODS:
+        same_bits(results(program, method), expected[method])
+        check_figures(program)
 
 
-def test_several_targets(device, expected, tmp_path):
+def test_several_targets(device, load, expected, compiled_of):
     """Each has its own, which a device that fits none of the first takes from the next."""
-    out = tmp_path / "coder.vkx"
-    vkrt.compile(CODER, out, device=[device, "generic"], weights="copy")
+    out = compiled_of(CODER, device=[device, "generic"], weights="copy")
     compiled = records(out)
     assert [len(place.shared) for place in compiled.targets] == [1, 1]
     block = "largest.executable.weights.blocks.0.alignment"
@@ -153,27 +142,25 @@ def test_several_targets(device, expected, tmp_path):
             check_figures(program)
     rewritten(out, lambda _: changed(changed(
         compiled, f"targets.0.shared.0.{block}", 1), f"targets.1.shared.0.{block}", 1))
-    with vkrt.load(out, device) as program:
-        held = live_objects()
-        with pytest.raises(UnsupportedError, match="where the device asks for"):
-            program.load_method("encode")
-        assert live_objects() == held
+    program = load(out)
+    held = live_objects()
+    with pytest.raises(UnsupportedError, match="where the device asks for"):
+        program.load_method("encode")
+    assert live_objects() == held
 
 
 @pytest.mark.parametrize("options", [{"weights": "stream"}, {"memory_budget": "smallest"}], ids=str)
-def test_not_with_a_budget(options, device, expected, tmp_path):
-    out = tmp_path / "coder.vkx"
-    vkrt.compile(CODER, out, device=device, **options)
+def test_not_with_a_budget(options, device, load, expected, compiled_of):
+    out = compiled_of(CODER, device=device, **options)
     assert records(out).targets[0].shared == ()
-    with vkrt.load(out, device) as program:
-        for method in METHODS:
-            same_bits(results(program, method), expected[method])
+    program = load(out)
+    for method in METHODS:
+        same_bits(results(program, method), expected[method])
 
 
 @pytest.mark.parametrize("storage", ["texel", "texture3d"])
-def test_shared_weights_stay_as_long_as_a_method_reads_them(storage, device, expected, tmp_path):
-    out = tmp_path / "coder.vkx"
-    vkrt.compile(CODER, out, device=device, weights="copy", storage=storage)
+def test_shared_weights_stay_as_long_as_a_method_reads_them(storage, device, expected, compiled_of):
+    out = compiled_of(CODER, device=device, weights="copy", storage=storage)
     before = live_objects()
     with vkrt.load(out, device) as program:
         encode = program.load_method("encode")
@@ -185,30 +172,27 @@ def test_shared_weights_stay_as_long_as_a_method_reads_them(storage, device, exp
     assert live_objects() == before
 
 
-def test_a_load_that_fails_takes_nothing_along(copied, device, expected):
+def test_a_load_that_fails_takes_nothing_along(copied, load, expected):
     """Of the first method, which brings the shared weights, and of the second one."""
-    with vkrt.load(copied, device) as program:
-        for method in METHODS:
-            held, failing = live_objects(), 0
-            while True:
-                failing += 1
-                fail_allocation_after(failing)
-                try:
+    program = load(copied)
+    for method in METHODS:
+        held, count = live_objects(), 0
+        while True:
+            count += 1
+            try:
+                with failing(fail_allocation_after, count):
                     program.load_method(method)
-                    break
-                except vkrt.DeviceMemoryError:
-                    assert live_objects() == held
-                finally:
-                    fail_allocation_after(-1)
-            assert failing > (5 if method == METHODS[0] else 2)
-            same_bits(results(program, method), expected[method])
+                break
+            except vkrt.DeviceMemoryError:
+                assert live_objects() == held
+        assert count > (5 if method == METHODS[0] else 2)
+        same_bits(results(program, method), expected[method])
 
 
-def test_a_load_that_is_ended_takes_nothing_along(device, monkeypatch, tmp_path):
+def test_a_load_that_is_ended_takes_nothing_along(device, monkeypatch, compiled_of):
     """At every part of it, also while shared weights come."""
-    out = tmp_path / "net.vkx"
     as_methods(monkeypatch, forward=None, again=None)
-    vkrt.compile(MODELS / "mlp.pte", out, device=device, weights="copy")
+    out = compiled_of("mlp", device=device, weights="copy")
     before, parts = live_objects(), []
     vkrt.load(out, device, on_progress=lambda *part: parts.append(part[0])).close()
     assert parts.count("pipelines") == 2
@@ -224,48 +208,46 @@ def test_a_load_that_is_ended_takes_nothing_along(device, monkeypatch, tmp_path)
         assert live_objects() == before
 
 
-def test_states_are_not_shared(device, monkeypatch, tmp_path):
-    out = tmp_path / "net.vkx"
+def test_states_are_not_shared(device, load, monkeypatch, compiled_of):
     as_methods(monkeypatch, forward=None, again=None)
-    vkrt.compile(MODELS / "kept_attention.pte", out, device=device, weights="copy")
+    out = compiled_of("kept_attention", device=device, weights="copy")
     assert records(out).targets[0].methods[1].largest.executable.weights.blocks == ()
-    with vkrt.load(out, device) as program:
-        first = [results(program, "forward") for _ in range(3)]
-        for outputs in first:
-            same_bits(results(program, "again"), outputs)
-        check_figures(program)
+    program = load(out)
+    first = [results(program, "forward") for _ in range(3)]
+    for outputs in first:
+        same_bits(results(program, "again"), outputs)
+    check_figures(program)
 
 
-def test_several_shapes(device, monkeypatch, tmp_path):
+def test_several_shapes(device, load, monkeypatch, compiled_of):
     """All shapes of a method read the weights that another method has, too."""
-    path, out = MODELS / "conv-dyn.pte", tmp_path / "net.vkx"
-    with vkrt.load(path, device) as program:
+    with vkrt.load(MODELS / "conv-dyn.pte", device) as program:
         info, = program.metadata().inputs
         shapes = [smaller(info), info.sizes]
         chance = np.random.default_rng(2)
         inputs = [chance.standard_normal(sizes).astype(info.dtype) for sizes in shapes]
         wanted = [program.run(x) for x in inputs]
     as_methods(monkeypatch, forward=None, small=(shapes[0],))
-    vkrt.compile(path, out, device=device, weights="copy", shapes=[[sizes] for sizes in shapes])
+    out = compiled_of("conv-dyn", device=device, weights="copy",
+                      shapes=[[sizes] for sizes in shapes])
     assert len(records(out).targets[0].shared) == 1
-    with vkrt.load(out, device) as program:
-        for number in (1, 0):
-            same_bits(program.run(inputs[number]), wanted[number])
-            same_bits(program.run(inputs[0], method="small"), wanted[0])
-        assert program.memory.planned_peak == program.memory.measured_peak
+    program = load(out)
+    for number in (1, 0):
+        same_bits(program.run(inputs[number]), wanted[number])
+        same_bits(program.run(inputs[0], method="small"), wanted[0])
+    assert program.memory.planned_peak == program.memory.measured_peak
 
 
-def test_a_language_model(device, monkeypatch, tmp_path):
+def test_a_language_model(device, load, monkeypatch, compiled_of):
     """A method for prompts and one for steps: its weights once."""
-    path, out = need_model("smollm2-135m-4w.pte"), tmp_path / "net.vkx"
+    path = need_model("smollm2-135m-4w.pte")
     as_methods(monkeypatch, prefill=((1, 4), (1,)), decode=((1, 1), (1,)))
-    vkrt.compile(path, out, device=device, weights="copy")
-    with vkrt.load(out, device) as program:
-        program.load_method("prefill")
-        weights = program.memory.weights
-        program.load_method("decode")
-        assert program.memory.weights == weights
-        check_figures(program)
+    program = load(compiled_of(path, device=device, weights="copy"))
+    program.load_method("prefill")
+    weights = program.memory.weights
+    program.load_method("decode")
+    assert program.memory.weights == weights
+    check_figures(program)
 
 
 def test_threads_load_methods_at_once(copied, device, expected):
@@ -278,11 +260,9 @@ def test_threads_load_methods_at_once(copied, device, expected):
             check_figures(program)
 
 
-def test_what_is_said_of_it(copied, capsys):
-    from vkrt.cli.main import main
-
-    assert main(["info", str(copied)]) == 0
-    assert capsys.readouterr().out.count("those shared") == 2
+def test_what_is_said_of_it(copied, run_vkrt):
+    code, out, _ = run_vkrt("info", copied)
+    assert code == 0 and out.count("those shared") == 2
 
 
 # What is shared

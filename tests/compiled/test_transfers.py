@@ -1,7 +1,5 @@
 """Weights that need more memory than they have are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkrt.compiled.transfers import transfer_of

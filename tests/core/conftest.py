@@ -1,7 +1,5 @@
 """What several tests of the core have."""
 
-from __future__ import annotations
-
 import pytest
 from core_bench import opened_bench
 

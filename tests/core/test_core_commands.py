@@ -1,10 +1,8 @@
 """Command buffers, fences, timestamps, and submissions from several threads, by the core alone."""
 
-from __future__ import annotations
-
 import struct
-import threading
 from ctypes import byref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ from core_bench import (
 )
 from core_build import needs_build
 from core_shaders import LINEAR
+from support import in_threads
 
 pytestmark = [pytest.mark.driver, needs_build]
 
@@ -80,31 +79,20 @@ def test_what_is_closed_is_refused(bench):
 
 
 def test_submissions_from_several_threads(bench):
-    device = bench.device
-    failures = []
-
     def work(number):
-        try:
-            with Bench(device) as mine:
-                source = mine.host_buffer(bytes([number]) * 256)
-                target = mine.host_buffer(bytes(256))
-                commands = mine.begin(one_time=False)
-                commands.record_copy(source, 0, target, 0, 256)
-                commands.device_to_host()
-                commands.end()
-                for _ in range(50):
-                    commands.submit(mine.fence)
-                    assert mine.fence.wait(60)
-                assert target.block.read(0, 256) == bytes([number]) * 256
-        except BaseException as error:
-            failures.append(error)
+        with Bench(bench.device) as mine:
+            source = mine.host_buffer(bytes([number]) * 256)
+            target = mine.host_buffer(bytes(256))
+            commands = mine.begin(one_time=False)
+            commands.record_copy(source, 0, target, 0, 256)
+            commands.device_to_host()
+            commands.end()
+            for _ in range(50):
+                commands.submit(mine.fence)
+                assert mine.fence.wait(60)
+            assert target.block.read(0, 256) == bytes([number]) * 256
 
-    threads = [threading.Thread(target=work, args=(i + 1,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(*(partial(work, number) for number in range(1, 7)))
 
 
 def test_timestamps_grow(bench):

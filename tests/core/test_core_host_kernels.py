@@ -1,7 +1,5 @@
 """Kernels of the host's and branches, in compiled programs on the core alone."""
 
-from __future__ import annotations
-
 import ctypes
 from contextlib import closing
 
@@ -25,10 +23,9 @@ pytestmark = [pytest.mark.driver, needs_build]
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}], ids=str)
 @pytest.mark.parametrize("name", ["branches", "views"])
-def test_branches(name, options, tmp_path):
+def test_branches(name, options, compiled_of):
     """Whatever is taken."""
-    core, out = library(), tmp_path / "net.vkx"
-    vkrt.compile(MODELS / f"{name}.pte", out, **options)
+    core, out = library(), compiled_of(name, **options)
     chance = np.random.default_rng(3)
     with vkrt.load(out) as program, opened(core, out) as bare:
         infos = program.metadata().inputs
@@ -95,12 +92,12 @@ class HostKernels:
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}], ids=str)
-def test_kernels_of_the_host(options, tmp_path, monkeypatch):
+def test_kernels_of_the_host(options, compiled_of, monkeypatch):
     """They run behind their submissions; where a host has none they are refused by name."""
-    core, out = library(), tmp_path / "net.vkx"
+    core = library()
     monkeypatch.setattr(compiler, "_check_host", lambda *_: None)
     with sorting_on_host():
-        vkrt.compile(MODELS / "places.pte", out, **options)
+        out = compiled_of("places", **options)
         with vkrt.load(MODELS / "places.pte", **options) as program:
             inputs = [info.example() for info in program.metadata().inputs]
             expected = [np.asarray(value) for value in program.run(*inputs)]

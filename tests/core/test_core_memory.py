@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import random
 from ctypes import byref
+from functools import partial
 from itertools import count
-from threading import Barrier, Thread
+from threading import Barrier
 
 import pytest
 from core_alone import Block, Error, Statistics, alive, core, expect_ok, open_device, room
 from core_build import needs_build
+from support import in_threads
 
 pytestmark = needs_build
 
@@ -46,24 +48,15 @@ def allocate(allocator, size: int, block: Block, error: Error) -> int:
         byref(block), byref(error))
 
 
-def in_threads(work) -> None:
+def at_once(work) -> None:
     """Runs it in threads that begin at once; it is given the thread's number."""
     barrier = Barrier(THREADS)
-    failures = []
 
     def run(number: int) -> None:
         barrier.wait()
-        try:
-            work(number)
-        except BaseException as error:
-            failures.append(error)
-    threads = [Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
+        work(number)
+
+    in_threads(*(partial(run, number) for number in range(THREADS)))
 
 
 def test_numbers_for_messages():
@@ -90,7 +83,7 @@ def test_threads_share_an_account(allocator):
                 together.wait(60)  # for one that has failed
             core().vkrt_free_block(byref(block))
             core().vkrt_free_block(byref(block))
-    in_threads(work)
+    at_once(work)
     statistics = Statistics()
     core().vkrt_read_statistics(allocator, byref(statistics))
     assert statistics.block_bytes == statistics.block_count == 0
@@ -114,7 +107,7 @@ def test_an_account_ends_while_threads_allocate(allocator):
                 core().vkrt_close_allocator(allocator)
         for block in blocks:
             core().vkrt_free_block(byref(block))
-    in_threads(work)
+    at_once(work)
 
 
 @pytest.mark.driver

@@ -11,7 +11,7 @@ import pytest
 from core_build import ALONE, CC, compiled, generated, needs_build
 from core_runner import as_on_device, runs
 from hostile_device import environment_of
-from support import MODELS, run_python
+from support import MODELS, run_python, write_arrays
 
 import vkrt
 from vkrt.compiler import planned
@@ -44,9 +44,8 @@ def prepare(folder: Path, name: str, **options) -> list[str | Path]:
     out = folder / "net.vkx"
     vkrt.compile(MODELS / f"{name}.pte", out, **options)
     inputs, (outputs, _) = runs(out)
-    for path, arrays in (("in", inputs), ("out", outputs)):
-        (folder / path).write_bytes(b"".join(x.tobytes() for x in as_on_device(arrays)))
-    return [out, "forward", folder / "in", folder / "out"]
+    return [out, "forward", write_arrays(folder / "in", as_on_device(inputs)),
+            write_arrays(folder / "out", as_on_device(outputs))]
 
 
 def tried(command, **environment) -> list[str]:

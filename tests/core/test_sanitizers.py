@@ -1,7 +1,5 @@
 """Programs in C, linked with the core's C, under sanitizers."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

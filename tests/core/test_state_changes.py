@@ -17,10 +17,9 @@ from core_runner import (
     runs,
     write_input,
 )
-from support import MODELS, same_bits
+from support import same_bits
 from test_core_host_kernels import execution_of
 
-import vkrt
 from vkrt.compiled.file import read
 from vkrt.memory.source import Source
 
@@ -38,9 +37,8 @@ def changes_early(plan) -> bool:
 
 @pytest.mark.parametrize("options", [{}, {"weights": "stream"}], ids=str)
 @pytest.mark.parametrize("name", ["mlp", "kept", "kept_attention", "branches"])
-def test_when_states_change(name, options, tmp_path):
-    core, out = library(), tmp_path / "net.vkx"
-    vkrt.compile(MODELS / f"{name}.pte", out, **options)
+def test_when_states_change(name, options, compiled_of):
+    core, out = library(), compiled_of(name, **options)
     with closing(Source.open(out)) as source:
         plan = read(source).read().targets[0].methods[0].largest.executable.execution
     with opened(core, out) as bare:
@@ -51,10 +49,9 @@ def test_when_states_change(name, options, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kept_attention", "llama_static"])
-def test_a_run_that_fails(name, tmp_path):
+def test_a_run_that_fails(name, compiled_of):
     """In the middle of its changes: then the states have to be reset."""
-    core, out = library(), tmp_path / "net.vkx"
-    vkrt.compile(MODELS / f"{name}.pte", out, weights="stream")
+    core, out = library(), compiled_of(name, weights="stream")
     inputs, expected = runs(out)
     with opened(core, out) as bare:
         runner, check, error = bare

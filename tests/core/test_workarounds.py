@@ -1,7 +1,5 @@
 """What the core knows of drivers, for hosts without Python."""
 
-from __future__ import annotations
-
 import ctypes
 
 import pytest

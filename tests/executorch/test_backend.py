@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from fake_runtime import Fake, Refused, Value, build
-from support import MODELS, STORAGES
+from support import MODELS, STORAGES, calls_of, failing, in_threads, reference_of
 
 import vkrt
 import vkrt.executorch
@@ -45,15 +43,8 @@ def register(fake, device, **options):
     vkrt.executorch._connect(runtime.functions_of(str(fake.path)), device, LoadOptions(**options))
 
 
-def archive_of(path):
-    with np.load(path.with_suffix(".npz")) as archive:
-        return dict(archive)
-
-
-def inputs_of(path, prefix=""):
-    archive = archive_of(path)
-    count = sum(name.startswith(f"{prefix}in") for name in archive)
-    return [archive[f"{prefix}in{i}"] for i in range(count)]
+def inputs_of(path):
+    return reference_of(path)[0]
 
 
 def same(results, expected):
@@ -126,12 +117,10 @@ def test_constants_in_the_blob(fake, monkeypatch):
 def test_dynamic_shapes(name, declared, fake, device):
     """Outputs take the sizes that they have; also where the compile options are silent."""
     path = MODELS / f"{name}.pte"
-    archive = archive_of(path)
-    calls = sorted({key.split("_")[0] for key in archive})
+    calls = calls_of(path)
     with (vkrt.load(path, device) as program,
           fake.load(path, declared=declared) as method):
-        for call in [*calls, calls[0]]:
-            inputs = inputs_of(path, f"{call}_")
+        for inputs, _ in [*calls, calls[0]]:
             same(method.run(*inputs), program.run(*inputs))
 
 
@@ -146,19 +135,17 @@ def test_calls_say_which_sizes_change(fake, device, monkeypatch):
     path = MODELS / "attention-dyn.pte"
     monkeypatch.setattr("vkrt.executorch.delegate.find_dynamic", find_others)
     with fake.load(path) as method, vkrt.load(path, device) as program:
-        for call in sorted({key.split("_")[0] for key in archive_of(path)}):
-            inputs = inputs_of(path, f"{call}_")
+        for inputs, _ in calls_of(path):
             same(method.run(*inputs), program.run(*inputs))
 
 
 def test_sizes_between_delegates(fake):
     """A delegate hands a size to the next one as a number; a kernel between them is numpy's."""
     path = MODELS / "shrinking-dyn.pte"
-    archive = archive_of(path)
     with fake.load(path) as method:
-        for call in sorted({key.split("_")[0] for key in archive}):
-            for number, result in enumerate(method.run(*inputs_of(path, f"{call}_"))):
-                np.testing.assert_allclose(result, archive[f"{call}_out{number}"], 1e-5, 1e-5)
+        for inputs, expected in calls_of(path):
+            for result, wanted in zip(method.run(*inputs), expected, strict=True):
+                np.testing.assert_allclose(result, wanted, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["buffers", "buffers_dynamic"])
@@ -166,8 +153,7 @@ def test_sizes_between_delegates(fake):
 def test_states(name, declared, fake, device):
     """Buffers keep their values from call to call, each load of the program its own."""
     path = MODELS / f"{name}.pte"
-    steps = sorted({key.split("_")[0] for key in archive_of(path)})
-    inputs = [inputs_of(path, f"{step}_") for step in steps]
+    inputs = [each for each, _ in calls_of(path, "step")]
     with vkrt.load(path, device) as program:
         expected = [program.run(*each) for each in inputs]
     with (fake.load(path, declared=declared) as first,
@@ -180,13 +166,13 @@ def test_states(name, declared, fake, device):
 
 def test_two_methods_share_weights(fake):
     path = MODELS / "coder.pte"
-    archive = archive_of(path)
+    arrays = np.load(path.with_suffix(".npz"))
 
     def weights(*names):
         methods = [fake.load(path, name) for name in names]
         for name, method in zip(names, methods):
-            result, = method.run(archive[f"{name}_in0"])
-            np.testing.assert_allclose(result, archive[f"{name}_out0"], rtol=1e-5, atol=1e-5)
+            result, = method.run(arrays[f"{name}_in0"])
+            np.testing.assert_allclose(result, arrays[f"{name}_out0"], rtol=1e-5, atol=1e-5)
         nbytes = vkrt.executorch.memory().weights
         for method in methods:
             method.close()
@@ -239,17 +225,14 @@ def test_missing_operator(fake):
 
 def test_no_memory(fake):
     before = live_objects()
-    fail_allocation_after(1)
-    try:
+    with failing(fail_allocation_after, 1):
         refused(NO_MEMORY, lambda: fake.load(MODELS / "mlp.pte"), "DeviceMemoryError")
-    finally:
-        fail_allocation_after(-1)
     assert live_objects() == before
 
 
 def test_sizes_that_do_not_fit(fake):
     path = MODELS / "pair-dyn.pte"
-    inputs = inputs_of(path, "call0_")
+    inputs = calls_of(path)[0][0]
     with fake.load(path) as method:
         expected = method.run(*inputs)
         wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
@@ -292,11 +275,7 @@ def test_two_threads_in_one_method(fake):
                     texts.append(vkrt.executorch.last_error())
                     return
 
-        threads = [threading.Thread(target=call) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[call] * 4)
         assert set(codes) == {INVALID_STATE}
         assert all("by two threads" in text for text in texts)
 
@@ -346,7 +325,7 @@ def test_the_same_options_again(fake, device):
 
 def test_the_last_error_is_that_of_the_last_call(fake):
     path = MODELS / "pair-dyn.pte"
-    inputs = inputs_of(path, "call0_")
+    inputs = calls_of(path)[0][0]
     wrong = [x[..., :-1] if number == 1 else x for number, x in enumerate(inputs)]
     for _ in range(2):
         refused(DAMAGED, lambda: fake.load(path, damage=lambda blob: blob[:100]), "FormatError")

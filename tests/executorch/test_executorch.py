@@ -1,7 +1,5 @@
 """Programs in ExecuTorch's own runtime, where that is installed (tests/README.md says how)."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

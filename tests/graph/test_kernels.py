@@ -1,7 +1,5 @@
 """Kernels between delegates as nodes of the device. Needs no driver."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkrt.errors import FormatError

@@ -1,15 +1,13 @@
 """Host kernels against results worked out by hand or with loops; some between device nodes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
+from support import open_method
 
 from vkrt.errors import FormatError, InputError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
-from vkrt.memory.source import Source
 from vkrt.ops.host.random import manual_seed
 from vkrt.ops.host.run import run_kernel
 from vkrt.ops.registry import operator, operators
@@ -176,18 +174,14 @@ def test_random_numbers(name, args, dtype, least, most, mean, deviation):
 @pytest.mark.driver
 def test_random_numbers_of_a_run_are_others_in_the_next(device):
     """And those of two nodes that say the same."""
-    from vkrt.method.method import Method
 
     x = Tensor((2, 50), "float32", name="x")
     outs = [Tensor((2, 50), "float32") for _ in range(2)]
     graph = Graph("random", [x], outs, [
         Node("aten::rand_like.out", (x,), (out,), "sample", is_host=True) for out in outs]).finish()
-    method = Method(graph, [Source.wrap(b"")], device)
-    try:
+    with open_method(graph, b"", device) as method:
         array = np.zeros(x.sizes, np.float32)
         found = [result for _ in range(2) for result in method.execute([array])]
-    finally:
-        method.close()
     assert len({array.tobytes() for array in found}) == 4
 
 
@@ -268,8 +262,6 @@ def test_unknown_kernel():
 @pytest.mark.parametrize("storage", ["texel", "buffer", "texture3d"])
 def test_between_nodes_of_the_device(storage, device):
     """Rows that do not fill texels go to the host and come back, twice."""
-    from vkrt.method.method import Method
-    from vkrt.plan.options import LoadOptions
 
     sizes = (3, 5)
     x, a, b, c, d = (Tensor(sizes, "float32", name=name) for name in "xabcd")
@@ -279,14 +271,11 @@ def test_between_nodes_of_the_device(storage, device):
         Node("aten::cumsum.out", (a, 1, None), (b,), is_host=True),
         Node("aten.add.Tensor", (b, x, 1), (c,)),
         Node("aten::sort.values", (c, 1, True), (d, index), is_host=True)]).finish()
-    method = Method(graph, [Source.wrap(b"")], device, options=LoadOptions(storage=storage))
     array = np.random.default_rng(1).integers(-9, 9, sizes).astype(np.float32)
     want = array - np.cumsum(array, 1)
-    try:
+    with open_method(graph, b"", device, storage=storage) as method:
         for _ in range(2):
             values, order = method.execute([array])
             np.testing.assert_array_equal(values, -np.sort(-want, 1))
             np.testing.assert_array_equal(np.take_along_axis(want, order, 1), values)
             assert order.dtype == np.int64
-    finally:
-        method.close()

@@ -9,12 +9,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from support import open_method
 
 from vkrt.compiler import compiler
 from vkrt.graph.graph import Graph, Node
-from vkrt.method.method import Method
 from vkrt.plan.barriers import barriers, transitions
-from vkrt.plan.options import LoadOptions
 from vkrt.vk.device import Device
 from vkrt.work.records import Move
 from vkrt.work.tensor import Operand, Storage, StorageList, Tensor
@@ -53,14 +52,11 @@ def run_moves() -> None:
     graph = Graph("moves", [x], [result], [Node("aten.relu.default", (x,), (kept,), "0"),
                                            Node("aten.neg.default", (kept,), (result,), "1")])
     array = np.random.default_rng(0).standard_normal(SIZES).astype(np.float32)
-    with Device.open() as device, patch.object(compiler, "lower", lower_with_moves):
-        method = Method(graph.finish(), [], device, options=LoadOptions(storage="texture3d"))
-        try:
-            moved = transitions(method.work, method.plan, barriers(method.work, method.plan))
-            assert any(isinstance(method.work.steps[step], Move) and step for step in moved), moved
-            for _ in range(2):
-                found, = method.execute([array])
-                np.testing.assert_array_equal(found, -np.maximum(array, 0))
-        finally:
-            method.close()
+    with Device.open() as device, patch.object(compiler, "lower", lower_with_moves), \
+            open_method(graph.finish(), b"", device, storage="texture3d") as method:
+        moved = transitions(method.work, method.plan, barriers(method.work, method.plan))
+        assert any(isinstance(method.work.steps[step], Move) and step for step in moved), moved
+        for _ in range(2):
+            found, = method.execute([array])
+            np.testing.assert_array_equal(found, -np.maximum(array, 0))
     print("right")

@@ -1,8 +1,6 @@
 """Every call of the driver fails, one after the other, once and for good: an error of the right
 kind within ten seconds, nothing left, and what says that it still works does."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,8 +1,6 @@
 """The cache of pipelines, on a device whose driver keeps them in one: a second process compiles
 nothing, and a file that was made for another device is none."""
 
-from __future__ import annotations
-
 import re
 
 from hostile_device import environment_of

@@ -1,8 +1,6 @@
 """A device that is lost, at any submission: clear errors for all of its programs, everything can be
 closed, nothing is left, and a device that is opened then works."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

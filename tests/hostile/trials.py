@@ -13,9 +13,9 @@ import gc
 import itertools
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from hostile.bodies import BODIES, anew, outputs_of
@@ -28,7 +28,7 @@ from hostile.layer import (
     RESULTS,
     Layer,
 )
-from support import MODELS, sorting_on_host
+from support import MODELS, in_threads, sorting_on_host
 
 import vkrt
 from vkrt.vk import live_objects
@@ -166,12 +166,7 @@ def give_up_a_shared_device() -> None:
             vkrt.load(MODELS / "toy.pte", device) as other:
         outputs_of(one)
         Layer().fail("vkSignalSemaphore", 1, FOR_GOOD, DEVICE_LOST)
-        threads = [threading.Thread(target=until_lost, args=arguments)
-                   for arguments in (("one", one), ("other", other))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(partial(until_lost, "one", one), partial(until_lost, "other", other))
         said.append(("load", str(outcome(lambda: vkrt.load(MODELS / "toy.pte", device)))))
     one = other = device = None
     gc.collect()

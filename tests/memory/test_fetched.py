@@ -1,12 +1,11 @@
 """Constants that somebody else hands out by key, read as those of a file are."""
 
-from __future__ import annotations
-
-import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
+from support import failing, in_threads
 
 from vkrt.errors import CancelledError, FormatError
 from vkrt.memory.fetched import SPACE, FetchedSource
@@ -113,19 +112,11 @@ def test_a_fetch_that_fails_for_many(lender):
                 heard.append(type(error))
 
     with Reader([source]) as reader:
-        threads = [threading.Thread(target=work, args=(reader,)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[partial(work, reader)] * 8)
     assert len(heard) == 160 and KeyError in heard
 
 
 def test_a_read_that_fails(lender):
-    fail_read_after(2)
-    try:
-        with pytest.raises(OSError, match="cannot be read"):
-            read(lender, ("a", 0, 3 << 20))
-    finally:
-        fail_read_after(-1)
+    with failing(fail_read_after, 2), pytest.raises(OSError, match="cannot be read"):
+        read(lender, ("a", 0, 3 << 20))
     assert lender.events == ["+a", "-a"]

@@ -1,7 +1,5 @@
 """The tools that show what memory does: figures that are there and add up, no times."""
 
-from __future__ import annotations
-
 import sys
 
 import footprint

@@ -1,7 +1,5 @@
 """Packing on the host: the same bytes as the walk of shaders/common/copy.glsl, done by numpy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

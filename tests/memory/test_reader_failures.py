@@ -1,7 +1,5 @@
 """What goes wrong while reading: short files, errors of the disk, signals, wrong arguments."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -1,7 +1,5 @@
 """The core's sha256, as Python has it."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Source: views, the cache, and a file that changes under it."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import time

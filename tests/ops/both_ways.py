@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness import Variant, check, in_images, merged
-from support import same_bits
+from harness import Variant, check_each, in_images, merged
+from support import execute, same_bits
 
 from vkrt.device.policy import Policy, overridden, target_of
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 
 
 def check_both_ways(members: Sequence[Variant], half: bool, policies: Sequence[Policy],
@@ -23,18 +20,11 @@ def check_both_ways(members: Sequence[Variant], half: bool, policies: Sequence[P
     if storage == "texture3d":
         members = in_images(members, half, device.info, target_of(device.info, storage))
     cases = [variant.case() for variant in members]
-    graph, data = merged(cases)
+    graph, data, inputs = merged(cases)
     results = []
     for policy in policies:
         with overridden(policy):
-            method = Method(graph, [Source.wrap(data)], device,
-                            options=LoadOptions(storage=storage))
-        try:
-            results.append(method.execute([a for case in cases for a in case.inputs]))
-        finally:
-            method.close()
+            results.append(execute(graph, data, inputs, device, storage=storage))
     for other in results[1:]:
         same_bits(results[0], other)
-    found = iter(results[0])
-    for case in cases:
-        check([next(found) for _ in case.expected], case)
+    check_each(members, cases, results[0])

@@ -153,6 +153,14 @@ def run_over(pattern: int, method: Method, inputs: Sequence[Any]) -> list[Any]:
     return results
 
 
+def run_over_patterns(method: Method, inputs: Sequence[Any]) -> list[Any]:
+    """The results of runs that find each of the patterns in their memory, which are the same."""
+    first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg="results change with what the memory held")
+    return first
+
+
 def _described(method: Method, number: int) -> str:
     """A storage and the steps that write it, in words."""
     work, nodes = method.work, method.largest.graph.nodes

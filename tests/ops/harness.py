@@ -103,6 +103,11 @@ class Case:
     expected: list[np.ndarray]
     rtol: float
 
+    @property
+    def program(self) -> tuple[Graph, bytes, list[np.ndarray]]:
+        """What `execute` takes."""
+        return self.graph, self.data, self.inputs
+
 
 def each(function: Callable[[Any], Any], args: Sequence[Any]) -> list[Any]:
     """The arguments with `function` applied to arrays, also those in lists."""
@@ -258,6 +263,17 @@ def check(results: Sequence[np.ndarray], case: Case) -> None:
         assert largest <= case.rtol * LARGEST_ERROR, f"result {index}: error {largest:.3g}"
 
 
+def check_each(members: Sequence[object], cases: Sequence[Case], results: Sequence[np.ndarray],
+               check_one: Callable[[Sequence[np.ndarray], Case], None] = check) -> None:
+    """Checks the results of several cases, one after the other; an error names the sample."""
+    found = iter(results)
+    for variant, case in zip(members, cases, strict=True):
+        try:
+            check_one([next(found) for _ in case.expected], case)
+        except AssertionError as error:
+            raise AssertionError(f"{variant}: {error}") from error
+
+
 def check_leaks(results: Sequence[np.ndarray], case: Case) -> None:
     """Makes sure that every element that should be finite is.
 
@@ -351,8 +367,8 @@ def _moved(value: Any, inputs: int) -> Any:
     return Late(value, value.tensor, replace(value.read, input=value.read.input + inputs))
 
 
-def merged(cases: Sequence[Case]) -> tuple[Graph, bytes]:
-    """One program of many cases: inputs and outputs one after the other, and its constants."""
+def merged(cases: Sequence[Case]) -> tuple[Graph, bytes, list[np.ndarray]]:
+    """One program of many cases, its constants and inputs, those of one case after the other."""
     graph, data = Graph("samples"), bytearray()
     for case in cases:
         data += bytes(-len(data) % 16)
@@ -365,7 +381,7 @@ def merged(cases: Sequence[Case]) -> tuple[Graph, bytes]:
         graph.inputs += case.graph.inputs
         graph.outputs += case.graph.outputs
         graph.nodes += case.graph.nodes
-    return graph.finish(), bytes(data)
+    return graph.finish(), bytes(data), [array for case in cases for array in case.inputs]
 
 
 def normal(*sizes: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from harness import normal
+from support import execute
 
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.passes.pipeline import run_passes
-from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -42,17 +40,26 @@ def kernels(graph: Graph, among=("unary", "binary"), **target) -> list[str]:
 def results_of(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
                **options) -> list[np.ndarray]:
     """The results of a graph, whose constants are in `data`."""
-    method = Method(graph, [Source.wrap(bytes(data))], device,
-                    options=LoadOptions(storage=storage, **options))
-    try:
-        return method.execute([array])
-    finally:
-        method.close()
+    return execute(graph, data, [array], device, storage=storage, **options)
 
 
 def result_of(*args, **options) -> np.ndarray:
     """The first of `results_of`."""
     return results_of(*args, **options)[0]
+
+
+def fused_and_apart(graph: Graph, array: np.ndarray, storage: str, device, data: bytes = b"",
+                    **options) -> list[np.ndarray]:
+    """The first result of a graph with fusions, and without."""
+    return [result_of(graph, array, storage, device, data, fusions=fusions, **options)
+            for fusions in ("on", "off")]
+
+
+def strange(*sizes: int, scale: float = 1.0) -> np.ndarray:
+    """Numbers of which the first four are infinities, NaN and -0."""
+    array = normal(*sizes, scale=scale)
+    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
+    return array
 
 
 class Constants:

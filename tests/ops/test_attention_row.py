@@ -7,15 +7,12 @@ from dataclasses import replace
 import pytest
 from harness import Variant, check
 from samples.attention import _cached, _custom
-from support import STORAGES
+from support import STORAGES, open_method
 from test_sharing import DEFAULT, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.ops.attention_row import MOST_KEYS, MOST_TEXELS, members_for
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 
 SHARING = Target(max_texels=1 << 26, tuning=replace(DEFAULT.tuning, lanes=4096),
@@ -70,12 +67,8 @@ def test_results(sizes, half, storage, device):
                _cached(sizes, batch=3)]
     for sample in samples:
         case = Variant(sample, half, "plain").case()
-        with overridden(sharing(policy_of(device.info))):
-            method = Method(case.graph, [Source.wrap(case.data)], device,
-                            options=LoadOptions(storage=storage))
-            try:
-                assert any(getattr(step, "shader", "").startswith("attention_row")
-                           for step in method.work.steps)
-                check(method.execute(case.inputs), case)
-            finally:
-                method.close()
+        with overridden(sharing(policy_of(device.info))), \
+                open_method(case.graph, case.data, device, storage=storage) as method:
+            assert any(getattr(step, "shader", "").startswith("attention_row")
+                       for step in method.work.steps)
+            check(method.execute(case.inputs), case)

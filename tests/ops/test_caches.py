@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fused_graphs import attention as rotary_attention
 from harness import normal
 from samples.attention import SIZES, any_mask, attention
 from small_graphs import kernels
-from support import STORAGES, same_bits
+from support import STORAGES, execute, open_method, same_bits
 from test_sharing import sharing
 
 from vkrt.device.policy import overridden, policy_of
@@ -20,9 +21,6 @@ from vkrt.graph.graph import Graph, Node
 from vkrt.graph.states import State
 from vkrt.lowering.caches import caches_of
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor, itemsize
 
@@ -82,8 +80,7 @@ class Cached:
         return Graph("m", self.inputs, self.outputs, self.nodes, states=self.states).finish()
 
 
-def method_of(graph: Graph, device, data: bytes = b"", **options) -> Method:
-    return Method(graph, [Source.wrap(data)], device, options=LoadOptions(cache="int8", **options))
+open_with_8_bits = partial(open_method, cache="int8")
 
 
 # Which
@@ -207,12 +204,9 @@ def written(rows: np.ndarray, device, storage: str, places: list | None = None) 
     graph = Graph("m", [value, *indices], [other], [
         Node(op, (value, cache, 0, *indices), (other, changed))],
         states=[state_of(cache, changed)]).finish()
-    method = method_of(graph, device, storage=storage)
-    try:
+    with open_with_8_bits(graph, b"", device, storage=storage) as method:
         method.execute([rows, *([] if places is None else [np.array(places, np.int32)])])
         return method.state.save()["cache"]
-    finally:
-        method.close()
 
 
 def need_precise(kept: np.ndarray, rows: np.ndarray) -> None:
@@ -284,14 +278,11 @@ def test_attention_over_what_is_kept(shares, sizes, dtype, sees, batch, apart, s
     before = {cache.name: any_cache(cache.sizes, seed) for seed, cache in enumerate(made.caches)}
     count, start = sizes[0], sizes[5]
     own = policy_of(device.info)
-    with overridden(sharing(own) if shares else own):
-        method = method_of(made.graph(), device, storage=storage)
-    try:
+    with overridden(sharing(own) if shares else own), \
+            open_with_8_bits(made.graph(), b"", device, storage=storage) as method:
         method.state.load(before)
         result, = method.execute([*arrays, *masks])
         after = method.state.save()
-    finally:
-        method.close()
     for name, rows in zip(("keys", "values"), arrays[1:], strict=True):
         need_precise(after[name][:, start:start + count], rows)
         after_others = after[name].copy()
@@ -319,11 +310,9 @@ def test_keys_are_turned_on_their_way(op, count, start, turned, batch, storage, 
     arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(inputs[:3])]
     found = []
     for fusions in ("on", "off"):
-        method = method_of(graph, device, bytes(constants.data), storage=storage, fusions=fusions)
-        try:
+        with open_with_8_bits(graph, constants.data, device, storage=storage,
+                              fusions=fusions) as method:
             found.append([*method.execute(arrays), *method.state.save().values()])
-        finally:
-            method.close()
     same_bits(*found)
     assert all(array.any() for array in found[0])
 
@@ -333,12 +322,9 @@ def test_keys_are_turned_on_their_way(op, count, start, turned, batch, storage, 
 def test_heads_of_other_sizes_are_kept_as_floats(storage, device):
     made = Cached((3, 4, 2, 6, 9, 4), batch=2)
     arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]
-    method = method_of(made.graph(), device, storage=storage)
-    try:
+    with open_with_8_bits(made.graph(), b"", device, storage=storage) as method:
         result, = method.execute(arrays)
         after = method.state.save()
-    finally:
-        method.close()
     for name, rows in zip(("keys", "values"), arrays[1:], strict=True):
         np.testing.assert_array_equal(after[name][:, 4:7], rows)
         assert not after[name][:, :4].any() and not after[name][:, 7:].any()
@@ -351,10 +337,6 @@ def test_a_head_that_is_none_is_one_for_attention(device):
     made = Cached((3, 2, 2, 8, 3, 0))
     arrays = [normal(*x.sizes, seed=seed) for seed, x in enumerate(made.inputs)]
     arrays[2][0, 1, 0, 0] = np.inf
-    method = method_of(made.graph(), device)
-    try:
-        result, = method.execute(arrays)
-    finally:
-        method.close()
+    result, = execute(made.graph(), b"", arrays, device, cache="int8")
     assert np.isnan(result[0, 1:, 0]).all()
     assert np.isfinite(result[0, :, 1]).all()

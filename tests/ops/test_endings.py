@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import graph_of, kernels, result_of, value
+from small_graphs import fused_and_apart, graph_of, kernels, value
 from support import STORAGES, same_bits
 
 from vkrt.graph.graph import Node
@@ -69,8 +69,7 @@ def test_convolutions_with_an_activation_have_the_same_bits(name, activation, st
     array = normal(*x.sizes)
     array.flat[0] = np.nan
     winograd = "always" if name == "winograd" else "off"
-    results = [result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions,
-                         winograd=winograd) for fusions in ("on", "off")]
+    results = fused_and_apart(graph, array, storage, device, weights.tobytes(), winograd=winograd)
     same_bits(*results)
     assert np.isnan(results[0]).any()
 
@@ -85,8 +84,7 @@ def test_linear_layers_with_an_activation_have_the_same_bits(rows, activation, d
     graph = graph_of(x, then(node, activation))
     assert not kernels(graph)
     data = (normal(252, seed=1) * 0.3).tobytes()
-    same_bits(*(result_of(graph, normal(rows, 20), "texel", device, data, fusions=fusions)
-                for fusions in ("on", "off")))
+    same_bits(*fused_and_apart(graph, normal(rows, 20), "texel", device, data))
 
 
 def with_sum(name: str, activation: str = "", factor: float = 1, swapped: bool = False):
@@ -122,8 +120,7 @@ def test_pointwise_convolutions_add_a_tensor(name, activation, swapped, storage,
     assert kernels(graph) == ["unary", "unary"]
     array = normal(*x.sizes)
     array.flat[0] = np.nan
-    found, expected = (result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions)
-                       for fusions in ("on", "off"))
+    found, expected = fused_and_apart(graph, array, storage, device, weights.tobytes())
     np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
     assert np.isnan(found).any() and not np.isnan(found).all()
 

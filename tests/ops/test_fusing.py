@@ -8,15 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import SIZES, Constants, graph_of, kernels, layer, result_of, rewritten, value
+from small_graphs import (
+    SIZES,
+    Constants,
+    graph_of,
+    kernels,
+    layer,
+    result_of,
+    rewritten,
+    strange,
+    value,
+)
 from support import STORAGES, outside
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.passes.fuse_requantization import DEQUANTIZE, QUANTIZE
 from vkrt.work.target import Target
-from vkrt.work.tensor import Constant, Tensor
+from vkrt.work.tensor import Tensor
 
 
 def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Node]:
@@ -33,6 +42,11 @@ def silu(x: Tensor, swapped: bool = False, of: Tensor | None = None) -> list[Nod
             Node("aten.mul.Tensor", factors, (out,))]
 
 
+def check_same(fused: Graph, apart: Graph, *how) -> None:
+    """Makes sure that the first results of two graphs are the same numbers."""
+    np.testing.assert_array_equal(result_of(fused, *how), result_of(apart, *how))
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_one_kernel(swapped):
     x = value(*SIZES)
@@ -46,11 +60,8 @@ def test_the_same_bits(swapped, storage, device):
     """Against the two kernels, which run where the gate is an output too."""
     x = value(*SIZES)
     nodes = silu(x, swapped)
-    array = normal(*SIZES) * 20
-    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
-    np.testing.assert_array_equal(result_of(graph_of(x, nodes), array, storage, device),
-                                  result_of(graph_of(x, nodes, *nodes[0].outs), array, storage,
-                                            device))
+    check_same(graph_of(x, nodes), graph_of(x, nodes, *nodes[0].outs), strange(*SIZES, scale=20),
+               storage, device)
 
 
 def test_a_gate_with_another_use_stays():
@@ -114,12 +125,9 @@ def test_a_gated_product_is_one_kernel(between, swapped, storage, device):
     x = value(*SIZES)
     source = Tensor(x.sizes, x.dtype)
     nodes = [Node("aten.exp.default", (x,), (source,)), *gated(source, between, swapped)]
-    array = normal(*SIZES) * 3
-    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, nodes[2].outs[0])
     assert len(kernels(fused)) + 1 == len(kernels(apart))
-    np.testing.assert_array_equal(result_of(fused, array, storage, device),
-                                  result_of(apart, array, storage, device))
+    check_same(fused, apart, strange(*SIZES, scale=3), storage, device)
 
 
 def test_a_gated_product_takes_an_activation_too():
@@ -186,13 +194,10 @@ def test_an_activation_is_done_with_what_it_is_of(head, tail, storage, device):
     """With the same bits as by two kernels, which run where what is between is an output too."""
     x = value(*SIZES)
     nodes = tailed(x, head, *tail)
-    array = normal(*SIZES) * 5
-    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, *nodes[1].outs)
     assert kernels(fused) == ["unary", "binary"]
     assert kernels(apart) == ["unary", "binary", "unary"]
-    np.testing.assert_array_equal(result_of(fused, array, storage, device),
-                                  result_of(apart, array, storage, device))
+    check_same(fused, apart, strange(*SIZES, scale=5), storage, device)
 
 
 @pytest.mark.driver
@@ -246,9 +251,7 @@ LAYERS = ("binary", "linear_q4_gemv", "linear_q4_4x8", "gemv", "matmul_4x8")
 def test_a_layer_adds_a_tensor_to_its_result(kind, rows, swapped, bias, storage, device):
     fused, apart, data = summed(kind, rows, swapped, bias)
     assert "binary" not in kernels(fused, LAYERS) and "binary" in kernels(apart, LAYERS)
-    array = normal(rows, DEPTH)
-    np.testing.assert_array_equal(result_of(fused, array, storage, device, data),
-                                  result_of(apart, array, storage, device, data))
+    check_same(fused, apart, normal(rows, DEPTH), storage, device, data)
 
 
 def test_sums_that_layers_do_not_take_stay():
@@ -280,7 +283,6 @@ def test_a_bias_may_be_too_wide_to_be_seen_as_texels(storage, device):
         assert result_of(graph, array, storage, device, data) == pytest.approx(expected, 1e-6)
 
 
-
 @pytest.mark.driver
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("kind", ["float", "groups"])
@@ -294,120 +296,4 @@ def test_a_layer_adds_what_it_reads(kind, storage, device):
              Node("aten.add.Tensor", (negative, made, 1), (out,))]
     fused, apart = graph_of(x, nodes), graph_of(x, nodes, made)
     assert "binary" not in kernels(fused) and "binary" in kernels(apart)
-    array = normal(5, DEPTH)
-    np.testing.assert_array_equal(result_of(fused, array, storage, device, constants.data),
-                                  result_of(apart, array, storage, device, constants.data))
-
-
-# Quantized layers
-
-Q8_SIZES = (1, 4, 5, 7)
-Q8_KERNELS = ("conv2d_1x4", "conv2d_4x4", "conv2d_4x8", "conv2d_8x8",
-              "dequantize", "unary", "quantize")
-WEIGHT = np.random.default_rng(7).integers(-127, 128, (4, 36)).astype(np.int8)
-SCALES, BIAS = np.float32([1e-4, 2e-4, 5e-5, 3e-4]), np.float32([0.5, -0.25, 0.0, 1.0])
-DATA = b"".join(array.tobytes() for array in (WEIGHT, SCALES, BIAS, np.zeros(4, np.int32)))
-RELU6 = ("hardtanh", 0, 6.0)
-
-
-def quantized_layer(activation=RELU6, *, zero: int = -3, least: int = -128, real: str = "float32",
-                    more: bool = False) -> Graph:
-    """A convolution of a quantized tensor, dequantized, limited and quantized again.
-
-    Args:
-        activation: its name and arguments.
-        zero: with which the result is dequantized; it was quantized with -3.
-        least: of the numbers that it becomes.
-        real: the dtype in between.
-        more: the dequantized result is an output too.
-    """
-    def constant(offset: int, *sizes: int, dtype: str) -> Tensor:
-        nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
-        return Tensor(sizes, dtype, constant=Constant(offset, nbytes, dtype))
-
-    x = value(*Q8_SIZES, dtype="int8")
-    made, out = Tensor(Q8_SIZES, "int8"), Tensor(Q8_SIZES, "int8")
-    between, limited = Tensor(Q8_SIZES, real), Tensor(Q8_SIZES, real)
-    name, *bounds = activation
-    vectors = [constant(176, 4, dtype="int32"), constant(144, 4, dtype="float32")]
-    nodes = [
-        Node("et_vk.q8ta_conv2d.default", (
-            x, 0.05, 10, constant(0, 4, 36, dtype="int8"), *vectors, 0.06, -3,
-            constant(160, 4, dtype="float32"), [3, 3], [1, 1], [1, 1], [1, 1], 1, "none"), (made,)),
-        Node(DEQUANTIZE, (made, 0.06, zero, -128, 127, None, None), (between,)),
-        Node(f"aten.{name}.default", (between, *bounds), (limited,)),
-        Node(QUANTIZE, (limited, 0.03, -128, least, 127, None), (out,)),
-    ]
-    return Graph("layer", [x], [out, *[between] * more], nodes).finish()
-
-
-@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", None, 1)], ids=str)
-def test_a_quantized_layer_limits_its_result(activation):
-    assert len(kernels(quantized_layer(activation), Q8_KERNELS)) == 1
-    assert len(kernels(quantized_layer(activation), Q8_KERNELS, fuses=False)) == 4
-
-
-@pytest.mark.parametrize("other", [{"zero": 0}, {"least": -127}, {"real": "float16"},
-                                   {"more": True}, {"activation": ("tanh",)},
-                                   {"activation": ("hardtanh", math.nan, 6.0)}], ids=str)
-def test_quantized_layers_that_end_otherwise_stay(other):
-    assert len(kernels(quantized_layer(**other), Q8_KERNELS)) == 4
-
-
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("activation", [RELU6, ("relu",), ("clamp", -0.5, 1.25)], ids=str)
-def test_a_quantized_layer_gives_the_bits_of_its_steps(activation, storage, device):
-    array = np.random.default_rng(1).integers(-128, 128, Q8_SIZES).astype(np.int8)
-    fused, apart = (result_of(quantized_layer(activation), array, storage, device, DATA,
-                              fusions=fusions) for fusions in ("on", "off"))
-    assert len(np.unique(apart)) > 10
-    np.testing.assert_array_equal(fused, apart)
-
-
-POOLED_KERNELS = ("dequantize", "max_pool2d", "max_pool2d_with_indices", "quantize")
-
-
-def quantized_pool(pool: str = "max_pool2d_with_indices", *, zero: int = -3,
-                   new_scale: float = 0.1, least: int = -128, more: bool = False) -> Graph:
-    """Pictures quantized with 0.1 and -3, made real, pooled and quantized again.
-
-    Args:
-        zero: with which they are made real.
-        new_scale: with which the largest elements are quantized.
-        least: of the quantized numbers, before and after.
-        more: the places of the largest elements are an output too.
-    """
-    sizes, pooled = (2, 5, 9, 8), (2, 5, 5, 4)
-    x, out = value(*sizes, dtype="int8"), Tensor(pooled, "int8")
-    real, best = Tensor(sizes, "float32"), Tensor(pooled, "float32")
-    places = Tensor(pooled, "int32")
-    outs = (best, places) if pool.endswith("indices") else (best,)
-    nodes = [
-        Node(DEQUANTIZE, (x, 0.1, zero, least, 127, None, None), (real,)),
-        Node(f"aten.{pool}.default", (real, [3, 3], [2, 2], [1, 1], [1, 1], False), outs),
-        Node(QUANTIZE, (best, new_scale, -3, least, 127, None), (out,)),
-    ]
-    return Graph("pool", [x], [out, *[places] * more], nodes).finish()
-
-
-@pytest.mark.parametrize("pool", ["max_pool2d", "max_pool2d_with_indices"])
-def test_the_largest_quantized_numbers_are_found_as_they_are(pool):
-    assert kernels(quantized_pool(pool), POOLED_KERNELS) == ["max_pool2d"]
-    assert len(kernels(quantized_pool(pool), POOLED_KERNELS, fuses=False)) == 3
-
-
-@pytest.mark.parametrize("other", [{"zero": 0}, {"new_scale": 0.2}, {"least": -127}], ids=str)
-def test_pools_between_other_scales_and_zeros_stay(other):
-    assert len(kernels(quantized_pool(**other), POOLED_KERNELS)) == 3
-
-
-@pytest.mark.driver
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("more", [False, True])
-def test_a_quantized_pool_gives_the_bits_of_its_steps(more, storage, device):
-    array = np.random.default_rng(1).integers(-128, 128, (2, 5, 9, 8)).astype(np.int8)
-    fused, apart = (result_of(quantized_pool(more=more), array, storage, device, fusions=fusions)
-                    for fusions in ("on", "off"))
-    assert len(np.unique(apart)) > 10
-    np.testing.assert_array_equal(fused, apart)
+    check_same(fused, apart, normal(5, DEPTH), storage, device, constants.data)

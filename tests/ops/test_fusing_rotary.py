@@ -1,17 +1,11 @@
 """Keys that are turned on their way into a cache: which, and with the same bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from fused_graphs import HALVES, PAIRS, attention, attention_graph
 from harness import normal
 from small_graphs import kernels
-from support import STORAGES, same_bits
-
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
+from support import STORAGES, execute, same_bits
 
 NAMES = ("rotary", "rotary_two", "rotary_into", "rows_into_two", "rows_into")
 
@@ -30,14 +24,8 @@ def test_one_kernel_turns_keys_and_writes_them(op, count, start, dtype, turned, 
     graph = attention_graph(inputs, nodes)
     assert kernels(graph, NAMES) == ["rotary_into"]
     arrays = [normal(*x.sizes, seed=seed).astype(dtype) for seed, x in enumerate(inputs)]
-    results = []
-    for fusions in ("on", "off"):
-        method = Method(graph, [Source.wrap(bytes(constants.data))], device,
-                        options=LoadOptions(storage=storage, fusions=fusions))
-        try:
-            results.append(method.execute(arrays))
-        finally:
-            method.close()
+    results = [execute(graph, constants.data, arrays, device, storage=storage, fusions=fusions)
+               for fusions in ("on", "off")]
     same_bits(*results)
     rows = results[0][1][:, start:start + count]
     assert np.isfinite(rows).all() and not np.array_equal(rows, arrays[1])

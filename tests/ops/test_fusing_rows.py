@@ -19,18 +19,15 @@ from fused_graphs import (
 )
 from harness import normal
 from small_graphs import Constants, kernels, layer, results_of, rewritten, value
-from support import STORAGES, same_bits
+from support import STORAGES, open_method, same_bits
 from test_sharing import offered, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.errors import FormatError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.passes import fuse_rows
 from vkrt.passes.share_choices import share_choices
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
 
@@ -308,12 +305,8 @@ def test_quantized_rows_have_the_same_bits(rows, dtype, normed, storage, device)
     arrays = [normal(rows, 320).astype(dtype)]
 
     def run(fusions: str) -> tuple[int, list[np.ndarray]]:
-        method = Method(graph, [Source.wrap(data)], device,
-                        options=LoadOptions(storage=storage, fusions=fusions))
-        try:
+        with open_method(graph, data, device, storage=storage, fusions=fusions) as method:
             return len(method.work.steps), method.execute(arrays)
-        finally:
-            method.close()
 
     steps, results = run("on")
     more, separate = run("off")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import graph_of, result_of, rewritten, value
+from small_graphs import fused_and_apart, graph_of, rewritten, value
 from support import STORAGES
 
 from vkrt.graph.graph import Graph, Node
@@ -60,9 +60,9 @@ def test_a_guarded_softmax_is_one_kernel(sizes, dim, storage, device):
         rows[2, 0] = np.nan
         rows[3, 0] = np.inf
     array = np.ascontiguousarray(np.moveaxis(array, -1, dim))
-    found = result_of(graph, array, storage, device)
+    found, apart = fused_and_apart(graph, array, storage, device)
     assert not np.moveaxis(found, dim, -1).reshape(rows.shape)[0].any()
-    np.testing.assert_array_equal(found, result_of(graph, array, storage, device, fusions="off"))
+    np.testing.assert_array_equal(found, apart)
 
 
 @pytest.mark.parametrize("changed", ["nothing", "value", "keepdim", "result", "dim"])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 from gaps import PATTERNS, check_gaps, check_weights, fill, memory_of, run_over
 from harness import Sample, make_case, normal
-from support import need_one_memory
+from support import need_one_memory, open_method
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.lowering.context import Lowering
-from vkrt.memory.source import Source
 from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 
 # The result has 2 * 3 texels.
 ABS = Sample("aten.abs.default", [normal(3, 5)], np.abs)
@@ -23,19 +23,16 @@ WITH_WEIGHT = Sample("aten.add.Tensor", [normal(3, 5), normal(3, 5, seed=1), 1],
 @pytest.fixture
 def method(apart, device):
     """Loads the program of a sample in a storage: (method, inputs); closed at the end."""
-    loaded: list[Method] = []
+    with ExitStack() as stack:
+        def load(storage: str = "buffer", sample: Sample = ABS) -> tuple[Method, list[np.ndarray]]:
+            case = make_case(sample)
+            loaded = stack.enter_context(
+                open_method(case.graph, case.data, device, storage=storage))
+            if not list(memory_of(loaded)):
+                pytest.skip("the host does not see this device's memory")
+            return loaded, case.inputs
 
-    def load(storage: str = "buffer", sample: Sample = ABS) -> tuple[Method, list[np.ndarray]]:
-        case = make_case(sample)
-        loaded.append(Method(case.graph, [Source.wrap(case.data)], device,
-                             options=LoadOptions(storage=storage)))
-        if not list(memory_of(loaded[-1])):
-            pytest.skip("the host does not see this device's memory")
-        return loaded[-1], case.inputs
-
-    yield load
-    for each in loaded:
-        each.close()
+        yield load
 
 
 @pytest.fixture

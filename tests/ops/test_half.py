@@ -8,23 +8,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
-from support import STORAGES
+from support import STORAGES, execute
 
 from vkrt.device.policy import SWIFTSHADER
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 
 
 def run(sample: Sample, storage: str, device) -> np.ndarray:
     """The result of an operator as a program of its own."""
-    case = make_case(sample)
-    method = Method(case.graph, [Source.wrap(case.data)], device,
-                    options=LoadOptions(storage=storage))
-    try:
-        return method.execute(case.inputs)[0]
-    finally:
-        method.close()
+    return execute(*make_case(sample).program, device, storage=storage)[0]
 
 
 def all_halves() -> np.ndarray:
@@ -90,11 +81,6 @@ def test_products_are_rounded_to_nearest(storage, device):
     """A product of halves is exact in single precision, so that its half is certain."""
     a, b = normal(1, 8, 9, 16) + 4, normal(1, 8, 9, 16, seed=1) + 4
     case = make_case(Sample("aten.mul.Tensor", [a, b], np.multiply), half=True)
-    method = Method(case.graph, [Source.wrap(case.data)], device,
-                    options=LoadOptions(storage=storage))
-    try:
-        result = method.execute(case.inputs)[0]
-    finally:
-        method.close()
+    result, = execute(*case.program, device, storage=storage)
     x, y = (array.astype(np.float32) for array in case.inputs)
     np.testing.assert_array_equal(result, (x * y).astype(np.float16))

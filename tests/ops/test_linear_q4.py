@@ -1,21 +1,17 @@
 """4-bit weights are read as they lie in the file, and are one weight whoever reads them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from harness import Sample, make_case, merged
 from samples.linear_q4 import SAMPLES, embedding, grouped, grouped_linear
-from support import STORAGES
+from support import STORAGES, open_method
 
 from vkrt.compiler import compiler
 from vkrt.errors import FormatError, UnsupportedError
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 
@@ -43,23 +39,22 @@ def _model(key=None):
                    embedding, dtype="float32", constants=(0, 1))
     head = Sample("et_vk.linear_q4gsw.default", grouped((1, 64), 12, 32), grouped_linear,
                   constants=(1, 2))
-    graph, data = merged([make_case(table), make_case(head)])
+    graph, *_ = merged([make_case(table), make_case(head)])
     for node, place in zip(graph.nodes, (0, 1)):
         tensor = node.args[place]
         tensor.constant = replace(tensor.constant, key=key)
-    return graph, data
+    return graph
 
 
 @pytest.mark.parametrize("storage", STORAGES)
 def test_the_embedding_and_the_output_layer_share_their_weight(storage):
-    graph, _ = _model("the key of both")
-    work = lower(graph, target(storage))
+    work = lower(_model("the key of both"), target(storage))
     table, head = (step for step in work.steps if step.shader.startswith(("embed", "linear")))
     assert table.reads[0].storage is head.reads[1].storage
     assert table.reads[0].nbytes == head.reads[1].nbytes == 12 * 32
     assert (table.reads[0].dtype, head.reads[1].dtype) == ("uint8", "int32")
     assert len([w for w in work.catalog if w.nbytes == 12 * 32]) == 1
-    other = lower(_model()[0], target(storage))
+    other = lower(_model(), target(storage))
     assert len([w for w in other.catalog if w.nbytes == 12 * 32]) == 2
 
 
@@ -100,11 +95,10 @@ def test_a_walk_ahead_changes_no_bit(depth, columns, device, monkeypatch):
             return replace(found, tuning=replace(found.tuning, reads_ahead=ahead))
 
         monkeypatch.setattr(compiler, "target_of", with_it)
-        method = Method(case.graph, [Source.wrap(case.data)], device)
-        step, = (s for s in method.work.steps if s.shader.startswith("linear_q4_gemv"))
-        assert step.params[8] == ahead  # of q4_row.glsl
-        results += method.execute(case.inputs)
-        method.close()
+        with open_method(case.graph, case.data, device) as method:
+            step, = (s for s in method.work.steps if s.shader.startswith("linear_q4_gemv"))
+            assert step.params[8] == ahead  # of q4_row.glsl
+            results += method.execute(case.inputs)
     np.testing.assert_array_equal(*results)
 
 

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from harness import Sample, make_case, merged
 from number_samples import NUMBERS, OPERATORS, Operator, agrees, expectations
+from support import execute
 
 from vkrt.device.policy import SWIFTSHADER
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 
 DTYPES = {"single": np.float32, "half": np.float16}
@@ -31,17 +29,11 @@ def program_of(operator: Operator, dtype: type):
         sample = Sample(operator.op, operator.args(number), lambda *_, e=expected: e, outs=outs,
                         constants=operator.constants)
         cases.append(make_case(sample, half=dtype == np.float16))
-    return *merged(cases), [array for case in cases for array in case.inputs]
+    return merged(cases)
 
 
 def run(operator: Operator, dtype: type, storage: str, specialize: str, device):
-    graph, data, inputs = program_of(operator, dtype)
-    method = Method(graph, [Source.wrap(data)], device,
-                    options=LoadOptions(storage=storage, specialize=specialize))
-    try:
-        return method.execute(inputs)
-    finally:
-        method.close()
+    return execute(*program_of(operator, dtype), device, storage=storage, specialize=specialize)
 
 
 @pytest.mark.driver

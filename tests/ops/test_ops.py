@@ -9,14 +9,14 @@ runs the samples that have the kernels, in the place of the system's, and SwiftS
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from dealing import DEPTH, RUN, STORAGES, is_of_newer, is_of_profile
-from gaps import PATTERNS, check_weights, run_over
+from gaps import check_weights, run_over_patterns
 from harness import (
     SPREADING,
     Variant,
     check,
+    check_each,
     check_leaks,
     fits_images,
     grouped,
@@ -25,11 +25,9 @@ from harness import (
     variants,
 )
 from selection import chosen
+from support import execute, open_method
 
 from vkrt.device.policy import SWIFTSHADER
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 
 PLAIN = [v for v in variants() if not v.half and v.layout == "plain"]
 # The samples of one operator in one precision and layout, in a storage
@@ -85,12 +83,7 @@ def _specialized() -> list[Variant]:
 @pytest.mark.parametrize("variant", _specialized(), ids=str)
 def test_specialized(variant: Variant, device):
     case = variant.case()
-    method = Method(case.graph, [Source.wrap(case.data)], device,
-                    options=LoadOptions(specialize="all"))
-    try:
-        check(method.execute(case.inputs), case)
-    finally:
-        method.close()
+    check(execute(*case.program, device, specialize="all"), case)
 
 
 @pytest.mark.dealt
@@ -105,29 +98,12 @@ def test_all_samples(group: list[Variant], storage: str, device):
     if not group:
         pytest.skip("no sample fits this device's images")
     cases = [variant.case() for variant in group]
-    graph, data = merged(cases)
-    method = Method(graph, [Source.wrap(data)], device,
-                    options=LoadOptions(storage=storage))
-    try:
+    graph, data, inputs = merged(cases)
+    with open_method(graph, data, device, storage=storage) as method:
         check_weights(method)
-        inputs = [array for case in cases for array in case.inputs]
-        first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
-        for a, b in zip(first, second):
-            np.testing.assert_array_equal(a, b, err_msg="results change with what the memory held")
-        spoiled, third = [], []
+        results = run_over_patterns(method, inputs)
+        check_each(group, cases, results)
         if group[0].group != SPREADING:
             spoiled = [variant.spoiled().case() for variant in group]
-            third = method.execute([array for case in spoiled for array in case.inputs])
-    finally:
-        method.close()
-    _check_each(group, cases, first, check)
-    _check_each(group, spoiled, third, check_leaks)
-
-
-def _check_each(group, cases, found, check_one) -> None:
-    results = iter(found)
-    for variant, case in zip(group, cases):
-        try:
-            check_one([next(results) for _ in case.expected], case)
-        except AssertionError as error:
-            raise AssertionError(f"{variant}: {error}") from error
+            leaks = method.execute([array for case in spoiled for array in case.inputs])
+            check_each(group, spoiled, leaks, check_leaks)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from support import graph_of_file
 
-from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.graph.graph import Graph, Node
 from vkrt.graph.symbols import Symbol, bounded, compute, size_of, symbols_in
@@ -20,14 +19,10 @@ from vkrt.work.limits import Read
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
 
-MODELS = Path(__file__).parent.parent / "models"
-
 
 @pytest.fixture
 def pair():
-    description = Description(MODELS / "pair-dyn.pte")
-    yield description.graph("forward")
-    description.close()
+    return graph_of_file("pair-dyn")
 
 
 def add(graph: Graph, op: str, args, *outs: Tensor) -> Tensor:
@@ -62,13 +57,11 @@ def test_what_depends_on_no_change_is_the_same_object(pair):
 
 def test_fixed_sizes_behind_dynamic_ones():
     """What is made from a mean over all dynamic dimensions stays the same objects."""
-    description = Description(MODELS / "conv-dyn.pte")
-    graph = description.graph("forward")
+    graph = graph_of_file("conv-dyn")
     small = resolve(graph, [(1, 3, 16, 18)])
     assert small.outputs[1] is graph.outputs[1]
     same = [node.op for a, node in zip(small.nodes, graph.nodes, strict=True) if a is node]
     assert same == ["aten.linear.default"]
-    description.close()
 
 
 def test_weights_are_shared_by_the_work_lists(pair):
@@ -162,10 +155,8 @@ def test_dynamic_dimensions_are_found(pair):
 
 
 def test_fixed_programs_are_not_dynamic():
-    description = Description(MODELS / "mlp.pte")
-    graph = description.graph("forward")
+    graph = graph_of_file("mlp")
     assert not graph.is_dynamic and graph.chain == [] and largest_and_near(graph) == [graph]
-    description.close()
 
 
 def reading_graph() -> tuple[Graph, Read]:

@@ -1,7 +1,5 @@
 """Shape and dtype rules against sizes worked out by hand. Needs no driver."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

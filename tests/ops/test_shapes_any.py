@@ -1,7 +1,5 @@
 """Shape rules against numpy on sizes drawn at random (always the same ones). Needs no driver."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

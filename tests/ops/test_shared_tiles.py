@@ -13,18 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Variant, check, make_case, merged, normal, variants
+from harness import Variant, check, check_each, make_case, merged, normal, variants
 from samples import matmul
-from support import STORAGES
+from support import STORAGES, execute, open_method
 from test_sharing import DEFAULT, offered, run, sharing
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.ops.shared_tiles import slices_for
-from vkrt.plan.options import LoadOptions
 from vkrt.work.records import Dispatch
 from vkrt.work.target import Target
 
@@ -128,15 +125,11 @@ def test_slices_have_every_texel_once(texels, half, storage, device):
     """Parts of the last round are those of some slices only."""
     case = replace(of_product(33, 4 * texels, 40), half=half).case()
     policy = sharing(policy_of(device.info), ("float16",) if half else ())
-    with overridden(replace(policy, tuning=replace(policy.tuning, lanes=1 << 20))):
-        method = Method(case.graph, [Source.wrap(case.data)], device,
-                        options=LoadOptions(storage=storage))
-        try:
-            sizes = [step.local_size for step in method.work.steps
-                     if "_shared_32" in getattr(step, "shader", "")]
-            check(method.execute(case.inputs), case)
-        finally:
-            method.close()
+    with overridden(replace(policy, tuning=replace(policy.tuning, lanes=1 << 20))), \
+            open_method(case.graph, case.data, device, storage=storage) as method:
+        sizes = [step.local_size for step in method.work.steps
+                 if "_shared_32" in getattr(step, "shader", "")]
+        check(method.execute(case.inputs), case)
     limits = device.info.limits
     if limits["maxComputeSharedMemorySize"] >= 32768 \
             and limits["maxComputeWorkGroupInvocations"] >= 256:
@@ -167,15 +160,7 @@ def test_sizes_compiled_in(device):
     for tuning in (DEFAULT.tuning, FEW_LANES):
         with overridden(replace(sharing(policy_of(device.info)), tuning=tuning)):
             cases = [variant.case() for variant in members]
-            graph, data = merged(cases)
-            method = Method(graph, [Source.wrap(data)], device,
-                            options=LoadOptions(specialize="all"))
-            try:
-                results = method.execute([a for case in cases for a in case.inputs])
-            finally:
-                method.close()
-            for case, result in zip(cases, results, strict=True):
-                check([result], case)
+            check_each(members, cases, execute(*merged(cases), device, specialize="all"))
 
 
 @pytest.mark.driver
@@ -190,8 +175,4 @@ def test_rows_and_columns_of_nothing_finite(device):
                      expect=[expected.astype(np.float32)])
     case = make_case(sample)
     with overridden(sharing(policy_of(device.info))):
-        method = Method(case.graph, [Source.wrap(case.data)], device)
-        try:
-            check(method.execute(case.inputs), case)
-        finally:
-            method.close()
+        check(execute(*case.program, device), case)

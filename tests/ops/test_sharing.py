@@ -10,18 +10,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
-from gaps import PATTERNS, run_over
-from harness import Variant, check, in_images, merged, variants
-from support import DEPTH, STORAGES
+from gaps import run_over_patterns
+from harness import Variant, check_each, in_images, merged, variants
+from support import DEPTH, STORAGES, open_method
 
 from vkrt.device.policy import overridden, policy_from, policy_of, target_of
 from vkrt.device.rows import FEATURES, PACKAGE, read
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
 from vkrt.work.target import Target
 
 DEFAULT = policy_from(read(f"{PACKAGE}/default.json"))
@@ -86,24 +82,13 @@ def run(members, half, storage, device, features, ran) -> None:
     if storage == "texture3d":
         members = in_images(members, half, device.info, target)
     cases = [variant.case() for variant in members]
-    graph, data = merged(cases)
+    graph, *_ = merged(cases)
     kernels = tuple(step.shader for step in lower(graph, target).steps)
     if kernels in ran or (DEPTH != "full" and ran.issuperset(kernels)):
         return
     ran.update((kernels, *kernels))
     cases = [variant.case() for variant in members]
-    graph, data = merged(cases)
-    method = Method(graph, [Source.wrap(data)], device, options=LoadOptions(storage=storage))
-    try:
-        inputs = [array for case in cases for array in case.inputs]
-        first, second = (run_over(pattern, method, inputs) for pattern in PATTERNS)
-        for a, b in zip(first, second, strict=True):
-            np.testing.assert_array_equal(a, b, err_msg="results change with what the memory held")
-    finally:
-        method.close()
-    results = iter(first)
-    for variant, case in zip(members, cases, strict=True):
-        try:
-            check([next(results) for _ in case.expected], case)
-        except AssertionError as error:
-            raise AssertionError(f"{variant} with {features}: {error}") from error
+    graph, data, inputs = merged(cases)
+    with open_method(graph, data, device, storage=storage) as method:
+        results = run_over_patterns(method, inputs)
+    check_each([f"{variant} with {features}" for variant in members], cases, results)

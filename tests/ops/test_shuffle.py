@@ -82,7 +82,7 @@ def test_samples(half, storage, device):
             members = in_images(members, half, device.info, target_of(device.info, storage))
         if DEPTH != "full":
             members = members[::3]
-        graph, _ = merged([variant.case() for variant in members])
+        graph, *_ = merged([variant.case() for variant in members])
         for policy in policies(device):
             with overridden(policy):
                 names = kernels(graph, target_of(device.info, storage))

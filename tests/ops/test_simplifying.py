@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import SIZES, graph_of, kernels, result_of, value
+from small_graphs import SIZES, fused_and_apart, graph_of, kernels, strange, value
 from support import STORAGES, same_bits
 
 from vkrt.errors import FormatError, UnsupportedError
@@ -82,15 +82,11 @@ def test_numbers_of_the_file_are_no_operands(op, args, swapped):
     ("aten.div.Tensor", (), False)])
 def test_arithmetic_with_numbers_has_the_same_bits(op, args, swapped, device):
     x = value(*SIZES)
-    array = normal(*SIZES)
-    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
     held = Tensor((), "float32", constant=Constant(0, 4, "float32", number=0.1))
     factors = (held, x) if swapped else (x, held)
     graph = graph_of(x, [Node(op, (*factors, *args), (like(x),))])
     data = np.float32(0.1).tobytes()
-    results = [result_of(graph, array, "texel", device, data, fusions=fusions)
-               for fusions in ("on", "off")]
-    same_bits(*results)
+    same_bits(*fused_and_apart(graph, strange(*SIZES), "texel", device, data))
 
 
 def test_numbers_that_others_read_stay():
@@ -143,8 +139,7 @@ def test_hardsigmoid_is_the_same_but_for_rounding(storage, device):
     for place, index in ((0, 0), (4, 2)):
         held = nodes[index].args[0]
         held.constant = Constant(place, 4, "int32", number=held.constant.number)
-    together, apart = (result_of(graph_of(x, nodes), array, storage, device, data, fusions=fusions)
-                       for fusions in ("on", "off"))
+    together, apart = fused_and_apart(graph_of(x, nodes), array, storage, device, data)
     np.testing.assert_allclose(together, apart, rtol=2e-7, atol=1e-7)
 
 
@@ -177,8 +172,6 @@ def test_leaky_is_one_kernel(slope, swapped):
 def test_leaky_has_the_same_bits(slope, storage, device):
     x = value(*SIZES)
     weights = normal(SIZES[1], seed=1)
-    array = normal(*SIZES)
-    array.flat[:4] = np.inf, -np.inf, np.nan, -0.0
     before = []
     if slope == "number":
         weight = Tensor((), "float32", constant=Constant(0, 4, "float32", number=float(weights[0])))
@@ -188,9 +181,7 @@ def test_leaky_has_the_same_bits(slope, storage, device):
         before = chain(weight, ("aten.neg.default",))
         weight = before[0].outs[0]
     graph = graph_of(x, [*before, *leaky(x, (weight, x))])
-    results = [result_of(graph, array, storage, device, weights.tobytes(), fusions=fusions)
-               for fusions in ("on", "off")]
-    same_bits(*results)
+    same_bits(*fused_and_apart(graph, strange(*SIZES), storage, device, weights.tobytes()))
 
 
 @pytest.mark.parametrize("change", ["test", "product", "limit", "other"])

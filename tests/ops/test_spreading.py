@@ -16,10 +16,7 @@ import numpy as np
 import pytest
 from harness import SPREADING, Sample, Variant, fits_images, grouped, merged, normal
 from samples.convolution import convolution
-
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
-from vkrt.plan.options import LoadOptions
+from support import STORAGES, open_method
 
 # Input channels, output channels, kernel, dilation
 WINDOWS = list(product((1, 3, 6), (1, 5), ((3, 3), (1, 5), (2, 6), (4, 4)), (1, 2)))
@@ -44,14 +41,12 @@ def windows_with(number: float) -> list[Variant]:
 
 
 @pytest.mark.driver
-@pytest.mark.parametrize("storage", ["buffer", "texel", "texture3d"])
+@pytest.mark.parametrize("storage", STORAGES)
 def test_convolutions(storage, device):
     samples = [variant for variant in grouped()[SPREADING]
                if storage != "texture3d" or fits_images(variant, device)]
-    graph, data = merged([variant.case() for variant in (*windows_with(0.0), *samples)])
-    method = Method(graph, [Source.wrap(data)], device,
-                    options=LoadOptions(storage=storage, winograd="off"))
-    try:
+    graph, data, _ = merged([variant.case() for variant in (*windows_with(0.0), *samples)])
+    with open_method(graph, data, device, storage=storage, winograd="off") as method:
         for number in NUMBERS:
             windows = windows_with(number)
             spoiled = [*windows, *(variant.spoiled(number) for variant in samples)]
@@ -63,5 +58,3 @@ def test_convolutions(storage, device):
                     assert expected.any() and not expected.all()
                 np.testing.assert_array_equal(np.isfinite(result), expected,
                                               err_msg=f"{number}: {spoiled[place]}")
-    finally:
-        method.close()

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import Sample, make_case, normal
+from support import open_method, same_bits
 from test_sharing import DEFAULT, offered, sharing
 
 from vkrt.compiler import compiler
 from vkrt.device.policy import overridden, policy_of
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.ops.teams import parts_for, team_for
 from vkrt.work.records import Dispatch
 from vkrt.work.target import GROUP, Target
@@ -64,18 +63,14 @@ def test_the_first_variant_that_is_allowed():
     assert "reduce.texel.f32" in kernels(long, tuning=Target().tuning, features=able)
 
 
-def run(sample: Sample, device, features, **options) -> list[np.ndarray]:
+def run(sample: Sample, device, features) -> list[np.ndarray]:
     case = make_case(sample)
-    with overridden(sharing(policy_of(device.info), features)):
-        method = Method(case.graph, [Source.wrap(case.data)], device, **options)
-    try:
+    with (overridden(sharing(policy_of(device.info), features)),
+          open_method(case.graph, case.data, device) as method):
         assert any("_team" in getattr(step, "shader", "") for step in method.work.steps)
         first, second = (method.execute(case.inputs) for _ in range(2))
-        for a, b in zip(first, second, strict=True):
-            np.testing.assert_array_equal(a, b)
+        same_bits(first, second)
         return first
-    finally:
-        method.close()
 
 
 @pytest.mark.driver

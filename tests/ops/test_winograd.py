@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from harness import check, make_case, normal
 from samples.convolution import convolution, sample
-from support import STORAGES
+from support import STORAGES, open_method
 
 from vkrt.device.policy import overridden, policy_of
 from vkrt.graph.graph import Graph, Node
 from vkrt.lowering.lowering import lower
-from vkrt.memory.source import Source
-from vkrt.method.method import Method
 from vkrt.ops import winograd
-from vkrt.plan.options import LoadOptions
 from vkrt.plan.plan import plan
 from vkrt.work.target import Target
 from vkrt.work.tensor import Constant, Tensor
@@ -61,13 +58,10 @@ def test_results(storage, strip, anyway, monkeypatch, device):
                         lambda self, *args: min(strip, longest(self, *args)))
     for row in LAYERS:
         case = layer_case(*row)
-        method = Method(case.graph, [Source.wrap(case.data)], device,
-                        options=LoadOptions(storage=storage, winograd="always"))
-        try:
+        with open_method(case.graph, case.data, device, storage=storage,
+                         winograd="always") as method:
             assert "winograd_output" in shaders_of(method.work)
             check(method.execute(case.inputs), case)
-        finally:
-            method.close()
 
 
 @pytest.mark.driver
@@ -79,16 +73,13 @@ def test_rows_of_a_tile(storage, anyway, device):
         results = []
         for registers in (256, 64):
             policy = policy_of(device.info)
-            with overridden(replace(policy, tuning=replace(policy.tuning, registers=registers))):
-                method = Method(case.graph, [Source.wrap(case.data)], device,
-                                options=LoadOptions(storage=storage, winograd="always"))
-            try:
+            with (overridden(replace(policy, tuning=replace(policy.tuning, registers=registers))),
+                  open_method(case.graph, case.data, device, storage=storage,
+                              winograd="always") as method):
                 steps = {step.shader.partition(".")[0]: step for step in method.work.steps}
                 results.append([steps[f"winograd_{part}"].invocations
                                 for part in ("weight", "input", "output")])
                 check(method.execute(case.inputs), case)
-            finally:
-                method.close()
         whole, by_rows = results
         assert by_rows == [times * count for times, count in zip((6, 6, 4), whole)]
 
@@ -160,10 +151,6 @@ def test_half_precision_is_summed_directly(anyway, device):
     args = [normal(1, 8, 8, 8), normal(8, 8, 3, 3, seed=1), None, [1, 1], [1, 1], [1, 1], False,
             [0, 0], 1]
     case = make_case(sample(convolution, args, "half"), half=True)
-    method = Method(case.graph, [Source.wrap(case.data)], device,
-                    options=LoadOptions(winograd="always"))
-    try:
+    with open_method(case.graph, case.data, device, winograd="always") as method:
         assert "winograd_weight" not in shaders_of(method.work)
         assert np.isfinite(method.execute(case.inputs)[0]).all()
-    finally:
-        method.close()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from plan_samples import exact_requirements
-from support import MODELS, STORAGES
+from support import STORAGES, graph_of_file
 
-from vkrt.compiler.description import Description
 from vkrt.executable.flags import HOST_STAGE
 from vkrt.executable.records import (
     STAGING,
@@ -33,12 +32,8 @@ FEW = Specialization()
 def planned(request):
     """A work list and its memory plan."""
     name, storage = request.param
-    description = Description(MODELS / f"{name}.pte")
-    try:
-        work = lower(description.graph("forward"), Target(storage=storage, max_texels=1 << 26))
-        yield work, plan(work, exact_requirements)
-    finally:
-        description.close()
+    work = lower(graph_of_file(name), Target(storage=storage, max_texels=1 << 26))
+    return work, plan(work, exact_requirements)
 
 
 def commands_of(made: ExecutionPlan) -> list:
@@ -120,11 +115,7 @@ def test_weights(planned):
     ("few", {}, True), ("few", {"matmul": ["no such"]}, True), ("none", {}, True),
     ("all", {}, False)])
 def test_what_is_compiled_in(sizes, few, pushed):
-    description = Description(MODELS / "mlp.pte")
-    try:
-        work = lower(description.graph("forward"), Target(max_texels=1 << 26))
-    finally:
-        description.close()
+    work = lower(graph_of_file("mlp"), Target(max_texels=1 << 26))
     memory = plan(work, exact_requirements)
     made = execution_plan(work, memory, Specialization(sizes, few))
     least = execution_plan(work, memory, Specialization("none"))

@@ -1,32 +1,17 @@
 """Which buffers of a host kernels use in place: what has to hold of any."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations
 
 import pytest
-from support import MODELS
+from plan_samples import execution_of
 
-from vkrt.compiler.description import Description
 from vkrt.errors import InputError
 from vkrt.executable.lending import DeviceBuffer
 from vkrt.executable.records import CopyCommand
-from vkrt.lowering.lowering import lower
-from vkrt.plan.commands import execution_plan
-from vkrt.plan.kernels import Specialization
-from vkrt.plan.plan import plan
 from vkrt.runtime.external import ExternalBinding
-from vkrt.work.target import Target
 
 ALIGNMENT = 256
-
-
-def execution_of(name):
-    description = Description(MODELS / f"{name}.pte")
-    work = lower(description.graph("forward"), Target())
-    description.close()
-    return execution_plan(work, plan(work), Specialization())
 
 
 def bytes_of(buffer, nbytes):

@@ -1,32 +1,17 @@
 """How the plan of a run uses buffers of the host: in place, or copied."""
 
-from __future__ import annotations
-
 import pytest
-from support import MODELS
+from plan_samples import execution_of
 
 from vkrt import DeviceBuffer, InputError
-from vkrt.compiler.description import Description
-from vkrt.lowering.lowering import lower
-from vkrt.plan.commands import execution_plan
-from vkrt.plan.kernels import Specialization
-from vkrt.plan.plan import plan
 from vkrt.runtime.external import ExternalBinding
-from vkrt.work.target import Target
 
-SUPERRES = MODELS / "superres_small.pte"
 ALIGNMENT = 256
-
-
-def commands(work):
-    return execution_plan(work, plan(work), Specialization())
 
 
 @pytest.fixture(scope="module")
 def superres():
-    description = Description(SUPERRES)
-    yield commands(lower(description.graph("forward"), Target()))
-    description.close()
+    return execution_of("superres_small")
 
 
 def uses(execution, alignment, inputs, outputs):
@@ -48,19 +33,15 @@ def test_whole_storages_at_an_alignment_are_used_in_place(superres):
 
 
 def test_padding_of_the_hosts_is_not_taken_for_zeros():
-    description = Description(MODELS / "mlp.pte")
-    execution = commands(lower(description.graph("forward"), Target()))
-    description.close()
+    execution = execution_of("mlp")
     # 360 bytes end in the middle of a texel.
     _, copies_in, _ = uses(execution, ALIGNMENT, {0: DeviceBuffer(1, 368)}, {})
     assert [nbytes for *_, nbytes in copies_in] == [360]
 
 
 def test_an_input_that_is_written_over_is_copied():
-    description = Description(MODELS / "cases" / "attention.pte")
     # The query is scaled where it lies, unless the product has the factor.
-    execution = commands(lower(description.graph("forward"), Target(fuses=False)))
-    description.close()
+    execution = execution_of("cases/attention", fuses=False)
     written = {number for numbers, _ in execution.accesses for number in numbers}
     inputs = {number: DeviceBuffer(number + 1, 1 << 20) for number in range(len(execution.inputs))}
     in_place, copies_in, _ = uses(execution, ALIGNMENT, inputs, {})
@@ -91,9 +72,7 @@ def test_an_input_that_shares_bytes_with_an_output_is_copied(superres, first, sh
 @pytest.fixture(scope="module")
 def many():
     """Commands with several outputs of floats."""
-    description = Description(MODELS / "elementwise.pte")
-    yield commands(lower(description.graph("forward"), Target()))
-    description.close()
+    return execution_of("elementwise")
 
 
 def test_outputs_that_share_bytes_are_refused(many):
@@ -110,9 +89,7 @@ def test_outputs_that_share_bytes_are_refused(many):
 
 def test_the_padding_of_an_output_leaves_the_next_one_alone():
     """Its kernel writes whole texels: in place it would write over the tensor behind it."""
-    description = Description(MODELS / "places.pte")
-    execution = commands(lower(description.graph("forward"), Target()))
-    description.close()
+    execution = execution_of("places")
     numbers = [number for number, result in enumerate(execution.outputs)
                if execution.storages[result.range.storage].role == "activation"
                and result.nbytes % 16]

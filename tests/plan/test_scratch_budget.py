@@ -1,7 +1,5 @@
 """Room for scratch memory beside what is alive."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from plan_samples import Maker

@@ -1,13 +1,10 @@
 """One plan of reloads for all sizes: where its sections begin in other work lists. No driver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from support import graph_of_file
 
-from vkrt.compiler.description import Description
 from vkrt.errors import UnsupportedError
 from vkrt.lowering.lowering import lower
 from vkrt.ops.resolving import resolve
@@ -19,14 +16,10 @@ from vkrt.plan.stream.sections import sections_at
 from vkrt.work.records import HostCall
 from vkrt.work.target import Target
 
-MODELS = Path(__file__).parent.parent / "models"
-
 
 @pytest.fixture(scope="module")
 def graph():
-    description = Description(MODELS / "conv-dyn.pte")
-    yield description.graph("forward")
-    description.close()
+    return graph_of_file("conv-dyn")
 
 
 @pytest.fixture(scope="module")

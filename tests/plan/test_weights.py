@@ -124,8 +124,8 @@ def test_a_storage_packed_twice_is_one_weight():
     assert [(w.prepack, w.nbytes) for w in make.work.catalog] == [(0, 64), (2, 32)]
 
 
-def layout(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=False, nbytes=None):
-    """(layout, tail) of one constant of `sizes` packed into an operand with this order."""
+def packed(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=False, nbytes=None):
+    """One constant of `sizes` packed into an operand with this order: the record, the weight."""
     shape = Operand(NOWHERE, sizes, dtype, order, rows=rows, raw=raw)
     storage = Storage(0, "weight", max(shape.nbytes, 16), dtype)
     target = replace(shape, storage=storage)
@@ -134,6 +134,11 @@ def layout(sizes, order, *, rows=None, dtype="float32", constant="float32", raw=
     data = Constant(128, count * itemsize(constant) if nbytes is None else nbytes, constant)
     record = copying.prepack(data, target, source, "w")
     weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
+    return record, weight
+
+
+def layout(sizes, order, **options):
+    _, weight = packed(sizes, order, **options)
     return weight.layout, weight.tail
 
 
@@ -194,15 +199,9 @@ def test_any_order():
         sizes = tuple(chance.choice([1, 1, 2, 3, 4, 8]) for _ in range(chance.randint(1, 4)))
         order = list(range(len(sizes)))
         chance.shuffle(order)
-        shape = Operand(NOWHERE, sizes, "float32", tuple(order))
-        storage = Storage(0, "weight", max(shape.nbytes, 16), "float32")
-        target = replace(shape, storage=storage)
-        count = math.prod(sizes)
-        source = Operand(storage, sizes, "float32", tuple(range(len(sizes))), raw=True)
-        record = copying.prepack(Constant(0, 4 * count, "float32"), target, source, "w")
-        elements = packed_elements(record)
+        record, weight = packed(sizes, tuple(order))
+        elements, count = packed_elements(record), math.prod(sizes)
         same = elements[:count] == list(range(count)) and not any(elements[count:])
-        weight, = WorkList(storages=(storage,), prepacks=(record,)).catalog
         assert (weight.layout == "file") == same, (sizes, order)
         seen.add(same)
     assert seen == {True, False}

@@ -1,7 +1,5 @@
 """A page in a headless Chromium, by its DevTools protocol over pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

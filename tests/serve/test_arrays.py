@@ -1,7 +1,5 @@
 """Networks over HTTP: `/v1/run` and the V2 inference protocol."""
 
-from __future__ import annotations
-
 import io
 import json
 

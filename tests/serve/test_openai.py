@@ -1,15 +1,13 @@
 """OpenAI's API, by the client of PyPI: answers, streams, many clients at once, a prefix that an
 earlier conversation has read."""
 
-from __future__ import annotations
-
 import gc
 import json
-import threading
+from functools import partial
 
 import pytest
 from serving import serving_text
-from support import write_letters
+from support import in_threads, write_letters
 
 import vkrt
 from vkrt.serve.service import Results
@@ -167,12 +165,8 @@ def test_many_clients_at_once(server, expected):
     clients = [server.client() for _ in texts]
 
     def rounds():
-        threads = [threading.Thread(target=talk, args=(client, text, (n + r) % 2 == 0))
-                   for r in range(2) for n, (client, text) in enumerate(zip(clients, texts))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*(partial(talk, client, text, (n + r) % 2 == 0) for r in range(2)
+                     for n, (client, text) in enumerate(zip(clients, texts))))
         assert not failures
         gc.collect()
         kept = [sum(isinstance(o, kind) for o in gc.get_objects()) for kind in (Answer, Results,

@@ -1,7 +1,5 @@
 """The page to chat, in a real browser."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 """Requests that are too many, too long, malformed, not allowed or given up, and devices that
 fail."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """`vkrt serve`: the command, from its start to its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

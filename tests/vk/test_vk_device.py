@@ -1,7 +1,5 @@
 """Listing, choosing, opening, adopting and closing devices."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import gc

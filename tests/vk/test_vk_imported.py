@@ -1,7 +1,5 @@
 """Host memory that is imported into the device."""
 
-from __future__ import annotations
-
 import mmap
 
 import numpy as np

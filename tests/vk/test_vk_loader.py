@@ -1,15 +1,11 @@
 """Library, instance and validation messages, each in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
-from support import MODELS, run_python
+from support import MODELS, python, run_python
 
 FAILING_OPEN = """
     from vkrt.errors import LoaderError
@@ -113,7 +109,8 @@ def test_validation_messages_are_collected():
 @pytest.mark.driver
 def test_validation_messages_are_written_once_for_each_kind():
     """Also where nobody asks for them; what is found counts them all."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent("""
+    # Newer layers stop after 10 messages of a kind if they may.
+    done = python("-c", textwrap.dedent("""
         import sys
         from vkrt.errors import LoaderError
         from vkrt.vk import clear_validation_messages, validation_findings, validation_messages
@@ -142,10 +139,7 @@ def test_validation_messages_are_written_once_for_each_kind():
         clear_validation_messages()
         assert validation_findings() == []
         device.close()
-        """)], capture_output=True, text=True, timeout=120,
-        # Newer layers stop after 10 messages of a kind if they may.
-        env={**os.environ, "VKRT_VALIDATION": "1",
-             "VK_KHRONOS_VALIDATION_ENABLE_MESSAGE_LIMIT": "false"})
+        """), VKRT_VALIDATION="1", VK_KHRONOS_VALIDATION_ENABLE_MESSAGE_LIMIT="false")
     if "skip" in done.stdout:
         pytest.skip("the Khronos validation layer is not installed")
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,5 @@
 """Blocks: exact bytes, the account of them, and running out."""
 
-from __future__ import annotations
-
 import pytest
 from core_bench import ANY_TYPE, DEVICE, READBACK, STAGING
 

@@ -1,7 +1,5 @@
 """Which memory a block gets: by what devices say of theirs, and where the first choice is full."""
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import byref
 

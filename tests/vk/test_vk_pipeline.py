@@ -1,7 +1,5 @@
 """Shader modules, layouts and pipelines, made one by one and in batches, and what is refused."""
 
-from __future__ import annotations
-
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor

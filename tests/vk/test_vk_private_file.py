@@ -1,7 +1,5 @@
 """Files of caches that others may have written are as if they were not there."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

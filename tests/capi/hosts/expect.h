@@ -1,5 +1,6 @@
 /* What the hosts of the tests expect of calls: a line for each that fails, and how many did. */
 #include <stdio.h>
+#include <string.h>
 
 #include "vkrt.h"
 
@@ -12,3 +13,7 @@ static int failures;
             failures++; \
         } \
     } while (0)
+
+/* The call is refused as an input of the caller's, with these words. */
+#define EXPECT_REFUSED(call, words) \
+    EXPECT((call) == VKRT_ERROR_INPUT && strstr(vkrt_last_error_text(), words) != NULL)

@@ -1,7 +1,5 @@
 """Samples of operators that are others one after the other, and of parts of tensors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

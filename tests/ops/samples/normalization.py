@@ -1,7 +1,5 @@
 """Layer, group and batch normalization: rows short and long, groups that share a texel or not."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, normal
 

@@ -1,7 +1,5 @@
 """Samples of sorting, of the largest few, and of running sums and products."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

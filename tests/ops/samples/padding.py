@@ -1,7 +1,5 @@
 """Samples of borders of a tensor's own elements."""
 
-from __future__ import annotations
-
 import numpy as np
 from harness import Sample, booleans, integers, normal
 

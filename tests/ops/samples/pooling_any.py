@@ -1,7 +1,5 @@
 """Samples of pooling over one and three spatial dimensions, and over windows that cover all."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

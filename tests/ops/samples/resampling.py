@@ -1,7 +1,5 @@
 """Samples of pixel shuffle and sampling by a grid."""
 
-from __future__ import annotations
-
 import numpy as np
 import reference
 from harness import Sample, normal

@@ -1,7 +1,5 @@
 """Samples of bucketize and searchsorted: equal elements, rows of their own, NaN, numbers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

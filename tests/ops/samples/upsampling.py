@@ -1,7 +1,5 @@
 """Samples of images, lines and volumes that are resampled to other sizes."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Samples of convolutions over three spatial dimensions, transposed ones too."""
 
-from __future__ import annotations
-
 import numpy as np
 import reference
 from harness import Sample, normal
