@@ -263,7 +263,7 @@ def test_a_device_that_is_lost(server, monkeypatch):
 def test_a_server_that_ends(server, gate):
     """Whoever is answered, or waits, is told; nobody is waited for."""
     asking = [Asking(server, stream=n % 2 == 0) for n in range(4)]
-    wait_for(lambda: server.service.turns.counts == (2, 2))
+    wait_for(lambda: server.service.turns.counts == (2, 2) and gate.begun == 1)
     server.service.turns.end()
     gate.let()
     for stream in asking[::2]:
