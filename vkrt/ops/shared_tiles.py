@@ -41,10 +41,12 @@ def multiply_shared(cx, family: str, params: Sequence, result: Operand, reads: l
         sides: the tiles that there are.
     """
     source, target = reads[0], cx.target
+    if not target.tuning.shares or 2 * min(rows, columns) <= SMALL:
+        return False
     features = FEATURES.get(source.dtype, ("dot",))
     # The variant for each side, None where the driver does not compile it
     found = {side: cx.compiled(f"{family}_shared_{side}", reads, dtype, features) for side in sides}
-    if (not target.tuning.shares or 2 * min(rows, columns) <= SMALL or found[SMALL] is None):
+    if found[SMALL] is None:
         return False
 
     def groups(side: int) -> int:
