@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness import normal
-from small_graphs import fused_and_apart, graph_of, kernels, value
+from small_graphs import fused_and_apart, graph_of, kernels, rewritten, value
 from support import STORAGES, same_bits
 
 from vkrt.graph.graph import Node
@@ -142,6 +142,14 @@ def test_sums_of_a_view_of_a_convolution_stay():
              Node("aten.view_copy.default", (node.outs[0], [*sizes]), (seen,)),
              Node("aten.add.Tensor", (seen, other, 1), (out,))]
     assert kernels(graph_of(x, nodes)) == ["binary"]
+
+
+def test_sums_of_what_vkrt_does_not_have_stay():
+    """Lowering refuses the node; no pass fails over it."""
+    x, nodes, _ = with_sum("residual", "relu")
+    nodes[2] = replace(nodes[2], op="aten.unheard_of.default")
+    graph = graph_of(x, nodes)
+    assert [node.op for node in rewritten(graph).nodes].count("aten.add.Tensor") == 1
 
 
 def test_clamped_convolutions_add_nothing():

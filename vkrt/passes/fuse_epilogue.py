@@ -15,7 +15,13 @@ from typing import Any
 from vkrt.graph.graph import Graph, Node
 from vkrt.ops.attributes import EPILOGUE, RESIDUAL, VIEW
 from vkrt.ops.ending import tail_of
-from vkrt.passes.matching import alike, arguments, declared, takes_activation
+from vkrt.passes.matching import (
+    alike,
+    arguments,
+    declared,
+    does_activation,
+    takes_activation,
+)
 from vkrt.passes.rewrite import Pass, Rewrite
 from vkrt.work.target import Target
 from vkrt.work.tensor import Tensor
@@ -90,7 +96,7 @@ def _is_activation(node: Node) -> bool:
 def _does(maker: Node, node: Node) -> bool:
     """Whether the kernel of the first node can do what the second one does to its result."""
     epilogue = node.attributes.get(EPILOGUE)
-    return epilogue is None or epilogue.activation in declared(maker, "takes_activation")
+    return epilogue is None or does_activation(maker, epilogue.activation)
 
 
 def _ending(node: Node, out: Tensor, name: str, value: Any) -> Node:

@@ -67,8 +67,12 @@ def declared(node: Node, what: str) -> Any:
 
 def takes_activation(head: Node, node: Node) -> bool:
     """Whether the kernel of the first node can do what the second one is."""
-    activation = declared(node, "activation")
-    return activation is not None and activation in (declared(head, "takes_activation") or ())
+    return does_activation(head, declared(node, "activation"))
+
+
+def does_activation(head: Node, activation: str | None) -> bool:
+    """Whether the kernel of a node can do an activation of this name."""
+    return activation in (declared(head, "takes_activation") or ())
 
 
 def arguments(node: Node) -> dict[str, Any] | None:
